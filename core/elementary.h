@@ -1,0 +1,23 @@
+#pragma once
+#include "core/elementary_double.h"
+#include "core/elementary_single.h"
+#include "core/elementary_trigonometric.h"
+
+/// Elementary functions from IEEE operations alone: add, multiply, divide, fma, integer operations.
+///
+/// libm and vector libraries differ in the last bit between versions, instruction sets and devices. These functions
+/// give the same bits on every CPU and GPU, one by one or inside a vectorised loop. Everything that reaches a tensor
+/// uses them.
+///
+/// | function                          | float error (ulp) | double error (ulp) | how tested                         |
+/// |-----------------------------------|-------------------|--------------------|------------------------------------|
+/// | exp                               | < 1.00            | < 1.00             | float: every value; double sampled |
+/// | exp2                              | < 0.90            | < 0.90             | float: every value; double sampled |
+/// | log                               | < 0.80            | < 0.90             | float: every value; double sampled |
+/// | tanh                              | < 1.50            | < 1.50             | float: every value; double sampled |
+/// | sin, cos                          | < 0.501           | < 0.90             | sampled over all exponents         |
+/// | sin_cos_of_turns                  | < 2.50            | < 2.50             | sampled                            |
+///
+/// An ulp is the spacing of floating-point numbers at the exact result (at subnormal results: the least subnormal).
+/// Special values as in C's annex F: exp(-inf) = 0, log(0) = -inf, log(x < 0) = NaN, sin(inf) = NaN, tanh(-0) = -0; NaN
+/// gives NaN, its payload unspecified. Requires the environment of core/floating_environment.h.

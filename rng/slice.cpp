@@ -1,0 +1,48 @@
+#include "rng/slice.h"
+
+#include "core/error.h"
+
+namespace lockstep::rng {
+
+Slice Slice::whole(const std::vector<int64_t>& sizes, uint64_t base) {
+  return box(sizes, std::vector<int64_t>(sizes.size(), 0), sizes, base);
+}
+
+Slice Slice::box(const std::vector<int64_t>& global_sizes, const std::vector<int64_t>& starts,
+                 const std::vector<int64_t>& lengths, uint64_t base) {
+  if (starts.size() != global_sizes.size() || lengths.size() != global_sizes.size()) {
+    fail<BadInput>("slice of {} dimensions with {} starts and {} lengths", global_sizes.size(), starts.size(),
+                   lengths.size());
+  }
+  Slice slice{.dimensions = std::vector<SliceDimension>(global_sizes.size()), .base = base};
+  int64_t stride = 1;
+  for (std::size_t d = global_sizes.size(); d-- > 0;) {
+    slice.dimensions[d] = {global_sizes[d], starts[d], lengths[d], stride};
+    if (lengths[d] > 1) stride *= lengths[d];
+  }
+  return slice;
+}
+
+int64_t Slice::elements() const {
+  int64_t count = 1;
+  for (const auto& d : dimensions) count *= d.length;
+  return count;
+}
+
+void Slice::check() const {
+  uint64_t total = 1;
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    const auto& d = dimensions[i];
+    if (d.global_size < 0 || d.start < 0 || d.length < 0 || d.start > d.global_size - d.length) {
+      fail<BadInput>("slice: dimension {} has start {} and length {} in a size of {}", i, d.start, d.length,
+                     d.global_size);
+    }
+    if (__builtin_mul_overflow(total, static_cast<uint64_t>(d.global_size), &total)) total = ~uint64_t{0};
+  }
+  constexpr uint64_t kMost = uint64_t{1} << 63;
+  if (total > kMost || base > kMost - total) {
+    fail<BadInput>("slice: {} elements from index {} on go past 2^63", total, base);
+  }
+}
+
+}  // namespace lockstep::rng
