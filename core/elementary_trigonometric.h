@@ -74,6 +74,7 @@ LOCKSTEP_PORTABLE Reduced reduce_huge(double x) {
 
 LOCKSTEP_PORTABLE Reduced reduce(double x) {
   const double size = portable::bits<double>(portable::bits<uint64_t>(x) & 0x7fffffffffffffffu);
+  if (size < 0x1p-27) return {x, 0.0, 0};  // keeps -0
   if (size < 0x1p28) return reduce_moderate(x);
   if (size <= 0x1.fffffffffffffp1023) return reduce_huge(x);
   return {x - x, 0.0, 0};  // inf and NaN give NaN
@@ -89,7 +90,7 @@ LOCKSTEP_PORTABLE SinCos<double> sin_cos_kernel(double high, double low) {
   const double sin_tail = portable::fma(high * z, s, portable::fma(-0.5 * z, low, low));
   const double half = 0.5 * z, one_less = 1.0 - half;
   const double cos_tail = ((1.0 - one_less) - half) + portable::fma(z * z, c, -high * low);
-  return {high + sin_tail, one_less + cos_tail};
+  return {z > 0.0 ? high + sin_tail : high, one_less + cos_tail};  // -0 stays -0
 }
 
 /// The same for results in single precision: relative error below 2^-34.
@@ -99,7 +100,7 @@ LOCKSTEP_PORTABLE SinCos<double> sin_cos_kernel_short(double x) {
       polynomial(z, -0x1.555555545d0dap-3, 0x1.11110decc73fdp-7, -0x1.a013a455bd213p-13, 0x1.6dbcfb4dee452p-19);
   const double c =
       polynomial(z, 0x1.55555555027adp-5, -0x1.6c16bf534c9ebp-10, 0x1.a015c25366932p-16, -0x1.25239a9550aefp-22);
-  return {portable::fma(x * z, s, x), portable::fma(z * z, c, portable::fma(-0.5, z, 1.0))};
+  return {z > 0.0 ? portable::fma(x * z, s, x) : x, portable::fma(z * z, c, portable::fma(-0.5, z, 1.0))};
 }
 
 /// Turns (sin, cos) by a number of quarters, modulo 4.
