@@ -1,1 +1,3 @@
-int main() { return 0; }
+#include "tools/lockstep/commands.h"
+
+int main(int count, char** arguments) { return lockstep::tool::main_of(count, arguments); }

@@ -1,0 +1,226 @@
+#include "tools/lockstep/arguments.h"
+
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/suggest.h"
+#include "trainer/job_keys.h"
+#include "trainer/job_reference.h"
+
+namespace lockstep::tool {
+namespace {
+
+/// Arguments split into `--section.key` overrides and the rest.
+struct SplitArguments {
+  std::vector<trainer::Setting> overrides;
+  std::vector<std::string> rest;
+};
+
+bool is_override(std::string_view argument) {
+  const auto name = argument.substr(0, argument.find('='));
+  return name.starts_with("--") && name.find('.') != name.npos && name.find('/') == name.npos;
+}
+
+/// Whether `next` is this key's value. A flag may stand bare, so it only takes true or false.
+bool takes_value(const std::string& key, const std::string* next) {
+  const auto* row = trainer::find_job_key(key);
+  const bool bare = row && row->accepts_bare_flag();
+  if (bare) return next && (*next == "true" || *next == "false");
+  if (!next) fail<BadInput>("command line: --{} needs a value.", key);
+  return true;
+}
+
+SplitArguments split(int count, const char* const* arguments) {
+  SplitArguments result;
+  const std::vector<std::string> all(arguments + 1, arguments + count);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!is_override(all[i])) {
+      result.rest.push_back(all[i]);
+      continue;
+    }
+    const auto equals = all[i].find('=');
+    const auto key = all[i].substr(2, equals == std::string::npos ? equals : equals - 2);
+    if (equals != std::string::npos)
+      result.overrides.push_back(trainer::command_line_setting(key, all[i].substr(equals + 1)));
+    else if (takes_value(key, i + 1 < all.size() ? &all[i + 1] : nullptr))
+      result.overrides.push_back(trainer::command_line_setting(key, all[++i]));
+    else
+      result.overrides.push_back(trainer::command_line_setting(key, "true"));
+  }
+  return result;
+}
+
+constexpr const char* kAbout =
+    "Lockstep trains on LibTorch over meshes of ranks, and checks every mesh against one device.\n"
+    "Exit codes: 0 fine, 1 internal error, 2 bad input, 3 inconsistency found, 4 transport failed, 5 file damaged or "
+    "not\n"
+    "written, 6 interrupted.";
+
+/// The parser and the options that it fills.
+struct Parser {
+  CLI::App app{kAbout, "lockstep"};
+  TrainOptions train;
+  VerifyOptions verify;
+  RulesOptions rules;
+  BenchOptions bench;
+  DoctorOptions doctor;
+  CheckpointOptions checkpoint;
+
+  Parser() {
+    app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
+    app.footer("Example:\n  lockstep train jobs/demo.toml --verify\n\n'lockstep COMMAND --help' tells more.");
+    app.fallthrough(false);
+    add_train();
+    add_verify();
+    add_rules();
+    add_bench();
+    add_doctor();
+    add_checkpoint();
+  }
+
+  CLI::App* command(const char* name, const char* about, const std::string& example, Output& output) {
+    auto* sub = app.add_subcommand(name, about);
+    sub->add_option("--json", output.json, "Write a machine-readable result to FILE")->type_name("FILE");
+    sub->add_flag("-q,--quiet", output.quiet, "Results and errors only");
+    sub->footer("Example:\n  " + example);
+    sub->allow_extras();
+    return sub;
+  }
+
+  static std::string with_keys(const char* example) {
+    return fmt::format("{}\n\nAny key of the job can be changed (its default in parentheses):\n{}", example,
+                       trainer::job_reference_help());
+  }
+
+  void add_train() {
+    auto* sub = command("train", "Train the model that a job file describes",
+                        with_keys("lockstep train jobs/demo.toml --verify --training.steps 50"), train.output);
+    sub->add_option("job", train.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
+    sub->add_flag("--verify", train.verify, "Compare every step with one device; exit 3 on a difference");
+    sub->add_flag("--dry-run", train.dry_run, "Count parameters, memory and collectives; allocate and train nothing");
+    sub->add_flag("--print-job", train.print_job, "Print the resolved job as TOML and stop");
+  }
+
+  void add_verify() {
+    auto* sub =
+        command("verify", "Compare meshes with one device, step by step",
+                with_keys("lockstep verify jobs/demo.toml --meshes \"tp=2; dp_shard=2,tp=2\" --training.steps 3"),
+                verify.output);
+    sub->add_option("job", verify.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
+    sub->add_option("--meshes", verify.meshes, "Meshes separated by ';'; without it the job's own")
+        ->type_name("\"AXIS=SIZE,...; ...\"");
+  }
+
+  void add_rules() {
+    command("rules", "List the sharding rules and how they were checked", "lockstep rules", rules.output);
+  }
+
+  void add_bench() {
+    auto* sub = command("bench", "Measure against plain LibTorch", "lockstep bench dispatch", bench.output);
+    sub->add_option("name", bench.name, "dispatch, step or rng")->required()->type_name("NAME");
+  }
+
+  void add_doctor() {
+    command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
+  }
+
+  void add_checkpoint() {
+    auto* sub = app.add_subcommand("checkpoint", "Work with checkpoint folders");
+    sub->footer("Example:\n  lockstep checkpoint inspect outputs/checkpoint/step-100");
+    sub->require_subcommand(1);
+    auto* inspect = sub->add_subcommand("inspect", "List the tensors of a checkpoint and check every byte");
+    inspect->footer("Example:\n  lockstep checkpoint inspect outputs/checkpoint/step-100");
+    inspect->add_option("folder", checkpoint.folder, "Checkpoint folder")->required()->type_name("FOLDER");
+    inspect->add_option("--json", checkpoint.output.json, "Write a machine-readable result to FILE")->type_name("FILE");
+    inspect->add_flag("-q,--quiet", checkpoint.output.quiet, "Results and errors only");
+    inspect->allow_extras();
+  }
+};
+
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options())
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+/// Why an argument is not understood by `app`, and what may have been meant.
+[[noreturn]] void fail_extra(const CLI::App& app, const std::string& extra) {
+  const auto help =
+      fmt::format("'{} --help' lists what is", app.get_parent() ? "lockstep " + app.get_name() : "lockstep");
+  if (!extra.starts_with('-')) fail<BadInput>("{} is one argument too many; {} expected.", extra, help);
+  auto candidates = options_of(app);
+  for (const auto& key : trainer::job_keys())
+    if (extra.substr(2) == key.name) fail<BadInput>("{} is not an option. Did you mean --{}?", extra, key.dotted());
+  const auto close = nearest(extra, candidates);
+  fail<BadInput>("{} is not an option.{} {}.", extra, close ? fmt::format(" Did you mean {}?", *close) : "", help);
+}
+
+void require_known_command(const Parser& parser, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) fail<BadInput>("a command is needed: {}.", fmt::join(names_of(parser.app), ", "));
+  const auto names = names_of(parser.app);
+  const auto& name = arguments.front();
+  if (name.starts_with('-') || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const auto close = nearest(name, names);
+  fail<BadInput>("{} is not a command.{} Commands are {}.", name, close ? fmt::format(" Did you mean {}?", *close) : "",
+                 fmt::join(names, ", "));
+}
+
+/// The innermost command that was parsed.
+const CLI::App& innermost(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : innermost(*parsed.front());
+}
+
+/// "lockstep checkpoint" for `lockstep checkpoint inspect`.
+std::string parents_of(const CLI::App& app) {
+  const auto* parent = app.get_parent();
+  return parent->get_parent() ? fmt::format("{} {}", parents_of(*parent), parent->get_name()) : parent->get_name();
+}
+
+Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
+  const auto name = parser.app.get_subcommands().front()->get_name();
+  if (name == "train") return parser.train.job.overrides = std::move(overrides), parser.train;
+  if (name == "verify") return parser.verify.job.overrides = std::move(overrides), parser.verify;
+  if (!overrides.empty())
+    fail<BadInput>("--{} is a key of jobs; lockstep {} takes no job.", overrides.front().key, name);
+  if (name == "rules") return parser.rules;
+  if (name == "bench") return parser.bench;
+  if (name == "doctor") return parser.doctor;
+  return parser.checkpoint;
+}
+
+}  // namespace
+
+Command parse_arguments(int count, const char* const* arguments) {
+  auto [overrides, rest] = split(count, arguments);
+  Parser parser;
+  require_known_command(parser, rest);
+  std::reverse(rest.begin(), rest.end());  // the order that the library wants
+  try {
+    parser.app.parse(rest);
+  } catch (const CLI::CallForHelp&) {
+    const auto& app = innermost(parser.app);
+    return PrintText{app.help(app.get_parent() ? parents_of(app) : "")};
+  } catch (const CLI::CallForVersion&) {
+    return PrintText{"lockstep " LOCKSTEP_VERSION "\n"};
+  } catch (const CLI::ParseError& error) {
+    fail<BadInput>("{}. 'lockstep --help' tells more.", error.what());
+  }
+  const auto& app = innermost(parser.app);
+  if (const auto extras = app.remaining(); !extras.empty()) fail_extra(app, extras.front());
+  if (parser.app.get_subcommands().empty())
+    fail<BadInput>("a command is needed: {}.", fmt::join(names_of(parser.app), ", "));
+  return command_of(parser, std::move(overrides));
+}
+
+}  // namespace lockstep::tool

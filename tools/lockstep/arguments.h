@@ -1,0 +1,66 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trainer/job_setting.h"
+
+/// The command line as data. Only arguments.cpp knows how it is parsed.
+namespace lockstep::tool {
+
+/// What every command takes.
+struct Output {
+  std::string json;    ///< file for the machine-readable result; empty: none
+  bool quiet = false;  ///< results and errors only
+};
+
+struct JobArguments {
+  std::string file;
+  std::vector<trainer::Setting> overrides;
+};
+
+struct TrainOptions {
+  JobArguments job;
+  Output output;
+  bool verify = false;
+  bool dry_run = false;
+  bool print_job = false;
+};
+
+struct VerifyOptions {
+  JobArguments job;
+  Output output;
+  std::string meshes;  ///< as written; empty: the job's own mesh
+};
+
+struct RulesOptions {
+  Output output;
+};
+
+struct BenchOptions {
+  std::string name;  ///< "dispatch", "step" or "rng"
+  Output output;
+};
+
+struct DoctorOptions {
+  Output output;
+};
+
+struct CheckpointOptions {
+  std::string folder;
+  Output output;
+};
+
+/// Text to print on stdout instead of doing something: --help, --version.
+struct PrintText {
+  std::string text;
+};
+
+using Command =
+    std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, DoctorOptions, CheckpointOptions>;
+
+/// BadInput, one line, for anything that cannot be understood.
+Command parse_arguments(int count, const char* const* arguments);
+
+}  // namespace lockstep::tool

@@ -1,0 +1,39 @@
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/lockstep/commands.h"
+#include "tools/lockstep/json_output.h"
+#include "trainer/checkpoint_file.h"
+
+namespace lockstep::tool {
+namespace {
+
+nlohmann::ordered_json row_of(const std::string& name, const trainer::TensorRecord& tensor) {
+  return {{"name", name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"chunks", tensor.chunks.size()}};
+}
+
+void print_tensors(const trainer::Checkpoint& checkpoint) {
+  for (const auto& [name, tensor] : checkpoint.tensors())
+    fmt::print("{:<48} {:<5} [{}] in {} chunks\n", name, tensor.dtype, fmt::join(tensor.shape, ", "),
+               tensor.chunks.size());
+}
+
+}  // namespace
+
+ExitCode run_checkpoint(const CheckpointOptions& options) {
+  const trainer::Checkpoint checkpoint(options.folder);
+  const auto& metadata = checkpoint.metadata();
+  if (!options.output.quiet) print_tensors(checkpoint);
+  const auto damage = checkpoint.damage();
+  auto rows = nlohmann::ordered_json::array();
+  for (const auto& [name, tensor] : checkpoint.tensors()) rows.push_back(row_of(name, tensor));
+  write_json(options.output,
+             {{"step", metadata.step}, {"sample", metadata.sample}, {"tensors", rows}, {"damage", damage}});
+  if (!damage.empty()) fail<FileError>("{} {} chunks are damaged.", damage.front(), damage.size());
+  fmt::print("step {}, next sample {}, {} tensors; every digest matches\n", metadata.step, metadata.sample,
+             checkpoint.tensors().size());
+  return ExitCode::kFine;
+}
+
+}  // namespace lockstep::tool

@@ -1,0 +1,40 @@
+#pragma once
+#include <span>
+
+#include "core/error.h"
+#include "tools/lockstep/arguments.h"
+#include "trainer/job.h"
+#include "trainer/mesh_degrees.h"
+
+/// What each subcommand does. Results go to stdout, progress to stderr; errors are thrown (core/error.h).
+///
+/// Two executables hold them, because loading LibTorch takes longer than a first answer may: `lockstep` parses, checks
+/// the job, answers whatever needs no tensor and hands the rest over to `lockstep-engine`, which links LibTorch. The
+/// commands of the first group are in both, those of the second have two sources: engine_handover.cpp in `lockstep`,
+/// NAME_command.cpp in `lockstep-engine`.
+namespace lockstep::tool {
+
+// Without LibTorch.
+ExitCode run_doctor(const DoctorOptions& options);
+ExitCode run_checkpoint(const CheckpointOptions& options);
+
+// With LibTorch. The job is resolved; its batch divides over every mesh.
+ExitCode run_train(const TrainOptions& options, const trainer::Job& job);
+ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
+                    std::span<const trainer::MeshDegrees> meshes);
+ExitCode run_rules(const RulesOptions& options);
+ExitCode run_bench(const BenchOptions& options);
+
+/// Whether this executable is `lockstep`, which greets; the engine only continues.
+extern const bool kIsFront;
+
+/// Reads, overrides and resolves the job for this launch; BadInput as soon as something does not fit.
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output);
+
+/// Checks now that the file of --json could be written later.
+void require_json_place(const Output& output);
+
+/// Parses, dispatches, and turns errors into one line and an exit code.
+int main_of(int count, const char* const* arguments);
+
+}  // namespace lockstep::tool

@@ -1,0 +1,60 @@
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "tools/lockstep/commands.h"
+#include "trainer/batching.h"
+#include "trainer/job_file.h"
+
+namespace lockstep::tool {
+namespace {
+
+ExitCode run(const PrintText& print) {
+  std::fputs(print.text.c_str(), stdout);
+  return ExitCode::kFine;
+}
+
+ExitCode run(const TrainOptions& options) {
+  require_json_place(options.output);
+  auto job = prepare_job(options.job, options.output);
+  if (options.verify) job.verify.enable = true;
+  if (options.print_job) return run(PrintText{trainer::to_toml(job)});
+  return run_train(options, job);
+}
+
+ExitCode run(const VerifyOptions& options) {
+  require_json_place(options.output);
+  auto meshes = options.meshes.empty() ? std::vector<trainer::MeshDegrees>{} : trainer::parse_meshes(options.meshes);
+  const auto job = prepare_job(options.job, options.output);
+  if (meshes.empty()) meshes.push_back(trainer::mesh_of(job));
+  for (const auto& mesh : meshes) trainer::derive_batching(job, mesh);  // fails now, not after the meshes before it
+  return run_verify(options, job, meshes);
+}
+
+ExitCode run(const RulesOptions& options) { return require_json_place(options.output), run_rules(options); }
+ExitCode run(const BenchOptions& options) { return require_json_place(options.output), run_bench(options); }
+ExitCode run(const DoctorOptions& options) { return require_json_place(options.output), run_doctor(options); }
+ExitCode run(const CheckpointOptions& options) { return require_json_place(options.output), run_checkpoint(options); }
+
+/// One line is enough for an error; what LibTorch adds after it is a stack trace.
+int report(ExitCode code, std::string_view message) {
+  fmt::print(stderr, "lockstep: {}\n", message.substr(0, message.find('\n')));
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main_of(int count, const char* const* arguments) {
+  try {
+    const auto command = parse_arguments(count, arguments);
+    const auto code = std::visit([](const auto& options) { return run(options); }, command);
+    if (std::fflush(stdout) != 0) fail<FileError>("standard output cannot be written.");
+    return static_cast<int>(code);
+  } catch (const Error& error) {
+    return report(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return report(ExitCode::kInternal, fmt::format("internal error: {}", error.what()));
+  }
+}
+
+}  // namespace lockstep::tool

@@ -1,0 +1,38 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/lockstep/commands.h"
+#include "tools/lockstep/doctor_report.h"
+#include "tools/lockstep/json_output.h"
+
+namespace lockstep::tool {
+namespace {
+
+std::string_view word(Health health) {
+  switch (health) {
+    case Health::kFine:
+      return "fine";
+    case Health::kNote:
+      return "note";
+    case Health::kBroken:
+      return "broken";
+  }
+  fail<InternalError>("health out of range");
+}
+
+}  // namespace
+
+ExitCode run_doctor(const DoctorOptions& options) {
+  const auto findings = examine_machine();
+  auto rows = nlohmann::ordered_json::array();
+  bool healthy = true;
+  for (const auto& finding : findings) {
+    fmt::print("{:<6}  {:<13} {}\n", word(finding.health), finding.name, finding.text);
+    rows.push_back({{"name", finding.name}, {"health", word(finding.health)}, {"text", finding.text}});
+    healthy = healthy && finding.health != Health::kBroken;
+  }
+  write_json(options.output, {{"rows", rows}, {"verdict", healthy ? "pass" : "fail"}});
+  return healthy ? ExitCode::kFine : ExitCode::kInternal;
+}
+
+}  // namespace lockstep::tool

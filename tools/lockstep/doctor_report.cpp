@@ -1,0 +1,118 @@
+#include "tools/lockstep/doctor_report.h"
+
+#include <dlfcn.h>
+#include <fmt/ranges.h>
+#include <sys/utsname.h>
+#include <torch/headeronly/version.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/error.h"
+#include "core/floating_environment.h"
+#include "core/instruction_set.h"
+#include "trainer/dataset.h"
+
+namespace lockstep::tool {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr double kGibibyte = 1 << 30;
+constexpr double kLittleMemory = 2 * kGibibyte;
+constexpr double kLittleDisk = 4 * kGibibyte;
+constexpr const char* kDemoText = "data/kjv.txt";
+
+/// What follows "key ... :" on the first such line of a /proc file; empty when there is none.
+std::string proc_value(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(':');
+    if (!line.starts_with(key) || colon == line.npos) continue;
+    const auto begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == line.npos ? "" : line.substr(begin);
+  }
+  return {};
+}
+
+Finding examine_system() {
+  utsname name{};
+  ::uname(&name);
+  return {"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine)};
+}
+
+Finding examine_processor() {
+  const auto model = proc_value("/proc/cpuinfo", "model name");
+  return {"processor", fmt::format("{}, {} hardware threads", model.empty() ? "unknown" : model,
+                                   std::thread::hardware_concurrency())};
+}
+
+Finding examine_instructions() {
+  std::vector<std::string_view> names;
+  for (const auto set : available_instruction_sets()) names.push_back(name_of(set));
+  return {"instructions", fmt::format("{}; all give the same bits", fmt::join(names, ", "))};
+}
+
+Finding examine_memory() {
+  const auto kibibytes = [](const char* key) { return std::strtod(proc_value("/proc/meminfo", key).c_str(), nullptr); };
+  const auto free = kibibytes("MemAvailable") * 1024;
+  return {"memory",
+          fmt::format("{:.1f} GiB, {:.1f} GiB available", kibibytes("MemTotal") * 1024 / kGibibyte, free / kGibibyte),
+          free < kLittleMemory ? Health::kNote : Health::kFine};
+}
+
+Finding examine_libtorch() {
+  const auto start = std::chrono::steady_clock::now();
+  void* library = ::dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return {"LibTorch", fmt::format("cannot be loaded: {}; run 'make setup'", ::dlerror()), Health::kBroken};
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  return {"LibTorch", fmt::format("{}, loads in {:.0f} ms", TORCH_VERSION, took.count())};
+}
+
+Finding examine_numerics() {
+  try {
+    check_floating_environment();
+  } catch (const Error& error) {
+    return {"numerics", error.what(), Health::kBroken};
+  }
+  return {"numerics", "round to nearest, subnormals kept"};
+}
+
+Finding examine_cuda() {
+  const bool driver = fs::exists("/proc/driver/nvidia/version");
+  return {"CUDA", fmt::format("{}; {}", LOCKSTEP_WITH_CUDA ? "built in" : "not built in (LOCKSTEP_CUDA=OFF)",
+                              driver ? "a driver is loaded" : "no NVIDIA driver")};
+}
+
+Finding examine_disk() {
+  std::error_code error;
+  const auto space = fs::space(".", error);
+  if (error) return {"disk", error.message(), Health::kNote};
+  const auto free = static_cast<double>(space.available);
+  return {"disk", fmt::format("{:.1f} GiB free in {}", free / kGibibyte, fs::current_path().string()),
+          free < kLittleDisk ? Health::kNote : Health::kFine};
+}
+
+Finding examine_data() {
+  if (!fs::exists(kDemoText))
+    return {"data", fmt::format("{} is missing here; 'make setup' in the source tree makes it", kDemoText),
+            Health::kNote};
+  try {
+    return {"data",
+            fmt::format("{}, {:.1f} MB, unigram entropy {:.4f} nats", kDemoText,
+                        static_cast<double>(fs::file_size(kDemoText)) / 1e6, trainer::unigram_entropy(kDemoText))};
+  } catch (const std::exception& error) {
+    return {"data", error.what(), Health::kBroken};
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> examine_machine() {
+  return {examine_system(),   examine_processor(), examine_instructions(), examine_memory(), examine_libtorch(),
+          examine_numerics(), examine_cuda(),      examine_disk(),         examine_data()};
+}
+
+}  // namespace lockstep::tool

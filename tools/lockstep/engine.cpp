@@ -1,0 +1,7 @@
+#include "tools/lockstep/commands.h"
+
+namespace lockstep::tool {
+
+const bool kIsFront = false;
+
+}  // namespace lockstep::tool

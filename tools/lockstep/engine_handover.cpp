@@ -1,0 +1,48 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "tools/lockstep/commands.h"
+
+/// The commands that need LibTorch, in `lockstep`: the same command line, run by `lockstep-engine` beside it.
+namespace lockstep::tool {
+
+const bool kIsFront = true;
+
+namespace {
+
+/// This process's arguments as the system keeps them, each ended by a zero byte.
+std::string own_command_line() {
+  std::string text;
+  char block[4096];
+  std::FILE* file = std::fopen("/proc/self/cmdline", "rb");
+  LOCKSTEP_CHECK(file, "/proc/self/cmdline: {}", std::strerror(errno));
+  while (const auto count = std::fread(block, 1, sizeof block, file)) text.append(block, count);
+  std::fclose(file);
+  return text;
+}
+
+/// Becomes the engine: process id, files and signals stay. Returns only by an exception.
+[[noreturn]] void hand_over() {
+  const auto engine = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "lockstep-engine").string();
+  auto line = own_command_line();
+  std::vector<char*> arguments;
+  for (size_t at = 0; at < line.size(); at += std::strlen(&line[at]) + 1) arguments.push_back(&line[at]);
+  arguments.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execv(engine.c_str(), arguments.data());
+  fail<InternalError>("{} cannot be started: {}. It belongs beside lockstep.", engine, std::strerror(errno));
+}
+
+}  // namespace
+
+ExitCode run_train(const TrainOptions&, const trainer::Job&) { hand_over(); }
+ExitCode run_verify(const VerifyOptions&, const trainer::Job&, std::span<const trainer::MeshDegrees>) { hand_over(); }
+ExitCode run_rules(const RulesOptions&) { hand_over(); }
+ExitCode run_bench(const BenchOptions&) { hand_over(); }
+
+}  // namespace lockstep::tool

@@ -1,0 +1,41 @@
+#include <cstdlib>
+#include <filesystem>
+
+#include "tools/lockstep/commands.h"
+#include "trainer/batching.h"
+#include "trainer/job_file.h"
+#include "trainer/launcher_environment.h"
+
+namespace lockstep::tool {
+namespace {
+
+/// What the run is about to do, in two lines: the first output of every command that takes a job.
+void greet(const trainer::Job& job) {
+  const auto mesh = trainer::mesh_of(job);
+  const auto batching = trainer::derive_batching(job, mesh);
+  fmt::print(stderr, "{}: {} {} on {}, simulated in one process\n", job.job.description, job.model.name,
+             job.model.flavor, mesh.text());
+  fmt::print(stderr, "compute {}, seed {}, {} steps of {} x {} tokens (local batch {}, accumulated {} times)\n",
+             job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
+             job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
+}
+
+}  // namespace
+
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output) {
+  const auto launcher = trainer::detect_launcher([](const char* name) { return std::getenv(name); });
+  trainer::require_single_process(launcher);
+  auto job = trainer::resolve(trainer::load_job(arguments.file, arguments.overrides), launcher.launch);
+  if (kIsFront && !output.quiet) greet(job);
+  return job;
+}
+
+void require_json_place(const Output& output) {
+  if (output.json.empty()) return;
+  const auto folder = std::filesystem::path(output.json).parent_path();
+  std::error_code ignored;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
+    fail<FileError>("{}: cannot be written: there is no folder {}.", output.json, folder.string());
+}
+
+}  // namespace lockstep::tool

@@ -1,0 +1,74 @@
+#include "trainer/batching.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// Axes whose rules do not exist yet are refused here, in one place.
+void require_offered(const MeshDegrees& mesh) {
+  for (const auto& axis : MeshDegrees::axes())
+    if ((axis.name == "pp" || axis.name == "cp") && mesh.*axis.size > 1)
+      fail<BadInput>("mesh {}: the axis {} (parallelism.{}) is not available yet, it must be 1.", mesh.text(),
+                     axis.name, axis.key);
+}
+
+int64_t rest_of_the_ranks(MeshDegrees degrees, const Launch& launch) {
+  if (launch.simulated) return 1;
+  degrees.dp_shard = 1;
+  if (launch.world % degrees.ranks() != 0)
+    fail<BadInput>(
+        "parallelism.data_parallel_shard_degree = -1 cannot be resolved: {} ranks are no multiple of {} ({}).",
+        launch.world, degrees.ranks(), degrees.text());
+  return launch.world / degrees.ranks();
+}
+
+MeshDegrees degrees_of(const ParallelismSection& parallelism) {
+  MeshDegrees degrees;
+  for (const auto& axis : MeshDegrees::axes()) degrees.*axis.size = parallelism.*axis.degree;
+  return degrees;
+}
+
+int64_t resolved_global_batch(const TrainingSection& training, const MeshDegrees& mesh) {
+  const auto per_microbatch = training.local_batch_size * mesh.data_parallel();
+  if (training.global_batch_size == -1) return per_microbatch;
+  if (training.global_batch_size % per_microbatch != 0)
+    fail<BadInput>(
+        "training.global_batch_size {} is no multiple of training.local_batch_size {} x data-parallel degree {} = {}.",
+        training.global_batch_size, training.local_batch_size, mesh.data_parallel(), per_microbatch);
+  return training.global_batch_size;
+}
+
+}  // namespace
+
+Job resolve(Job job, const Launch& launch) {
+  auto& parallelism = job.parallelism;
+  if (parallelism.data_parallel_shard_degree == -1)
+    parallelism.data_parallel_shard_degree = rest_of_the_ranks(degrees_of(parallelism), launch);
+  const auto mesh = mesh_of(job);
+  require_offered(mesh);
+  if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);
+  if (!launch.simulated && mesh.ranks() != launch.world)
+    fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),
+                   mesh.ranks(), launch.world, mesh.ranks());
+  job.training.global_batch_size = resolved_global_batch(job.training, mesh);
+  return job;
+}
+
+Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
+  const auto global = job.training.global_batch_size;
+  LOCKSTEP_CHECK(global >= 1, "the job is not resolved");
+  require_offered(mesh);
+  const auto groups = mesh.data_parallel();
+  if (global % groups != 0)
+    fail<BadInput>("mesh {}: the global batch of {} samples does not divide over {} data-parallel ranks.", mesh.text(),
+                   global, groups);
+  const auto rows = global / groups;
+  auto local = std::min(job.training.local_batch_size, rows);
+  while (rows % local != 0) --local;
+  return {global, groups, local, rows / local};
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+
+#include "trainer/job.h"
+#include "trainer/mesh_degrees.h"
+
+/// What a job means on a number of ranks: open degrees, global batch, microbatches.
+namespace lockstep::trainer {
+
+/// Where a run happens, as far as the job's resolution is concerned.
+struct Launch {
+  int64_t rank = 0;
+  int64_t world = 1;
+  bool simulated = true;  ///< all ranks live in this process and the mesh may have any size
+};
+
+/// The job with every -1 replaced: dp_shard by the rest of the launch's ranks (1 when simulated), the global batch by
+/// local batch x data-parallel degree. The global batch belongs to the job from here on, whatever mesh it runs on.
+/// BadInput when the mesh does not have the launch's number of ranks, the batch does not divide, or an axis that is
+/// not offered yet is larger than 1.
+Job resolve(Job job, const Launch& launch);
+
+/// One step's batch on a mesh: global = data_parallel x local x accumulation. Microbatch m holds the contiguous global
+/// rows [m * global / accumulation, (m + 1) * global / accumulation), in rank order.
+struct Batching {
+  int64_t global_batch_size = 0;
+  int64_t data_parallel = 0;
+  int64_t local_batch_size = 0;
+  int64_t accumulation_steps = 0;
+};
+
+/// The batching of a resolved job on `mesh`: the largest local batch that is not above the job's and divides evenly.
+/// BadInput, with the numbers, when the global batch does not divide over the mesh's data-parallel ranks.
+Batching derive_batching(const Job& job, const MeshDegrees& mesh);
+
+}  // namespace lockstep::trainer

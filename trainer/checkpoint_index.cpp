@@ -1,0 +1,102 @@
+#include "trainer/checkpoint_index.h"
+
+#include "core/digest.h"
+#include "core/error.h"
+#include "trainer/safetensors.h"
+#include "trainer/strict_json.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr std::string_view kFormat = "lockstep-checkpoint";
+constexpr int64_t kVersion = 1;
+
+std::string digest_of(const nlohmann::json& contents) {
+  const auto text = contents.dump();
+  return digest(std::as_bytes(std::span(text))).text();
+}
+
+nlohmann::json to_json(const std::string& name, const TensorRecord& tensor) {
+  auto chunks = nlohmann::json::array();
+  for (const auto& chunk : tensor.chunks)
+    chunks.push_back({{"offset", chunk.box.offset},
+                      {"size", chunk.box.size},
+                      {"file", chunk.file},
+                      {"tensor", chunk.tensor},
+                      {"digest", chunk.digest}});
+  return {{"name", name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"chunks", chunks}};
+}
+
+/// A file name that stays in the checkpoint's folder.
+std::string read_file_name(const JsonPlace& place) {
+  auto name = place.text();
+  if (name.empty() || name.find('/') != name.npos || name.find('\0') != name.npos || name.starts_with('.'))
+    place.fail_expected("a plain file name");
+  return name;
+}
+
+ChunkRecord read_chunk(const JsonPlace& place, const TensorRecord& tensor) {
+  place.require_keys({"offset", "size", "file", "tensor", "digest"});
+  ChunkRecord chunk{{place["offset"].counts(), place["size"].counts()},
+                    read_file_name(place["file"]),
+                    place["tensor"].text(),
+                    place["digest"].text()};
+  if (!chunk.box.inside(tensor.shape)) place.fail_expected("a chunk inside the tensor");
+  return chunk;
+}
+
+void require_exact_cover(const JsonPlace& place, const TensorRecord& tensor) {
+  auto missing = element_count(tensor.shape);
+  for (const auto& chunk : tensor.chunks) {
+    missing -= chunk.box.elements();
+    for (const auto* other = tensor.chunks.data(); other != &chunk; ++other)
+      if (chunk.box.overlap(other->box).elements() != 0) place.fail_expected("chunks that do not overlap");
+  }
+  if (missing != 0) place.fail_expected("chunks that cover the tensor");
+}
+
+TensorRecord read_tensor(const JsonPlace& place) {
+  place.require_keys({"name", "dtype", "shape", "chunks"});
+  TensorRecord tensor{place["dtype"].text(), place["shape"].counts(), {}};
+  if (element_size(tensor.dtype) == 0) place["dtype"].fail_expected("a known type");
+  if (element_count(tensor.shape) < 0) place["shape"].fail_expected("a shape of at most 2^62 elements");
+  for (const auto& chunk : place["chunks"].elements()) tensor.chunks.push_back(read_chunk(chunk, tensor));
+  require_exact_cover(place["chunks"], tensor);
+  return tensor;
+}
+
+CheckpointIndex read_contents(const JsonPlace& place) {
+  place.require_keys({"format", "version", "step", "sample", "job", "tensors"});
+  CheckpointIndex index;
+  index.metadata = {place["step"].count(), place["sample"].count(), place["job"].text()};
+  for (const auto& tensor : place["tensors"].elements())
+    if (!index.tensors.emplace(tensor["name"].text(), read_tensor(tensor)).second)
+      tensor.fail_expected("a name that is not taken");
+  return index;
+}
+
+}  // namespace
+
+std::string index_text(const CheckpointIndex& index) {
+  auto tensors = nlohmann::json::array();
+  for (const auto& [name, tensor] : index.tensors) tensors.push_back(to_json(name, tensor));
+  const nlohmann::json contents = {{"format", kFormat},           {"version", kVersion},
+                                   {"step", index.metadata.step}, {"sample", index.metadata.sample},
+                                   {"job", index.metadata.job},   {"tensors", tensors}};
+  return nlohmann::json({{"contents", contents}, {"digest", digest_of(contents)}}).dump(1) + "\n";
+}
+
+CheckpointIndex parse_index(std::string_view text, const std::string& path) {
+  const auto document = parse_strict_json(text, path);
+  const JsonPlace top(document, path);
+  top.require_keys({"contents", "digest"});
+  const auto contents = top["contents"];
+  if (contents["format"].text() != kFormat) contents["format"].fail_expected(kFormat);
+  if (const auto version = contents["version"].count(); version != kVersion)
+    fail<FileError>("{}: has format version {}; this build reads version {}.", path, version, kVersion);
+  if (digest_of(document["contents"]) != top["digest"].text())
+    fail<FileError>("{}: damaged: the contents do not match their digest.", path);
+  return read_contents(contents);
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,107 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+/// A training job as typed values: what a job file (TOML) and `--section.key value` overrides say.
+///
+/// Section and key names are torchtitan v0.2.2's wherever it has them; the initialisers here are the defaults. What
+/// each key means and accepts stands in one table, trainer/job_keys.cpp, which the parser, the printer, `--help` and
+/// docs/job.md share.
+namespace lockstep::trainer {
+
+struct JobSection {
+  std::string dump_folder = "./outputs";
+  std::string description = "default job";
+};
+
+struct ModelSection {
+  std::string name = "llama3";
+  std::string flavor = "debugmodel";
+};
+
+struct OptimizerSection {
+  std::string name = "AdamW";
+  double lr = 8e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+};
+
+struct SchedulerSection {
+  int64_t warmup_steps = 200;
+  std::optional<int64_t> total_steps;  ///< none: training.steps
+  std::optional<double> decay_ratio;   ///< none: decay starts right after the warmup
+  std::string decay_type = "linear";
+  double min_lr_factor = 0.0;
+};
+
+struct TrainingSection {
+  std::string dataset = "text";
+  std::string dataset_path;
+  int64_t local_batch_size = 8;
+  int64_t global_batch_size = -1;  ///< -1: local_batch_size x data-parallel degree; resolve() fills it in
+  int64_t seq_len = 2048;
+  double max_norm = 1.0;
+  int64_t steps = 10000;
+  std::string mixed_precision_param = "float32";
+  std::string mixed_precision_reduce = "float32";
+};
+
+struct ParallelismSection {
+  int64_t data_parallel_replicate_degree = 1;
+  int64_t data_parallel_shard_degree = -1;  ///< -1: the rest of the ranks; resolve() fills it in
+  std::string fsdp_reshard_after_forward = "default";
+  int64_t tensor_parallel_degree = 1;
+  int64_t context_parallel_degree = 1;
+  int64_t pipeline_parallel_degree = 1;
+  bool strict = false;
+};
+
+struct ActivationCheckpointSection {
+  std::string mode = "none";
+  std::string selective_ac_option = "2";
+};
+
+struct CheckpointSection {
+  bool enable = false;
+  std::string folder = "checkpoint";
+  int64_t interval = 500;
+  int64_t keep_latest_k = 10;
+  int64_t load_step = -1;
+};
+
+struct MetricsSection {
+  int64_t log_freq = 10;
+};
+
+struct DebugSection {
+  int64_t seed = 0;
+};
+
+struct VerifySection {
+  bool enable = false;
+  int64_t every = 1;
+};
+
+struct NumericsSection {
+  std::string mode = "native";
+};
+
+struct Job {
+  JobSection job;
+  ModelSection model;
+  OptimizerSection optimizer;
+  SchedulerSection lr_scheduler;
+  TrainingSection training;
+  ParallelismSection parallelism;
+  ActivationCheckpointSection activation_checkpoint;
+  CheckpointSection checkpoint;
+  MetricsSection metrics;
+  DebugSection debug;
+  VerifySection verify;
+  NumericsSection numerics;
+};
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,162 @@
+#include "trainer/job_file.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <type_traits>
+
+#include "core/error.h"
+#include "core/suggest.h"
+#include "trainer/job_keys.h"
+#include "trainer/torchtitan_keys.h"
+
+namespace lockstep::trainer {
+namespace {
+
+std::string_view section_of(std::string_view dotted) { return dotted.substr(0, dotted.find('.')); }
+
+bool is_section(std::string_view name) {
+  const auto sections = job_sections();
+  if (std::find(sections.begin(), sections.end(), name) != sections.end()) return true;
+  return std::any_of(torchtitan_keys().begin(), torchtitan_keys().end(),
+                     [&](const TorchtitanKey& key) { return section_of(key.pattern) == name; });
+}
+
+std::string did_you_mean(std::string_view text, std::span<const std::string> candidates, std::string_view format) {
+  const auto found = nearest(text, candidates);
+  return found ? fmt::format(" Did you mean {}?", fmt::format(fmt::runtime(format), *found)) : "";
+}
+
+/// Names of the supported keys in `section`; with an empty section, all dotted names.
+std::vector<std::string> names_in(std::string_view section) {
+  std::vector<std::string> names;
+  for (const auto& key : job_keys()) {
+    if (section.empty()) names.push_back(key.dotted());
+    if (key.section == section) names.emplace_back(key.name);
+  }
+  return names;
+}
+
+[[noreturn]] void fail_unknown(const Setting& setting) {
+  const auto section = section_of(setting.key);
+  if (setting.key.find('.') == setting.key.npos) {
+    for (const auto& key : job_keys())
+      if (key.name == setting.key)
+        fail<BadInput>("{}: {} stands outside any section. Did you mean {}?", setting.where, setting.key, key.dotted());
+    fail<BadInput>("{}: {} stands outside any section and is not a key.", setting.where, setting.key);
+  }
+  if (!is_section(section)) {
+    std::vector<std::string> sections(job_sections().begin(), job_sections().end());
+    fail<BadInput>("{}: [{}] is not a section.{}", setting.where, section, did_you_mean(section, sections, "[{}]"));
+  }
+  const auto name = setting.key.substr(section.size() + 1);
+  auto hint = did_you_mean(name, names_in(section), "{}");
+  // The right key under the wrong section is the likelier slip when nothing in the section is close.
+  for (const auto& key : job_keys())
+    if (hint.empty() && key.name == name) hint = fmt::format(" Did you mean {}?", key.dotted());
+  fail<BadInput>("{}: {} is not a key.{}", setting.where, setting.key, hint);
+}
+
+void check_torchtitan_key(const TorchtitanKey& key, const Setting& setting) {
+  if (asks_for_nothing(key, setting.written)) return;
+  const auto neutral = neutral_values(key).front();
+  fail<BadInput>("{}: {} = {} asks for something that Lockstep does not support; leave it out or set it to {}.",
+                 setting.where, setting.key, setting.written, neutral.empty() ? "\"\"" : neutral);
+}
+
+[[noreturn]] void fail_type(const Key& key, const Setting& setting) {
+  const bool quoted = std::holds_alternative<std::string>(setting.value);
+  fail<BadInput>("{}: {} must be {}, not {}.", setting.where, setting.key, key.type(),
+                 quoted ? toml_string(setting.written) : setting.written);
+}
+
+template <class T>
+bool read_number(const std::string& text, T& out) {
+  const auto* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, out);
+  return result.ec == std::errc{} && result.ptr == end;
+}
+
+/// Reads a command-line argument as a T; false when it is not one.
+bool read_text(const std::string& text, std::string& out) { return out = text, true; }
+bool read_text(const std::string& text, int64_t& out) { return read_number(text, out); }
+bool read_text(const std::string& text, double& out) { return read_number(text, out); }
+bool read_text(const std::string& text, bool& out) { return out = text == "true", out || text == "false"; }
+
+/// The setting's value as a T; false when it is of another type. An integer also serves where a number is wanted.
+template <class T>
+bool read_value(const Setting& setting, T& out) {
+  if (!setting.typed) return read_text(std::get<std::string>(setting.value), out);
+  if (const auto* value = std::get_if<T>(&setting.value)) return out = *value, true;
+  if constexpr (std::is_same_v<T, double>) {
+    if (const auto* value = std::get_if<int64_t>(&setting.value)) return out = static_cast<double>(*value), true;
+  }
+  return false;
+}
+
+template <class T>
+bool is_allowed(const Allowed& allowed, const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) return !allowed.word || allowed.word(value);
+  if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
+    return !allowed.number || allowed.number(static_cast<double>(value));
+  return true;
+}
+
+template <class T>
+void assign(const Key& key, const Setting& setting, T& out) {
+  T value{};
+  if (!read_value(setting, value)) fail_type(key, setting);
+  if (!is_allowed(key.allowed, value))
+    fail<BadInput>("{}: {} is {}, must be {}.", setting.where, setting.key,
+                   std::is_same_v<T, std::string> ? toml_string(setting.written) : setting.written, key.allowed.text);
+  out = value;
+}
+template <class T>
+void assign(const Key& key, const Setting& setting, std::optional<T>& out) {
+  if (!setting.typed && setting.written == "none") return out.reset();
+  assign(key, setting, out.emplace());
+}
+
+void apply(const Setting& setting, Job& job) {
+  if (setting.key.ends_with('.') && is_section(section_of(setting.key))) return;
+  if (const auto* key = find_job_key(setting.key))
+    return std::visit([&](auto member) { assign(*key, setting, member(job)); }, key->field);
+  if (const auto* key = find_torchtitan_key(setting.key)) return check_torchtitan_key(*key, setting);
+  fail_unknown(setting);
+}
+
+}  // namespace
+
+Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
+  Job job;
+  for (const auto& setting : parse_toml(text, name)) apply(setting, job);
+  for (const auto& setting : overrides) apply(setting, job);
+  return job;
+}
+
+Job load_job(const std::string& path, std::span<const Setting> overrides) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail<BadInput>("{}: cannot be opened; a job file (TOML) was expected.", path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (file.bad()) fail<BadInput>("{}: cannot be read.", path);
+  return parse_job(text, path, overrides);
+}
+
+std::string to_toml(const Job& job) {
+  std::string text;
+  std::string_view section;
+  for (const auto& key : job_keys()) {
+    if (key.section != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
+    section = key.section;
+    if (const auto value = key.text(job); !value.empty()) text += fmt::format("{} = {}\n", key.name, value);
+  }
+  return text;
+}
+
+void require_dataset_path(const Job& job) {
+  if (job.training.dataset_path.empty())
+    fail<BadInput>("training.dataset_path is not set; it names the text to train on.");
+}
+
+}  // namespace lockstep::trainer

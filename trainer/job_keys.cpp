@@ -1,0 +1,224 @@
+#include "trainer/job_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace lockstep::trainer {
+namespace {
+
+template <auto kSection, auto kMember>
+constexpr auto at() {
+  return +[](Job & job) -> auto& { return (job.*kSection).*kMember; };
+}
+
+constexpr Allowed kAnything{};
+constexpr double kHuge = std::numeric_limits<double>::max();
+constexpr Allowed kAtLeast0{"at least 0", [](double x) { return x >= 0 && x <= kHuge; }};
+constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }};
+constexpr Allowed kAboveZero{"above 0", [](double x) { return x > 0 && x <= kHuge; }};
+constexpr Allowed kNorm{"above 0", [](double x) { return x > 0; }};
+constexpr Allowed kFraction{"in [0, 1]", [](double x) { return x >= 0 && x <= 1; }};
+constexpr Allowed kBelowOne{"in [0, 1)", [](double x) { return x >= 0 && x < 1; }};
+// Limits that keep every product of sizes inside 64 bits.
+constexpr double kMaxDegree = 65536;
+constexpr double kMaxBatch = 1 << 30;
+constexpr Allowed kDegree{"from 1 to 65536", [](double x) { return x >= 1 && x <= kMaxDegree; }};
+constexpr Allowed kOpenDegree{"-1 or from 1 to 65536",
+                              [](double x) { return (x >= 1 && x <= kMaxDegree) || (x > -2 && x < 0); }};
+constexpr Allowed kBatch{"from 1 to 1073741824", [](double x) { return x >= 1 && x <= kMaxBatch; }};
+constexpr Allowed kOpenBatch{"-1 or from 1 to 1073741824",
+                             [](double x) { return (x >= 1 && x <= kMaxBatch) || (x > -2 && x < 0); }};
+constexpr Allowed kOpenIndex{"-1 or at least 0", [](double x) { return x > -2; }};
+constexpr Allowed kNotEmpty{"a name", nullptr, [](std::string_view s) { return !s.empty(); }};
+
+template <size_t kCount>
+constexpr bool any_of(std::string_view word, const std::array<std::string_view, kCount>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+constexpr Allowed kModels{"llama3 or mlp", nullptr, [](std::string_view s) { return any_of<2>(s, {"llama3", "mlp"}); }};
+constexpr Allowed kOptimizers{"AdamW", nullptr, [](std::string_view s) { return s == "AdamW"; }};
+constexpr Allowed kDecays{"linear, sqrt or cosine", nullptr, [](std::string_view s) {
+                            return any_of<3>(s, {"linear", "sqrt", "cosine"});
+                          }};
+constexpr Allowed kDatasets{"text", nullptr, [](std::string_view s) { return s == "text"; }};
+constexpr Allowed kComputeTypes{"float32 or bfloat16", nullptr, [](std::string_view s) {
+                                  return any_of<2>(s, {"float32", "bfloat16"});
+                                }};
+constexpr Allowed kFloat32{"float32", nullptr, [](std::string_view s) { return s == "float32"; }};
+constexpr Allowed kReshard{"default, always or never", nullptr, [](std::string_view s) {
+                             return any_of<3>(s, {"default", "always", "never"});
+                           }};
+constexpr Allowed kRecompute{"none, full or selective", nullptr, [](std::string_view s) {
+                               return any_of<3>(s, {"none", "full", "selective"});
+                             }};
+constexpr Allowed kNumerics{"native", nullptr, [](std::string_view s) { return s == "native"; }};
+
+constexpr bool is_layer_period(std::string_view text) {
+  return !text.empty() && text.size() <= 9 && text[0] != '0' && text.find_first_not_of("0123456789") == text.npos;
+}
+constexpr Allowed kSelectiveOption{"\"op\" or a layer period such as \"2\"", nullptr,
+                                   [](std::string_view s) { return s == "op" || is_layer_period(s); }};
+
+// One row per key: section, name, member, accepted values, help.
+// clang-format off
+constexpr Key kKeys[] = {
+    {"job", "dump_folder", at<&Job::job, &JobSection::dump_folder>(), kNotEmpty,
+     "Folder for everything a run writes: checkpoints, metrics, the resolved job, reports."},
+    {"job", "description", at<&Job::job, &JobSection::description>(), kAnything, "Free text, printed and saved."},
+
+    {"model", "name", at<&Job::model, &ModelSection::name>(), kModels, "Model family."},
+    {"model", "flavor", at<&Job::model, &ModelSection::flavor>(), kNotEmpty,
+     "Size within the family, for llama3: debugmodel, 1B, 3B, 8B, 70B, 405B."},
+
+    {"optimizer", "name", at<&Job::optimizer, &OptimizerSection::name>(), kOptimizers, "Optimizer."},
+    {"optimizer", "lr", at<&Job::optimizer, &OptimizerSection::lr>(), kAtLeast0, "Peak learning rate."},
+    {"optimizer", "beta1", at<&Job::optimizer, &OptimizerSection::beta1>(), kBelowOne, "Decay of the first moment."},
+    {"optimizer", "beta2", at<&Job::optimizer, &OptimizerSection::beta2>(), kBelowOne, "Decay of the second moment."},
+    {"optimizer", "eps", at<&Job::optimizer, &OptimizerSection::eps>(), kAboveZero,
+     "Added to the root of the second moment."},
+    {"optimizer", "weight_decay", at<&Job::optimizer, &OptimizerSection::weight_decay>(), kAtLeast0,
+     "Decoupled weight decay; norms are never decayed."},
+
+    {"lr_scheduler", "warmup_steps", at<&Job::lr_scheduler, &SchedulerSection::warmup_steps>(), kAtLeast0,
+     "Steps of linear warmup; cut to the schedule's length."},
+    {"lr_scheduler", "total_steps", at<&Job::lr_scheduler, &SchedulerSection::total_steps>(), kAtLeast1,
+     "Length of the schedule; without it training.steps."},
+    {"lr_scheduler", "decay_ratio", at<&Job::lr_scheduler, &SchedulerSection::decay_ratio>(), kFraction,
+     "Share of the schedule that decays, at its end; without it decay starts after the warmup."},
+    {"lr_scheduler", "decay_type", at<&Job::lr_scheduler, &SchedulerSection::decay_type>(), kDecays,
+     "Shape of the decay."},
+    {"lr_scheduler", "min_lr_factor", at<&Job::lr_scheduler, &SchedulerSection::min_lr_factor>(), kFraction,
+     "The decay ends at this multiple of the peak."},
+
+    {"training", "dataset", at<&Job::training, &TrainingSection::dataset>(), kDatasets,
+     "Kind of data: text = the bytes of a UTF-8 file, one token a byte."},
+    {"training", "dataset_path", at<&Job::training, &TrainingSection::dataset_path>(), kAnything,
+     "The data file; a relative path starts at the working directory."},
+    {"training", "local_batch_size", at<&Job::training, &TrainingSection::local_batch_size>(), kBatch,
+     "Samples per data-parallel rank and microbatch."},
+    {"training", "global_batch_size", at<&Job::training, &TrainingSection::global_batch_size>(), kOpenBatch,
+     "Samples per step; -1 = local_batch_size x data-parallel degree of the job's own mesh."},
+    {"training", "seq_len", at<&Job::training, &TrainingSection::seq_len>(), kBatch, "Tokens per sample."},
+    {"training", "max_norm", at<&Job::training, &TrainingSection::max_norm>(), kNorm,
+     "Gradients are scaled down to this global norm; inf = never."},
+    {"training", "steps", at<&Job::training, &TrainingSection::steps>(), kAtLeast1, "Steps to train, counted from 1."},
+    {"training", "mixed_precision_param", at<&Job::training, &TrainingSection::mixed_precision_param>(), kComputeTypes,
+     "Type of compute; parameters and optimizer state stay float32. (torchtitan's default is bfloat16.)"},
+    {"training", "mixed_precision_reduce", at<&Job::training, &TrainingSection::mixed_precision_reduce>(), kFloat32,
+     "Type of gradient reductions."},
+
+    {"parallelism", "data_parallel_replicate_degree",
+     at<&Job::parallelism, &ParallelismSection::data_parallel_replicate_degree>(), kDegree,
+     "Mesh axis dp_replicate: copies of the parameters."},
+    {"parallelism", "data_parallel_shard_degree",
+     at<&Job::parallelism, &ParallelismSection::data_parallel_shard_degree>(), kOpenDegree,
+     "Mesh axis dp_shard: parameters sharded over it; -1 = the rest of the ranks, 1 when simulated."},
+    {"parallelism", "fsdp_reshard_after_forward",
+     at<&Job::parallelism, &ParallelismSection::fsdp_reshard_after_forward>(), kReshard,
+     "Whether gathered parameters are freed between forward and backward; default = always."},
+    {"parallelism", "tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::tensor_parallel_degree>(),
+     kDegree, "Mesh axis tp, with sequence parallel."},
+    {"parallelism", "context_parallel_degree", at<&Job::parallelism, &ParallelismSection::context_parallel_degree>(),
+     kDegree, "Mesh axis cp."},
+    {"parallelism", "pipeline_parallel_degree", at<&Job::parallelism, &ParallelismSection::pipeline_parallel_degree>(),
+     kDegree, "Mesh axis pp."},
+    {"parallelism", "strict", at<&Job::parallelism, &ParallelismSection::strict>(), kAnything,
+     "An implicit gather of sharded data is an error, not a counted warning. (Not in torchtitan.)"},
+
+    {"activation_checkpoint", "mode", at<&Job::activation_checkpoint, &ActivationCheckpointSection::mode>(), kRecompute,
+     "What is recomputed in backward. (torchtitan's default is selective.)"},
+    {"activation_checkpoint", "selective_ac_option",
+     at<&Job::activation_checkpoint, &ActivationCheckpointSection::selective_ac_option>(), kSelectiveOption,
+     "With mode selective: every n-th layer, or op."},
+
+    {"checkpoint", "enable", at<&Job::checkpoint, &CheckpointSection::enable>(), kAnything,
+     "Save checkpoints, and resume from the one that load_step names."},
+    {"checkpoint", "folder", at<&Job::checkpoint, &CheckpointSection::folder>(), kNotEmpty,
+     "Folder of the checkpoints, inside job.dump_folder."},
+    {"checkpoint", "interval", at<&Job::checkpoint, &CheckpointSection::interval>(), kAtLeast1,
+     "Steps between checkpoints; the last step is always saved."},
+    {"checkpoint", "keep_latest_k", at<&Job::checkpoint, &CheckpointSection::keep_latest_k>(), kAtLeast0,
+     "Older checkpoints are removed; 0 keeps all."},
+    {"checkpoint", "load_step", at<&Job::checkpoint, &CheckpointSection::load_step>(), kOpenIndex,
+     "Step to resume from; -1 = the latest complete checkpoint, if there is one."},
+
+    {"metrics", "log_freq", at<&Job::metrics, &MetricsSection::log_freq>(), kAtLeast1, "Steps between log lines."},
+
+    {"debug", "seed", at<&Job::debug, &DebugSection::seed>(), kAtLeast0,
+     "Seed of initial weights, data order and dropout."},
+
+    {"verify", "enable", at<&Job::verify, &VerifySection::enable>(), kAnything,
+     "Compare every step with one device; the same as train --verify. (Not in torchtitan.)"},
+    {"verify", "every", at<&Job::verify, &VerifySection::every>(), kAtLeast1,
+     "Steps between two comparisons. (Not in torchtitan.)"},
+
+    {"numerics", "mode", at<&Job::numerics, &NumericsSection::mode>(), kNumerics,
+     "native = whatever LibTorch computes. (Not in torchtitan.)"},
+};
+// clang-format on
+
+constexpr std::string_view kSections[] = {
+    "job",        "model",   "optimizer", "lr_scheduler", "training", "parallelism", "activation_checkpoint",
+    "checkpoint", "metrics", "profiling", "debug",        "verify",   "record",      "numerics"};
+
+template <class T>
+std::string toml_text(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) return value ? "true" : "false";
+  if constexpr (std::is_same_v<T, int64_t>) return fmt::format("{}", value);
+  if constexpr (std::is_same_v<T, double>) return toml_number(value);
+  if constexpr (std::is_same_v<T, std::string>) return toml_string(value);
+}
+template <class T>
+std::string toml_text(const std::optional<T>& value) {
+  return value ? toml_text(*value) : "";
+}
+
+}  // namespace
+
+std::string Key::dotted() const { return fmt::format("{}.{}", section, name); }
+
+std::string_view Key::type() const {
+  constexpr std::string_view kTypes[] = {"true or false", "an integer", "a number",
+                                         "a string",      "an integer", "a number"};
+  return kTypes[field.index()];
+}
+
+std::string Key::text(const Job& job) const {
+  auto copy = job;
+  return std::visit([&](auto member) { return toml_text(member(copy)); }, field);
+}
+
+std::span<const Key> job_keys() { return kKeys; }
+std::span<const std::string_view> job_sections() { return kSections; }
+
+const Key* find_job_key(std::string_view dotted) {
+  const auto found = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& key) {
+    return dotted.size() == key.section.size() + 1 + key.name.size() && dotted.starts_with(key.section) &&
+           dotted[key.section.size()] == '.' && dotted.ends_with(key.name);
+  });
+  return found == std::end(kKeys) ? nullptr : found;
+}
+
+std::string toml_number(double value) {
+  auto text = fmt::format("{}", value);
+  return text.find_first_of(".en") == text.npos ? text + ".0" : text;
+}
+
+std::string toml_string(std::string_view value) {
+  std::string text = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') {
+      text += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      text += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
+}
+
+}  // namespace lockstep::trainer

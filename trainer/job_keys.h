@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "trainer/job.h"
+
+/// The table of every key a job may hold. Adding a key is a member in trainer/job.h and one row in job_keys.cpp.
+namespace lockstep::trainer {
+
+/// Where a key's value lives in a Job; the alternative is the key's type.
+using Field = std::variant<bool& (*)(Job&), int64_t& (*)(Job&), double& (*)(Job&), std::string& (*)(Job&),
+                           std::optional<int64_t>& (*)(Job&), std::optional<double>& (*)(Job&)>;
+
+/// Which values of the right type a key accepts; all of them when every member is empty.
+struct Allowed {
+  std::string_view text = {};                ///< completes "must be ..."
+  bool (*number)(double) = nullptr;          ///< for integers and numbers
+  bool (*word)(std::string_view) = nullptr;  ///< for strings
+};
+
+struct Key {
+  std::string_view section;
+  std::string_view name;
+  Field field;
+  Allowed allowed;
+  std::string_view help;
+
+  std::string dotted() const;                                    ///< "training.steps"
+  std::string_view type() const;                                 ///< "an integer", completes "must be ..."
+  bool accepts_bare_flag() const { return field.index() == 0; }  ///< `--verify.enable` means true
+  std::string text(const Job& job) const;  ///< the value in `job` as TOML; empty for an optional that holds nothing
+};
+
+/// Rows in the order of sections and keys used for printing.
+std::span<const Key> job_keys();
+
+/// Section names in printing order, those without supported keys included.
+std::span<const std::string_view> job_sections();
+
+/// The row of "section.name", or null.
+const Key* find_job_key(std::string_view dotted);
+
+/// A double as TOML text: the shortest digits that read back to the same bits, always with a point or an exponent.
+std::string toml_number(double value);
+
+/// A string as a TOML basic string, quotes included.
+std::string toml_string(std::string_view value);
+
+}  // namespace lockstep::trainer

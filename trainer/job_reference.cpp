@@ -1,0 +1,82 @@
+#include "trainer/job_reference.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "trainer/job_keys.h"
+#include "trainer/torchtitan_keys.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr std::string_view kIntroduction = R"(# Job files
+
+A job is a TOML file; sections and keys are torchtitan v0.2.2's wherever it has them. Every key can be overridden on the
+command line: `--training.steps 50` or `--training.steps=50`. A key that is not in these tables is an error with the
+nearest name. `lockstep train job.toml --print-job` prints the resolved job: every key spelled out, nothing left open.
+
+This page is generated from the tables that the parser reads (trainer/job_keys.cpp, trainer/torchtitan_keys.cpp).
+)";
+
+constexpr std::string_view kNotSupported = R"(
+## torchtitan keys without a counterpart
+
+Accepted at the values shown, which ask for nothing; an error otherwise.
+
+| key | accepted | |
+|---|---|---|
+)";
+
+std::string accepted(const Key& key) {
+  if (!key.allowed.text.empty()) return std::string(key.allowed.text);
+  return std::string(key.type());
+}
+
+std::string default_text(const Key& key) {
+  const auto text = key.text(Job{});
+  return text.empty() ? "none" : text;
+}
+
+std::string row(const Key& key) {
+  return fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, accepted(key), default_text(key), key.help);
+}
+
+std::string section_text(std::string_view section) {
+  std::string rows;
+  for (const auto& key : job_keys())
+    if (key.section == section) rows += row(key);
+  if (rows.empty()) return fmt::format("\n## [{}]\n\nNo supported keys yet.\n", section);
+  return fmt::format("\n## [{}]\n\n| key | accepts | default | meaning |\n|---|---|---|---|\n{}", section, rows);
+}
+
+std::string neutral_text(const TorchtitanKey& key) {
+  if (key.neutral == "*") return "any value";
+  std::vector<std::string> values;
+  for (const auto value : neutral_values(key)) values.push_back(value.empty() ? "`\"\"`" : fmt::format("`{}`", value));
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
+}  // namespace
+
+std::string job_reference_markdown() {
+  std::string text(kIntroduction);
+  for (const auto section : job_sections()) text += section_text(section);
+  text += kNotSupported;
+  for (const auto& key : torchtitan_keys())
+    text += fmt::format("| `{}` | {} | {} |\n", key.pattern, neutral_text(key), key.why);
+  return text;
+}
+
+std::string job_reference_help() {
+  constexpr size_t kColumn = 46;
+  std::string text;
+  for (const auto& key : job_keys()) {
+    auto line = fmt::format("  --{} ({})", key.dotted(), default_text(key));
+    line.resize(std::max(line.size() + 2, kColumn), ' ');
+    text += line + std::string(key.help) + "\n";
+  }
+  return text;
+}
+
+}  // namespace lockstep::trainer

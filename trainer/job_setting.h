@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+/// Raw key-value pairs of a job, before the table of keys gives them a meaning.
+namespace lockstep::trainer {
+
+/// A list, a date or a table where a value belongs: no supported key takes one.
+struct OtherValue {};
+
+struct Setting {
+  std::string key;  ///< dotted; a key at the top level of the file has no dot
+  std::variant<bool, int64_t, double, std::string, OtherValue> value;
+  std::string written;  ///< the value for messages: strings without quotes, lists as TOML
+  std::string where;    ///< "jobs/demo.toml:14" or "command line"
+  bool typed =
+      true;  ///< false: `value` is the text of a command-line argument, and the key's type decides how to read it
+};
+
+/// The key-value pairs of a TOML text in file order, tables flattened to dotted keys. An empty section gives nothing.
+/// Throws BadInput "name:line: ..." for text that is not TOML and for a section that job_sections() and torchtitan
+/// lack.
+std::vector<Setting> parse_toml(std::string_view text, const std::string& name);
+
+/// One `--section.key=value` or `--section.key value` pair from the command line.
+Setting command_line_setting(std::string key, std::string value);
+
+}  // namespace lockstep::trainer

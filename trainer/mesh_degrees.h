@@ -1,0 +1,51 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/job.h"
+
+/// The size of every mesh axis of a job, as plain numbers; runtime/mesh.h holds the mesh itself.
+namespace lockstep::trainer {
+
+/// No mesh is larger.
+inline constexpr int64_t kMaxRanks = 1 << 20;
+
+struct MeshDegrees {
+  int64_t pp = 1;
+  int64_t dp_replicate = 1;
+  int64_t dp_shard = 1;
+  int64_t cp = 1;
+  int64_t tp = 1;
+
+  struct Axis {
+    std::string_view name;  ///< "dp_shard"
+    std::string_view key;   ///< "data_parallel_shard_degree"
+    int64_t MeshDegrees::*size;
+    int64_t ParallelismSection::*degree;
+  };
+  /// All axes, outermost first: the order of the mesh.
+  static const std::array<Axis, 5>& axes();
+
+  /// The number of ranks; the largest int64_t if it does not fit.
+  int64_t ranks() const;
+  /// Data-parallel degree: over how many groups of ranks a batch is divided.
+  int64_t data_parallel() const { return dp_replicate * dp_shard; }
+  /// "dp_shard=2,tp=2"; "one device" when every axis is 1.
+  std::string text() const;
+
+  friend bool operator==(const MeshDegrees&, const MeshDegrees&) = default;
+};
+
+/// The mesh of a resolved job.
+MeshDegrees mesh_of(const Job& job);
+
+/// "dp_shard=2,tp=2" -> degrees; axes in any order, absent axes are 1, "one device" is all 1. BadInput otherwise.
+MeshDegrees parse_mesh(std::string_view text);
+
+/// Several meshes separated by ';', at least one.
+std::vector<MeshDegrees> parse_meshes(std::string_view text);
+
+}  // namespace lockstep::trainer

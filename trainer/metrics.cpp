@@ -1,0 +1,99 @@
+#include "trainer/metrics.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr int64_t kMebibyte = 1 << 20;
+constexpr int64_t kBarWidth = 24;
+constexpr auto kRedrawAfter = std::chrono::milliseconds(100);
+
+/// 5120 -> "5,120".
+std::string grouped(double value) {
+  if (!std::isfinite(value)) return fmt::format("{}", value);
+  auto text = fmt::format("{:.0f}", value);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3)
+    text.insert(static_cast<size_t>(at), 1, ',');
+  return text;
+}
+
+std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+}  // namespace
+
+std::string log_line(const StepMetrics& metrics, int64_t total_steps) {
+  const auto width = fmt::formatted_size("{}", total_steps);
+  return fmt::format("step {:>{}}/{}  loss {:7.4f}  grad_norm {:8.4f}  lr {:.2e}  {} tokens/s  {} MiB  {}",
+                     metrics.step, width, total_steps, metrics.loss, metrics.grad_norm, metrics.learning_rate,
+                     grouped(metrics.tokens_per_second), metrics.memory_bytes / kMebibyte,
+                     duration_text(metrics.seconds));
+}
+
+std::string json_line(const StepMetrics& metrics) {
+  return fmt::format(
+      R"({{"step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens_per_second":{},"memory_bytes":{},"seconds":{}}})",
+      metrics.step, json_number(metrics.loss), json_number(metrics.grad_norm), json_number(metrics.learning_rate),
+      json_number(metrics.tokens_per_second), metrics.memory_bytes, json_number(metrics.seconds));
+}
+
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds) || seconds > 1e9) return "?";
+  const auto whole = std::llround(std::max(seconds, 0.0));
+  if (whole < 60) return fmt::format("{}s", whole);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
+}
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total_pages = 0, resident_pages = 0;
+  file >> total_pages >> resident_pages;
+  return file ? resident_pages * sysconf(_SC_PAGESIZE) : 0;
+}
+
+MetricsFile::MetricsFile(const std::string& path) : path_(path), file_(path, std::ios::app) {
+  if (!file_) fail<FileError>("{}: cannot be opened for writing.", path);
+}
+
+void MetricsFile::append(const StepMetrics& metrics) {
+  file_ << json_line(metrics) + "\n" << std::flush;
+  if (!file_) fail<FileError>("{}: step {} cannot be written; is the disk full?", path_, metrics.step);
+}
+
+bool may_draw_progress(bool quiet) {
+  const char* no_color = std::getenv("NO_COLOR");
+  return !quiet && !(no_color && *no_color) && isatty(STDERR_FILENO) == 1;
+}
+
+ProgressBar::ProgressBar(int64_t total, Sink sink) : total_(total), sink_(std::move(sink)), start_(Clock::now()) {}
+
+void ProgressBar::update(int64_t done) {
+  const auto now = Clock::now();
+  if (drawn_ && now - *drawn_ < kRedrawAfter && done < total_) return;
+  drawn_ = now;
+  sink_("\r\033[K" + text(done, total_, std::chrono::duration<double>(now - start_).count()));
+}
+
+void ProgressBar::clear() {
+  if (drawn_) sink_("\r\033[K");
+  drawn_.reset();
+}
+
+std::string ProgressBar::text(int64_t done, int64_t total, double seconds) {
+  const auto full = total > 0 ? std::clamp<int64_t>(done * kBarWidth / total, 0, kBarWidth) : 0;
+  const auto left = done > 0 ? seconds / static_cast<double>(done) * static_cast<double>(total - done)
+                             : std::numeric_limits<double>::infinity();
+  return fmt::format("[{}{}] {}%  {}/{}  {} left", std::string(static_cast<size_t>(full), '#'),
+                     std::string(static_cast<size_t>(kBarWidth - full), '-'), total > 0 ? done * 100 / total : 0, done,
+                     total, duration_text(left));
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,75 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// What a run tells about its steps: a line for people, a JSON line for programs, a progress bar for a terminal.
+namespace lockstep::trainer {
+
+struct StepMetrics {
+  int64_t step = 0;
+  double loss = 0;
+  double grad_norm = 0;
+  double learning_rate = 0;
+  double tokens_per_second = 0;
+  int64_t memory_bytes = 0;  ///< resident memory of this process
+  double seconds = 0;        ///< since the run started
+};
+
+/// "step  17/200  loss 3.1416  grad_norm 1.2345  lr 8.0e-04  5,120 tokens/s  512 MiB  1m02s"; no colour.
+std::string log_line(const StepMetrics& metrics, int64_t total_steps);
+
+/// One JSON object in one line, without the newline; numbers that are not finite become null.
+std::string json_line(const StepMetrics& metrics);
+
+/// "58s", "1m02s", "3h07m".
+std::string duration_text(double seconds);
+
+/// Resident memory of this process, 0 where the system does not tell.
+int64_t resident_bytes();
+
+/// Appends JSON lines to a file, one write a line, so that a reader never sees half of one.
+class MetricsFile {
+ public:
+  /// FileError when the file cannot be opened.
+  explicit MetricsFile(const std::string& path);
+  /// FileError when the line cannot be written.
+  void append(const StepMetrics& metrics);
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+};
+
+/// Whether progress may be drawn: standard error is a terminal, NO_COLOR is not set (or empty) and the run is not
+/// quiet.
+bool may_draw_progress(bool quiet);
+
+/// A bar with the time left, redrawn in place at most ten times a second.
+///
+/// Lines for people that go to the same terminal must be printed between `clear` and the next `update`.
+class ProgressBar {
+ public:
+  using Sink = std::function<void(std::string_view)>;
+  ProgressBar(int64_t total, Sink sink);
+
+  void update(int64_t done);
+  /// Erases the bar.
+  void clear();
+
+  /// "[#####-----] 50%  100/200  1m02s left": the bar's text after `done` of `total` in `seconds`.
+  static std::string text(int64_t done, int64_t total, double seconds);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  int64_t total_;
+  Sink sink_;
+  Clock::time_point start_;
+  std::optional<Clock::time_point> drawn_;
+};
+
+}  // namespace lockstep::trainer

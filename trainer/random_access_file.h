@@ -1,0 +1,31 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+/// A regular file, open for reading at any position; safe to share between threads.
+namespace lockstep::trainer {
+
+class RandomAccessFile {
+ public:
+  /// FileError when the file is missing, unreadable or not a regular file.
+  explicit RandomAccessFile(const std::string& path);
+  ~RandomAccessFile();
+  RandomAccessFile(RandomAccessFile&& other) noexcept;
+  RandomAccessFile& operator=(RandomAccessFile&&) = delete;
+
+  const std::string& path() const { return path_; }
+  /// The size when it was opened.
+  int64_t size() const { return size_; }
+
+  /// Fills `out` from position `at`. FileError when the file ends before that or cannot be read.
+  void read(int64_t at, std::span<std::byte> out) const;
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
+}  // namespace lockstep::trainer

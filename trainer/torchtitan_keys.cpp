@@ -1,0 +1,141 @@
+#include "trainer/torchtitan_keys.h"
+
+#include <algorithm>
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr std::string_view kSwitch = "only read when a switch is on that must be off here";
+constexpr std::string_view kPython = "about Python's or PyTorch's own machinery";
+constexpr std::string_view kAlways = "always so in Lockstep";
+
+// clang-format off
+constexpr TorchtitanKey kKeys[] = {
+    {"job.config_file", "*", "the job file is an argument"},
+    {"job.print_config", "*", "the resolved job is saved, and printed by --print-job"},
+    {"job.save_config_file", "*", "the resolved job is saved with every run"},
+    {"job.custom_config_module", ""},
+
+    {"model.hf_assets_path", "|./tests/assets/tokenizer"},
+    {"model.tokenizer_path", ""},
+    {"model.converters", "[]"},
+    {"model.print_after_conversion", "*", kSwitch},
+
+    {"optimizer.implementation", "for-loop|foreach|fused"},
+    {"optimizer.early_step_in_backward", "false"},
+
+    {"training.enable_cpu_offload", "false"},
+    {"training.dtype", "float32"},
+    {"training.gc_freq", "*", kPython},
+    {"training.gc_debug", "*", kPython},
+    {"training.dataloader.num_workers", "0"},
+    {"training.dataloader.*", "*", kPython},
+
+    {"parallelism.disable_loss_parallel", "false"},
+    {"parallelism.enable_async_tensor_parallel", "false"},
+    {"parallelism.module_fqns_per_model_part", "[]"},
+    {"parallelism.pipeline_parallel_first_stage_less_layers", "1"},
+    {"parallelism.pipeline_parallel_last_stage_less_layers", "1"},
+    {"parallelism.pipeline_parallel_layers_per_stage", ""},
+    {"parallelism.pipeline_parallel_schedule", "1F1B"},
+    {"parallelism.pipeline_parallel_schedule_csv", ""},
+    {"parallelism.pipeline_parallel_microbatch_size", "1"},
+    {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
+    {"parallelism.context_parallel_load_balancer", "headtail|"},
+    {"parallelism.context_parallel_rotate_method", "allgather"},
+    {"parallelism.expert_parallel_degree", "1"},
+    {"parallelism.expert_tensor_parallel_degree", "1"},
+    {"parallelism.expert_parallel_comm_backend", "standard"},
+
+    {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "[]|[\"moe.router.gate\"]|['moe.router.gate']"},
+    {"activation_checkpoint.early_stop", "false"},
+    {"activation_checkpoint.memory_budget", "*", kSwitch},
+    {"activation_checkpoint.visualize_memory_budget_pareto", "false"},
+    {"activation_checkpoint.preserve_rng_state", "*", kAlways},
+    {"activation_checkpoint.determinism_check", "default|none"},
+    {"activation_checkpoint.debug", "false"},
+
+    {"checkpoint.enable_ft_dataloader_checkpoints", "*", kSwitch},
+    {"checkpoint.initial_load_path", ""},
+    {"checkpoint.initial_load_model_only", "*", kSwitch},
+    {"checkpoint.initial_load_in_hf", "false"},
+    {"checkpoint.initial_load_in_hf_quantized", "false"},
+    {"checkpoint.last_save_model_only", "*", "the last checkpoint holds everything, the model included"},
+    {"checkpoint.last_save_in_hf", "false"},
+    {"checkpoint.export_dtype", "float32"},
+    {"checkpoint.async_mode", "disabled"},
+    {"checkpoint.exclude_from_loading", "[]"},
+    {"checkpoint.enable_first_step_checkpoint", "false"},
+    {"checkpoint.create_seed_checkpoint", "false"},
+    {"checkpoint.load_only", "false"},
+
+    {"metrics.enable_tensorboard", "false"},
+    {"metrics.disable_color_printing", "*", "set NO_COLOR instead; log lines have no colour"},
+    {"metrics.save_tb_folder", "*", kSwitch},
+    {"metrics.save_for_all_ranks", "false"},
+    {"metrics.enable_wandb", "false"},
+
+    {"profiling.enable_profiling", "false"},
+    {"profiling.enable_memory_snapshot", "false"},
+    {"profiling.save_traces_folder", "*", kSwitch},
+    {"profiling.profile_freq", "*", kSwitch},
+    {"profiling.profiler_active", "*", kSwitch},
+    {"profiling.profiler_warmup", "*", kSwitch},
+    {"profiling.save_memory_snapshot_folder", "*", kSwitch},
+
+    {"debug.deterministic", "*", kAlways},
+    {"debug.deterministic_warn_only", "*", kAlways},
+    {"debug.moe_force_load_balance", "false"},
+
+    {"compile.enable", "false"},
+    {"compile.components", "*", kSwitch},
+    {"compile.backend", "*", kSwitch},
+    {"quantize.*", "*", kSwitch},
+    {"comm.mode", "default"},
+    {"comm.init_timeout_seconds", "*", kPython},
+    {"comm.train_timeout_seconds", "*", kPython},
+    {"comm.trace_buf_size", "*", kPython},
+    {"comm.save_traces_folder", "*", kPython},
+    {"comm.save_traces_file_prefix", "*", kPython},
+    {"memory_estimation.enable", "false"},
+    {"memory_estimation.disable_fake_mode", "*", kSwitch},
+    {"fault_tolerance.enable", "false"},
+    {"fault_tolerance.*", "*", kSwitch},
+    {"experimental.custom_import", ""},
+    {"experimental.custom_args_module", ""},
+    {"validation.enable", "false"},
+    {"validation.*", "*", kSwitch},
+};
+// clang-format on
+
+bool covers(const TorchtitanKey& key, std::string_view dotted) {
+  if (!key.pattern.ends_with(".*")) return key.pattern == dotted;
+  return dotted.starts_with(key.pattern.substr(0, key.pattern.size() - 1));
+}
+
+}  // namespace
+
+std::span<const TorchtitanKey> torchtitan_keys() { return kKeys; }
+
+const TorchtitanKey* find_torchtitan_key(std::string_view dotted) {
+  // Exact rows stand above the pattern of their section.
+  const auto found =
+      std::find_if(std::begin(kKeys), std::end(kKeys), [&](const TorchtitanKey& key) { return covers(key, dotted); });
+  return found == std::end(kKeys) ? nullptr : found;
+}
+
+std::vector<std::string_view> neutral_values(const TorchtitanKey& key) {
+  std::vector<std::string_view> values;
+  for (auto rest = key.neutral;; rest.remove_prefix(values.back().size() + 1)) {
+    values.push_back(rest.substr(0, rest.find('|')));
+    if (values.back().size() == rest.size()) return values;
+  }
+}
+
+bool asks_for_nothing(const TorchtitanKey& key, std::string_view value) {
+  if (key.neutral == "*") return true;
+  const auto values = neutral_values(key);
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+}  // namespace lockstep::trainer
