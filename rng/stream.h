@@ -13,7 +13,7 @@ namespace lockstep::rng {
 /// one call it is. Recomputing a module's forward gives the same names, hence the same numbers.
 struct StreamName {
   uint64_t step = 0;
-  std::string_view module_path;  ///< "layers.3.attention", or a parameter's name for initial weights
+  std::string_view module_path = {};  ///< "layers.3.attention", or a parameter's name for initial weights
   uint64_t occurrence = 0;
 };
 
