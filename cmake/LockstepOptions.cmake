@@ -12,6 +12,8 @@ add_library(lockstep_flags INTERFACE)
 target_compile_options(lockstep_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fPIC -ffp-contract=off -fno-fast-math -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
   -Wold-style-cast -Wfloat-equal>
+  # GCC 12 sees c10::SmallVector as uninitialized at -O2.
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LOCKSTEP_WERROR}>>:-Werror>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 target_include_directories(lockstep_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)

@@ -1,0 +1,218 @@
+#include "runtime/choose.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
+
+bool is_low_precision(c10::ScalarType dtype) { return dtype == c10::kBFloat16 || dtype == c10::kHalf; }
+
+/// The unit in label terms of an operand's cut of `dim` by `axis`, if the cut falls between the label's units.
+std::optional<int64_t> label_unit(const TensorSpec& spec, int axis, int dim, int64_t factor) {
+  const auto& placement = spec.layout[axis];
+  if (placement.unit % factor == 0) return placement.unit / factor;
+  auto placements = spec.layout.placements();
+  placements[static_cast<size_t>(axis)].unit = factor;
+  const Layout aligned(spec.layout.mesh(), std::move(placements));
+  const int64_t size = spec.sizes[static_cast<size_t>(dim)];
+  for (int rank = 0; rank < aligned.mesh().rank_count(); ++rank)
+    if (aligned.cut(rank, dim, size) != spec.layout.cut(rank, dim, size)) return std::nullopt;
+  return 1;
+}
+
+bool already_cut(const TensorSpec& spec, int axis, const Placement& want) {
+  return spec.layout[axis].is_shard(want.dim) && label_unit(spec, axis, want.dim, want.unit).has_value();
+}
+
+class AxisChooser {
+ public:
+  AxisChooser(const ChooseInput& input, int axis)
+      : input_(input), axis_(axis), ranks_(static_cast<double>(input.mesh.axis_size(axis))) {}
+
+  /// The cheapest candidate, or null.
+  const Candidate* choose(const std::vector<Candidate>& all) const {
+    const Candidate* best = nullptr;
+    double best_cost = kImpossible;
+    for (const auto& candidate : all) {
+      const double cost = allowed(candidate) ? cost_of(candidate) : kImpossible;
+      if (cost < best_cost) {
+        best_cost = cost;
+        best = &candidate;
+      }
+    }
+    return best;
+  }
+
+ private:
+  const Placement& have(size_t i) const { return input_.given[i]->layout[axis_]; }
+
+  bool stays(size_t i, const Placement& want) const {
+    if (!input_.given[i]) return want.is_replicate();
+    if (want.is_shard()) return already_cut(*input_.given[i], axis_, want);
+    return have(i) == want;
+  }
+
+  bool allowed(const Candidate& candidate) const {
+    bool takes_partial = false, cuts = false, cut_before = false, has_partial = false, others_move = false;
+    for (size_t i = 0; i < candidate.operands.size(); ++i) {
+      const auto& want = candidate.operands[i];
+      const bool still = stays(i, want);
+      if (!input_.given[i] && !still) return false;
+      takes_partial |= want.is_partial();
+      has_partial |= want.is_partial() && still;
+      cuts |= want.is_shard();
+      cut_before |= want.is_shard() && still;
+      others_move |= !still && !(want.is_partial() && have(i).is_replicate());
+      if (static_cast<int>(i) == input_.written && (!still || !keeps_result(candidate, i))) return false;
+      if (want.is_partial() && rounds_partial(i)) return false;
+    }
+    if (cuts && !cut_before) return false;
+    if (takes_partial && !cuts && (!has_partial || others_move)) return false;
+    return true;
+  }
+
+  /// The result of an in-place op lies as the operand that it is written to.
+  bool keeps_result(const Candidate& candidate, size_t written) const {
+    const auto &result = candidate.results[0], &operand = candidate.operands[written];
+    return result.kind == operand.kind && result.reduction == operand.reduction && result.dim == operand.dim;
+  }
+
+  /// A product in 16 bits would round each summand.
+  bool rounds_partial(size_t i) const {
+    return input_.form.linearity[i] == Linearity::kEach && !input_.form.exact && input_.given[i] &&
+           is_low_precision(input_.given[i]->dtype);
+  }
+
+  double cost_of(const Candidate& candidate) const {
+    double cost = 0;
+    for (size_t i = 0; i < candidate.operands.size(); ++i)
+      if (!stays(i, candidate.operands[i])) cost += move_cost(i, candidate.operands[i]);
+    return cost;
+  }
+
+  double move_cost(size_t i, const Placement& want) const {
+    const double bytes = input_.given[i]->bytes() + 1;
+    const double wire = bytes * (ranks_ - 1) / ranks_;
+    if (have(i).is_replicate()) return want.is_partial() ? 1e-6 * bytes : 1e-3 * bytes;
+    if (have(i).is_shard()) return want.is_replicate() ? 8 * wire + 1 : kImpossible;
+    if (want.is_partial()) return kImpossible;
+    return want.is_shard() ? wire + 1e-3 : 2 * wire + 2e-3;
+  }
+
+  const ChooseInput& input_;
+  int axis_;
+  double ranks_;
+};
+
+/// Puts the choices of all axes together: orders and units of the axes that cut one label come from the operand that
+/// has most of them already.
+class Assembler {
+ public:
+  Assembler(const ChooseInput& input, const std::vector<const Candidate*>& chosen) : input_(input), chosen_(chosen) {}
+
+  Choice run() const {
+    Choice choice;
+    for (size_t i = 0; i < input_.form.operands.size(); ++i)
+      choice.operands.push_back(layout(input_.form.operands[i], [&](size_t a) { return chosen_[a]->operands[i]; }));
+    for (size_t r = 0; r < input_.form.results.size(); ++r)
+      choice.results.push_back(layout(input_.form.results[r], [&](size_t a) { return chosen_[a]->results[r]; }));
+    return choice;
+  }
+
+ private:
+  template <class Get>
+  Layout layout(const FormDims& dims, const Get& get) const {
+    Placements placements;
+    for (size_t a = 0; a < chosen_.size(); ++a) {
+      auto placement = get(a);
+      if (placement.is_shard()) {
+        const auto& dim = dims[static_cast<size_t>(placement.dim)];
+        placement.unit = unit(dim.label, static_cast<int>(a)) * dim.factor;
+        placement.depth = static_cast<uint8_t>(depth(dim.label, static_cast<int>(a)));
+      }
+      placements.push_back(placement);
+    }
+    return Layout(input_.mesh, std::move(placements));
+  }
+
+  bool cuts(int axis, int label) const {
+    const auto* candidate = chosen_[static_cast<size_t>(axis)];
+    for (size_t i = 0; i < candidate->operands.size(); ++i) {
+      const auto& p = candidate->operands[i];
+      if (p.is_shard() && input_.form.operands[i][static_cast<size_t>(p.dim)].label == label) return true;
+    }
+    return false;
+  }
+
+  /// Dimension of operand `i` that has the label and is cut by `axis` already, or -1.
+  int cut_dim(size_t i, int label, int axis) const {
+    const int dim = Form::find(input_.form.operands[i], label);
+    return dim >= 0 && input_.given[i] && input_.given[i]->layout[axis].is_shard(dim) ? dim : -1;
+  }
+
+  int64_t unit(int label, int axis) const {
+    for (size_t i = 0; i < input_.given.size(); ++i) {
+      const int dim = cut_dim(i, label, axis);
+      if (dim < 0) continue;
+      const auto found =
+          label_unit(*input_.given[i], axis, dim, input_.form.operands[i][static_cast<size_t>(dim)].factor);
+      if (found) return *found;
+    }
+    return 1;
+  }
+
+  /// The axes that cut the label, first cut first.
+  std::vector<int> order(int label) const {
+    std::vector<int> best;
+    for (size_t i = 0; i < input_.given.size(); ++i) {
+      const int dim = Form::find(input_.form.operands[i], label);
+      if (dim < 0 || !input_.given[i]) continue;
+      std::vector<int> mine;
+      for (const int axis : input_.given[i]->layout.cutters(dim))
+        if (cuts(axis, label)) mine.push_back(axis);
+      if (mine.size() > best.size()) best = mine;
+    }
+    for (int axis = 0; axis < input_.mesh.axis_count(); ++axis)
+      if (cuts(axis, label) && std::find(best.begin(), best.end(), axis) == best.end()) best.push_back(axis);
+    return best;
+  }
+
+  int64_t depth(int label, int axis) const {
+    const auto axes = order(label);
+    return std::find(axes.begin(), axes.end(), axis) - axes.begin();
+  }
+
+  const ChooseInput& input_;
+  const std::vector<const Candidate*>& chosen_;
+};
+
+std::vector<Reduction> partial_kinds(const ChooseInput& input, int axis) {
+  std::vector<Reduction> kinds;
+  for (const auto* spec : input.given)
+    if (spec && spec->layout[axis].is_partial() &&
+        std::find(kinds.begin(), kinds.end(), spec->layout[axis].reduction) == kinds.end())
+      kinds.push_back(spec->layout[axis].reduction);
+  return kinds;
+}
+
+}  // namespace
+
+std::optional<Choice> choose(const ChooseInput& input) {
+  std::vector<std::vector<Candidate>> all;
+  for (int axis = 0; axis < input.mesh.axis_count(); ++axis)
+    all.push_back(candidates(input.form, partial_kinds(input, axis)));
+  std::vector<const Candidate*> chosen;
+  for (int axis = 0; axis < input.mesh.axis_count(); ++axis) {
+    const auto* candidate = AxisChooser(input, axis).choose(all[static_cast<size_t>(axis)]);
+    if (!candidate) return std::nullopt;
+    chosen.push_back(candidate);
+  }
+  return Assembler(input, chosen).run();
+}
+
+}  // namespace lockstep

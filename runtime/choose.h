@@ -1,0 +1,37 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "runtime/form.h"
+#include "runtime/spec.h"
+
+namespace lockstep {
+
+/// One way in which one mesh axis may hold the operands and results of an op. A shard's unit is the dimension's factor.
+struct Candidate {
+  std::vector<Placement> operands, results;
+};
+
+/// All candidates that follow from a form: cut each label; keep all whole; pass a Partial of each `partial` kind through
+/// linear operands.
+std::vector<Candidate> candidates(const Form& form, const std::vector<Reduction>& partials);
+
+/// The layouts that an op takes and gives.
+struct Choice {
+  std::vector<Layout> operands;  ///< of plain operands: all R
+  std::vector<Layout> results;
+};
+
+struct ChooseInput {
+  const Mesh& mesh;
+  const Form& form;
+  std::vector<const TensorSpec*> given;  ///< per operand; null: a plain 0-dim tensor
+  int written = -1;                      ///< operand that keeps its layout because it is written in place
+};
+
+/// The cheapest candidate of each mesh axis by bytes moved, under the policy: moves that are implied are
+/// Partial -> R or S and R -> S or Partial; S -> R only where nothing else serves; S -> S' never; an op takes a Partial
+/// only if no other operand has to move. Empty if there is none (an in-place op whose operand would have to move).
+std::optional<Choice> choose(const ChooseInput& input);
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+#pragma once
+#include <functional>
+
+#include "runtime/mesh.h"
+#include "runtime/shard_set.h"
+#include "runtime/traffic.h"
+
+namespace lockstep {
+
+/// pieces[i][m]: a tensor between local rank i (in the order of World::local_ranks()) and member m of its group.
+using Pieces = std::vector<std::vector<at::Tensor>>;
+
+/// One exchange along a mesh axis: what is sent, of which kind, and how large what arrives will be.
+struct Exchange {
+  const Mesh& mesh;
+  int axis;
+  CollectiveKind kind;
+  c10::ScalarType dtype;
+  Pieces sent;
+  /// Sizes of the piece that local rank i receives from member m of its group.
+  std::function<std::vector<int64_t>(size_t, size_t)> received_sizes;
+};
+
+/// The one primitive of communication: every local rank gives each member of its group a piece and gets one from each.
+/// All collectives are an exchange and a local combination. Where all ranks live in this process and there is no
+/// transport, pieces are handed over as they are; otherwise they travel as messages, with the same bits.
+/// Throws TransportError when peers disagree about the collective or cannot be reached.
+Pieces exchange(Exchange request);
+
+}  // namespace lockstep

@@ -1,0 +1,112 @@
+#include "runtime/dispatch.h"
+
+#include "core/error.h"
+#include "runtime/make_plan.h"
+#include "runtime/observer.h"
+#include "runtime/plain_tensors.h"
+#include "runtime/plan_cache.h"
+#include "runtime/run_plan.h"
+#include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
+
+namespace lockstep {
+namespace {
+
+/// Words that tell values of different types apart in a key.
+enum Tag : int64_t { kPlain = -1, kUndefined = -2, kDouble = -3, kNone = -4, kOther = -5, kInt = -6, kBool = -7, kList = -8 };
+
+class KeyBuilder {
+ public:
+  void add(const c10::IValue& value) {
+    if (value.isTensor()) return add(value.toTensor());
+    if (value.isInt()) return put(kInt, value.toInt());
+    if (value.isBool()) return put(kBool, value.toBool());
+    if (value.isDouble() || value.isComplexDouble()) return put(kDouble);
+    if (value.isNone()) return put(kNone);
+    if (value.isIntList()) return add_list(value.toIntVector());
+    if (value.isTensorList()) return add_list(value.toTensorVector());
+    if (value.isOptionalTensorList()) return add_list(value.toOptionalTensorVector());
+    if (value.isString()) return put(kOther, static_cast<int64_t>(std::hash<std::string>()(value.toStringRef())));
+    if (value.isBoolList() || value.isList()) return add_generic(value.toListRef());
+    if (value.isDevice()) return put(kOther, static_cast<int64_t>(value.toDevice().type()));
+    put(kOther);
+  }
+
+  void put(int64_t word) { key.words.push_back(word); }
+  void put(int64_t tag, int64_t word) {
+    key.words.push_back(tag);
+    key.words.push_back(word);
+  }
+
+  PlanKey key;
+  const Mesh* mesh = nullptr;
+
+ private:
+  void add(const at::Tensor& tensor) {
+    if (is_sharded(tensor)) {
+      const auto& spec = spec_of(tensor);
+      if (!mesh) mesh = &spec.layout.mesh();
+      return put(reinterpret_cast<int64_t>(&spec));
+    }
+    if (!tensor.defined()) return put(kUndefined);
+    put(kPlain, static_cast<int64_t>(tensor.scalar_type()));
+    add_list(tensor.sizes().vec());
+  }
+  void add(int64_t value) { put(value); }
+  void add(const std::optional<at::Tensor>& tensor) { add(tensor.value_or(at::Tensor())); }
+
+  template <class T>
+  void add_list(const std::vector<T>& values) {
+    put(kList, static_cast<int64_t>(values.size()));
+    for (const T& value : values) add(value);
+  }
+  void add_generic(c10::ArrayRef<c10::IValue> values) {
+    put(kList, static_cast<int64_t>(values.size()));
+    for (const auto& value : values) add(value);
+  }
+};
+
+Plan& find_plan(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments, const Mesh& mesh,
+                PlanKey&& key) {
+  auto& cache = mesh.world().plans();
+  const auto found = cache.plans.find(key);
+  if (found != cache.plans.end()) {
+    ++cache.hits;
+    return *found->second;
+  }
+  ++cache.misses;
+  auto plan = make_plan(op, arguments, mesh);
+  return *cache.plans.emplace(std::move(key), std::move(plan)).first->second;
+}
+
+void run_observed(const c10::OperatorHandle& op, Plan& plan, World& world, torch::jit::Stack& stack, size_t count) {
+  const auto id = next_op_id(op_name(op));
+  const std::vector<c10::IValue> arguments(stack.end() - static_cast<ptrdiff_t>(count), stack.end());
+  const OpEvent event{id, op, arguments, plan};
+  world.observers().notify([&](Observer& observer) { observer.before_op(event); });
+  const size_t below = stack.size() - count;
+  run_plan(op, plan, world, stack, count);
+  const std::span<const c10::IValue> results(stack.data() + below, stack.size() - below);
+  world.observers().notify([&](Observer& observer) { observer.after_op(event, results); });
+}
+
+}  // namespace
+
+void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  const std::span<const c10::IValue> arguments(stack->data() + (stack->size() - count), count);
+  KeyBuilder builder;
+  builder.put(reinterpret_cast<int64_t>(&op.schema()));
+  for (const auto& argument : arguments) builder.add(argument);
+  const Mesh& mesh = builder.mesh ? *builder.mesh : MeshScope::current();
+  builder.put(reinterpret_cast<int64_t>(&mesh));
+  auto& world = mesh.world();
+  const PlainTensors guard;
+  auto& plan = find_plan(op, arguments, mesh, std::move(builder.key));
+  if (world.observers().empty())
+    run_plan(op, plan, world, *stack, count);
+  else
+    run_observed(op, plan, world, *stack, count);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,111 @@
+#include "runtime/form.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "core/error.h"
+
+namespace lockstep {
+namespace {
+
+/// Labels 0..25 are letters; the i-th leading dimension of "..." counted from the right is label kDots + i.
+constexpr int kDots = 26;
+
+struct Term {
+  bool dots = false;
+  std::string_view letters;  // after the dots
+};
+
+Term parse_term(std::string_view text) {
+  Term term;
+  term.dots = text.starts_with("...");
+  term.letters = term.dots ? text.substr(3) : text;
+  return term;
+}
+
+std::vector<Term> parse_terms(std::string_view text) {
+  std::vector<Term> terms;
+  while (true) {
+    const auto comma = text.find(',');
+    terms.push_back(parse_term(text.substr(0, comma)));
+    if (comma == std::string_view::npos) return terms;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+FormDims label_dims(const Term& term, size_t count, std::string_view whole) {
+  LOCKSTEP_CHECK(term.dots ? count >= term.letters.size() : count == term.letters.size(),
+                 "rule \"{}\" does not fit an operand of {} dimensions", whole, count);
+  FormDims dims;
+  const size_t leading = count - term.letters.size();
+  for (size_t i = 0; i < leading; ++i) dims.push_back({kDots + static_cast<int>(leading - 1 - i)});
+  for (const char letter : term.letters)
+    dims.push_back({std::isupper(static_cast<unsigned char>(letter)) ? FormDim::kWhole : letter - 'a'});
+  return dims;
+}
+
+/// A dimension of size 1 that is broadcast against a larger one stays whole.
+void leave_broadcast_whole(std::vector<FormDims>& dims, const std::vector<std::vector<int64_t>>& sizes,
+                           const std::vector<int64_t>& label_sizes) {
+  for (size_t o = 0; o < dims.size(); ++o)
+    for (size_t d = 0; d < dims[o].size(); ++d) {
+      auto& dim = dims[o][d];
+      if (dim.label != FormDim::kWhole && sizes[o][d] != label_sizes[static_cast<size_t>(dim.label)])
+        dim.label = FormDim::kWhole;
+    }
+}
+
+}  // namespace
+
+int Form::label_count() const {
+  int count = 0;
+  for (const auto* side : {&operands, &results})
+    for (const auto& dims : *side)
+      for (const auto& dim : dims) count = std::max(count, dim.label + 1);
+  return count;
+}
+
+int Form::find(const FormDims& dims, int label) {
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (dims[d].label == label) return static_cast<int>(d);
+  return -1;
+}
+
+Form parse_form(std::string_view text, const std::vector<std::vector<int64_t>>& operand_sizes,
+                const std::vector<std::vector<int64_t>>& result_sizes) {
+  const auto arrow = text.find("->");
+  LOCKSTEP_CHECK(arrow != std::string_view::npos, "rule \"{}\" has no ->", text);
+  const auto operands = parse_terms(text.substr(0, arrow)), results = parse_terms(text.substr(arrow + 2));
+  Form form;
+  for (size_t i = 0; i < operand_sizes.size(); ++i)  // a short rule repeats its last operand
+    form.operands.push_back(label_dims(operands[std::min(i, operands.size() - 1)], operand_sizes[i].size(), text));
+  for (size_t i = 0; i < result_sizes.size(); ++i)
+    form.results.push_back(label_dims(results[std::min(i, results.size() - 1)], result_sizes[i].size(), text));
+  std::vector<int64_t> label_sizes(static_cast<size_t>(form.label_count()), 1);
+  const auto widen = [&](const std::vector<FormDims>& side, const std::vector<std::vector<int64_t>>& sizes) {
+    for (size_t o = 0; o < side.size(); ++o)
+      for (size_t d = 0; d < side[o].size(); ++d)
+        if (side[o][d].label != FormDim::kWhole) {
+          auto& size = label_sizes[static_cast<size_t>(side[o][d].label)];
+          if (size == 1) size = sizes[o][d];
+        }
+  };
+  widen(form.operands, operand_sizes);
+  widen(form.results, result_sizes);
+  leave_broadcast_whole(form.operands, operand_sizes, label_sizes);
+  leave_broadcast_whole(form.results, result_sizes, label_sizes);
+  return form;
+}
+
+std::vector<Linearity> parse_linearity(std::string_view text, size_t operand_count) {
+  std::vector<Linearity> result;
+  for (size_t i = 0; i < operand_count; ++i) {
+    const char c = text.empty() ? '-' : text[std::min(i, text.size() - 1)];
+    LOCKSTEP_CHECK(std::string_view("-eja").find(c) != std::string_view::npos, "linearity \"{}\"", text);
+    result.push_back(c == 'e' ? Linearity::kEach : c == 'j' ? Linearity::kJoint
+                     : c == 'a' ? Linearity::kAdditive : Linearity::kNone);
+  }
+  return result;
+}
+
+}  // namespace lockstep

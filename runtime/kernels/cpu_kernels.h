@@ -1,0 +1,35 @@
+#pragma once
+#include <torch/library.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Declares the ops of namespace `mesh` and registers their CPU kernels; returns their names.
+std::vector<std::string> define_mesh_ops(torch::Library& definitions, torch::Library& on_cpu);
+
+namespace kernels {
+using at::Tensor;
+
+// What each op computes is documented in runtime/mesh_ops.h.
+Tensor weight_gradient(const Tensor& gradient, const Tensor& input);
+std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon);
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                                             const Tensor& weight);
+Tensor exponential_sum(const Tensor& logits, const Tensor& shift);
+Tensor pick_class(const Tensor& logits, const Tensor& target);
+Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, const Tensor& log_sum,
+                              const Tensor& target);
+std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
+                                     double scale, int64_t first_row);
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, const Tensor& query, const Tensor& key,
+                                                      const Tensor& value, const Tensor& output, const Tensor& log_sum,
+                                                      bool causal, double scale, int64_t first_row);
+Tensor sum_of_squares(const Tensor& x);
+void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
+           double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, double correction1,
+           double correction2);
+}  // namespace kernels
+
+}  // namespace lockstep

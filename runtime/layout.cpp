@@ -1,0 +1,202 @@
+#include "runtime/layout.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kReductionNames[] = {"sum", "avg", "max", "min", "prod"};
+
+/// Depths of every cut dimension are 0, 1, ... in some order.
+bool depths_are_sound(const Placements& placements) {
+  for (size_t a = 0; a < placements.size(); ++a) {
+    if (!placements[a].is_shard()) continue;
+    int cutters = 0, same_depth = 0;
+    for (const auto& other : placements) {
+      if (!other.is_shard(placements[a].dim)) continue;
+      ++cutters;
+      same_depth += other.depth == placements[a].depth;
+    }
+    if (same_depth != 1 || placements[a].depth >= cutters) return false;
+  }
+  return true;
+}
+
+bool follows_mesh_order(const Placements& placements, int dim) {
+  uint8_t expected = 0;
+  for (const auto& placement : placements)
+    if (placement.is_shard(dim) && placement.depth != expected++) return false;
+  return true;
+}
+
+std::string placement_text(const Placements& placements, const Placement& placement) {
+  if (placement.is_replicate()) return "R";
+  if (placement.is_partial()) return fmt::format("P({})", to_text(placement.reduction));
+  std::string text = placement.unit == 1 ? fmt::format("S({})", placement.dim)
+                                         : fmt::format("S({}:{})", placement.dim, placement.unit);
+  if (!follows_mesh_order(placements, placement.dim)) text += fmt::format("@{}", placement.depth);
+  return text;
+}
+
+/// A reader of one layout text; every complaint shows the whole text.
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : whole_(text), rest_(text) {}
+
+  void expect(char c) {
+    if (!accept(c)) complain(fmt::format("expected '{}'", c));
+  }
+  bool accept(char c) {
+    while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  std::string_view word() {
+    accept(' ');
+    size_t n = 0;
+    while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_')) ++n;
+    const auto word = rest_.substr(0, n);
+    rest_.remove_prefix(n);
+    return word;
+  }
+  int64_t number() {
+    const auto digits = word();
+    if (digits.empty() || digits.size() > 15 || !std::all_of(digits.begin(), digits.end(), ::isdigit))
+      complain("expected a number");
+    return std::stoll(std::string(digits));
+  }
+  [[noreturn]] void complain(const std::string& what) const {
+    fail<BadInput>("layout '{}': {} at '{}'; expected for example [dp_shard=S(0), tp=P(sum)]", whole_, what, rest_);
+  }
+  bool at_end() { return !accept(' ') && rest_.empty(); }
+
+ private:
+  std::string_view whole_, rest_;
+};
+
+Reduction parse_reduction(Parser& parser) {
+  const auto name = parser.word();
+  for (size_t i = 0; i < std::size(kReductionNames); ++i)
+    if (name == kReductionNames[i]) return static_cast<Reduction>(i);
+  parser.complain("expected sum, avg, max, min or prod");
+}
+
+Placement parse_placement(Parser& parser, bool& explicit_depth) {
+  const auto kind = parser.word();
+  if (kind == "R") return Placement::replicate();
+  if (kind != "S" && kind != "P") parser.complain("expected R, S or P");
+  parser.expect('(');
+  Placement placement = kind == "P" ? Placement::partial(parse_reduction(parser))
+                                    : Placement::shard(static_cast<int>(parser.number()));
+  if (placement.is_shard() && parser.accept(':')) placement.unit = parser.number();
+  if (placement.unit < 1) parser.complain("a unit is at least 1");
+  parser.expect(')');
+  if (placement.is_shard() && parser.accept('@')) {
+    placement.depth = static_cast<uint8_t>(parser.number());
+    explicit_depth = true;
+  }
+  return placement;
+}
+
+}  // namespace
+
+const char* to_text(Reduction reduction) { return kReductionNames[static_cast<size_t>(reduction)]; }
+
+Placements with_mesh_order(Placements placements) {
+  for (size_t a = 0; a < placements.size(); ++a) {
+    if (!placements[a].is_shard()) continue;
+    placements[a].depth = static_cast<uint8_t>(
+        std::count_if(placements.begin(), placements.begin() + static_cast<ptrdiff_t>(a),
+                      [&](const Placement& earlier) { return earlier.is_shard(placements[a].dim); }));
+  }
+  return placements;
+}
+
+Layout::Layout(const Mesh& mesh, Placements placements) : mesh_(&mesh), placements_(std::move(placements)) {
+  if (axis_count() != mesh.axis_count())
+    fail<BadInput>("a layout of mesh {} needs {} placements, got {}", mesh.text(), mesh.axis_count(), axis_count());
+  const bool no_depths = std::all_of(placements_.begin(), placements_.end(), [](auto& p) { return p.depth == 0; });
+  if (no_depths) placements_ = with_mesh_order(placements_);
+  if (!depths_are_sound(placements_))
+    fail<BadInput>("the axes that cut one dimension should have depths 0, 1, ... (mesh {})", mesh.text());
+}
+
+Layout Layout::replicated(const Mesh& mesh) {
+  return Layout(mesh, Placements(static_cast<size_t>(mesh.axis_count()), Placement::replicate()));
+}
+
+Layout Layout::parse(const Mesh& mesh, std::string_view text) {
+  Parser parser(text);
+  Placements placements(static_cast<size_t>(mesh.axis_count()), Placement::replicate());
+  bool explicit_depth = false;
+  parser.expect('[');
+  if (!parser.accept(']')) {
+    do {
+      const auto name = parser.word();
+      const int axis = mesh.find_axis(name);
+      if (axis < 0) parser.complain(fmt::format("mesh {} has no axis '{}'", mesh.text(), name));
+      parser.expect('=');
+      placements[static_cast<size_t>(axis)] = parse_placement(parser, explicit_depth);
+    } while (parser.accept(','));
+    parser.expect(']');
+  }
+  if (!parser.at_end()) parser.complain("expected the end");
+  return Layout(mesh, explicit_depth ? placements : with_mesh_order(placements));
+}
+
+bool Layout::all_replicate() const {
+  return std::all_of(placements_.begin(), placements_.end(), [](auto& p) { return p.is_replicate(); });
+}
+
+bool Layout::any_partial() const {
+  return std::any_of(placements_.begin(), placements_.end(), [](auto& p) { return p.is_partial(); });
+}
+
+c10::SmallVector<int, 4> Layout::cutters(int dim) const {
+  c10::SmallVector<int, 4> axes;
+  for (uint8_t depth = 0; depth < axis_count(); ++depth)
+    for (int axis = 0; axis < axis_count(); ++axis)
+      if ((*this)[axis].is_shard(dim) && (*this)[axis].depth == depth) axes.push_back(axis);
+  return axes;
+}
+
+Range Layout::cut(int rank, int dim, int64_t size) const {
+  Range range{0, size};
+  for (const int axis : cutters(dim)) {
+    const int64_t unit = (*this)[axis].unit, ranks = mesh_->axis_size(axis);
+    const int64_t units = (range.length + unit - 1) / unit;
+    const int64_t chunk = (units + ranks - 1) / ranks * unit;
+    const int64_t offset = std::min(mesh_->coordinate(rank, axis) * chunk, range.length);
+    range = {range.start + offset, std::min(chunk, range.length - offset)};
+  }
+  return range;
+}
+
+Layout Layout::with(int axis, const Placement& placement) const {
+  Layout result = *this;
+  auto& mine = result.placements_[static_cast<size_t>(axis)];
+  if (mine.is_shard())
+    for (auto& other : result.placements_)
+      if (other.is_shard(mine.dim) && other.depth > mine.depth) --other.depth;
+  mine = Placement::replicate();
+  if (!placement.is_shard()) {
+    mine = placement;
+    return result;
+  }
+  const auto depth = static_cast<uint8_t>(result.cutters(placement.dim).size());
+  mine = Placement::shard(placement.dim, placement.unit, depth);
+  return result;
+}
+
+std::string Layout::text() const {
+  std::string text = "[";
+  for (int axis = 0; axis < axis_count(); ++axis)
+    text += fmt::format("{}{}={}", axis ? ", " : "", mesh_->axes()[static_cast<size_t>(axis)].name,
+                        placement_text(placements_, (*this)[axis]));
+  return text + "]";
+}
+
+}  // namespace lockstep

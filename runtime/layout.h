@@ -1,0 +1,66 @@
+#pragma once
+#include <c10/util/SmallVector.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/mesh.h"
+#include "runtime/placement.h"
+
+namespace lockstep {
+
+/// A half-open range of indices along one dimension.
+struct Range {
+  int64_t start = 0;
+  int64_t length = 0;
+  bool operator==(const Range&) const = default;
+};
+
+using Placements = c10::SmallVector<Placement, 4>;
+
+/// How a tensor lies on a mesh: one placement per mesh axis. Text form: "[dp_shard=S(0), tp=R]".
+///
+/// Where several axes cut one dimension, the placements' depths say in which order; a layout that is built without
+/// depths gets mesh order. Layouts know no sizes: they fit every tensor with enough dimensions.
+class Layout {
+ public:
+  /// Throws BadInput if the count is not the mesh's number of axes, or the depths of a dimension are not 0, 1, ...
+  Layout(const Mesh& mesh, Placements placements);
+
+  /// All axes Replicate.
+  static Layout replicated(const Mesh& mesh);
+
+  /// The inverse of text(). Axes that are not named are R. Throws BadInput.
+  static Layout parse(const Mesh& mesh, std::string_view text);
+
+  const Mesh& mesh() const { return *mesh_; }
+  const Placement& operator[](int axis) const { return placements_[static_cast<size_t>(axis)]; }
+  int axis_count() const { return static_cast<int>(placements_.size()); }
+  const Placements& placements() const { return placements_; }
+
+  bool all_replicate() const;
+  bool any_partial() const;
+
+  /// The axes that cut `dim`, first cut first.
+  c10::SmallVector<int, 4> cutters(int dim) const;
+
+  /// What `rank` holds of a dimension of `size` elements.
+  Range cut(int rank, int dim, int64_t size) const;
+
+  /// The same layout with one axis changed; a new shard cuts last, the remaining cutters keep their order.
+  Layout with(int axis, const Placement& placement) const;
+
+  std::string text() const;
+
+  bool operator==(const Layout& other) const { return mesh_ == other.mesh_ && placements_ == other.placements_; }
+
+ private:
+  const Mesh* mesh_;
+  Placements placements_;
+};
+
+/// Several axes that cut one dimension get their depths in mesh order.
+Placements with_mesh_order(Placements placements);
+
+}  // namespace lockstep

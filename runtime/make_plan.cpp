@@ -1,0 +1,226 @@
+#include "runtime/make_plan.h"
+
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/choose.h"
+#include "runtime/op_id.h"
+#include "runtime/plan_cache.h"
+#include "runtime/rule_set.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep {
+namespace {
+
+using Arguments = std::span<const c10::IValue>;
+
+at::Tensor meta_like(const at::Tensor& tensor) {
+  return at::empty_strided(tensor.sizes(), tensor.strides(),
+                           at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kMeta));
+}
+
+ResultShape shape_of(const at::Tensor& tensor) {
+  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
+}
+
+class Maker {
+ public:
+  Maker(const c10::OperatorHandle& op, Arguments arguments, const Mesh& mesh)
+      : op_(op), schema_(op.schema()), mesh_(mesh), plan_(std::make_unique<Plan>()) {
+    call_.op = op_name(op);
+    call_.arguments = arguments;
+  }
+
+  std::unique_ptr<Plan> make() {
+    read_arguments();
+    find_rule();
+    infer_results();
+    if (plan_->slots.empty())
+      replicate_results();
+    else
+      choose_layouts();
+    return std::move(plan_);
+  }
+
+ private:
+  void read_arguments() {
+    for_each_tensor(call_.arguments, [&](const Slot& slot, const at::Tensor& tensor) { read_tensor(slot, tensor); });
+    for (size_t i = 0; i < call_.arguments.size(); ++i) {
+      const auto& argument = schema_.arguments()[i];
+      if (argument.alias_info() && argument.alias_info()->isWrite()) {
+        const int slot = slot_of(static_cast<int>(i));
+        if (plan_->written < 0) plan_->written = slot;
+        written_.push_back(slot);
+      }
+      if (!call_.arguments[i].isNone() && names_dtype(argument)) plan_->dtype_arguments.push_back(static_cast<int>(i));
+      if (call_.arguments[i].isDevice()) plan_->device_arguments.push_back(static_cast<int>(i));
+    }
+    call_.slots = plan_->slots;
+  }
+
+  static bool names_dtype(const c10::Argument& argument) {
+    auto type = argument.real_type();
+    if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+    return type->kind() == c10::TypeKind::ScalarTypeType;
+  }
+
+  void read_tensor(const Slot& slot, const at::Tensor& tensor) {
+    const bool on_mesh = is_sharded(tensor);
+    if (!on_mesh && tensor.dim() > 0)
+      fail<BadInput>("{}: argument {} is a plain {} tensor of {} dimensions beside tensors of mesh {}; distribute() it",
+                     call_.op, schema_.arguments()[static_cast<size_t>(slot.argument)].name(),
+                     c10::str(tensor.device()), tensor.dim(), mesh_.text());
+    const auto* spec = on_mesh ? &spec_of(tensor) : nullptr;
+    if (spec && &spec->layout.mesh() != &mesh_)
+      fail<BadInput>("{}: operands on two meshes, {} and {}", call_.op, mesh_.text(), spec->layout.mesh().text());
+    plan_->slots.push_back(slot);
+    plan_->given.push_back(spec);
+    call_.operand_sizes.push_back(tensor.sizes().vec());
+    call_.operand_dtypes.push_back(tensor.scalar_type());
+  }
+
+  int slot_of(int argument) const {
+    for (size_t i = 0; i < plan_->slots.size(); ++i)
+      if (plan_->slots[i].argument == argument) return static_cast<int>(i);
+    return -1;
+  }
+
+  void find_rule() {
+    plan_->rule = mesh_.world().rules().find(std::string(call_.op));
+    if (!plan_->rule)
+      fail<BadInput>(
+          "{} has no sharding rule; add a row to the file of its family in runtime/rules/ (docs/rules.md shows how)",
+          call_.op);
+    plan_->local = plan_->rule->local;
+  }
+
+  /// Sizes, strides and declared dtypes of the results: the op on meta tensors.
+  void infer_results() {
+    if (plan_->written >= 0) {
+      const auto* self = plan_->given[static_cast<size_t>(plan_->written)];
+      if (!self) fail<BadInput>("{}: a sharded tensor cannot be written into a plain one in place", call_.op);
+      call_.results = {{self->sizes, self->strides, self->dtype}};
+    } else if (plan_->rule->shapes) {
+      call_.results = plan_->rule->shapes(call_);
+    } else {
+      infer_on_meta();
+    }
+  }
+
+  void infer_on_meta() {
+    torch::jit::Stack stack(call_.arguments.begin(), call_.arguments.end());
+    for_each_tensor(call_.arguments, [&](const Slot& slot, const at::Tensor& tensor) {
+      set_slot(stack, slot, is_sharded(tensor) ? meta_like(tensor) : tensor);
+    });
+    for (const int i : plan_->device_arguments) stack[static_cast<size_t>(i)] = c10::Device(c10::kMeta);
+    op_.callBoxed(stack);
+    for (const auto& value : stack) {
+      if (value.isTensor()) {
+        call_.results.push_back(shape_of(value.toTensor()));
+      } else {
+        plan_->returns_list = true;
+        for (const at::Tensor& tensor : value.toTensorVector()) call_.results.push_back(shape_of(tensor));
+      }
+    }
+  }
+
+  void replicate_results() {
+    for (const auto& shape : call_.results) plan_->results.push_back(intern(Layout::replicated(mesh_), shape));
+  }
+
+  const TensorSpec* intern(const Layout& layout, const ResultShape& shape) const {
+    if (shape.strides.empty()) return mesh_.specs().intern(layout, shape.sizes, shape.dtype);
+    return mesh_.specs().intern(layout, shape.sizes, shape.strides, shape.dtype);
+  }
+
+  void choose_layouts() {
+    const Form form = form_of(*plan_->rule, call_);
+    LOCKSTEP_CHECK_EQ(form.operands.size(), plan_->slots.size(), "{}", call_.op);
+    LOCKSTEP_CHECK_EQ(form.results.size(), call_.results.size(), "{}", call_.op);
+    const auto choice = choose({mesh_, form, plan_->given, plan_->written});
+    if (!choice) refuse();
+    for (size_t i = 0; i < plan_->slots.size(); ++i) want(i, choice->operands[i]);
+    for (size_t r = 0; r < call_.results.size(); ++r)
+      plan_->results.push_back(intern(choice->results[r], call_.results[r]));
+    const auto& returns = schema_.returns();
+    const bool is_view = !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
+    plan_->detached_view = is_view && plan_->wanted[0] != plan_->given[0];
+    if (plan_->written >= 0) check_written();
+  }
+
+  void want(size_t i, const Layout& layout) {
+    const auto* given = plan_->given[i];
+    if (!given) return plan_->wanted.push_back(nullptr);
+    if (without_idle_units(layout, given->sizes) == given->layout) return plan_->wanted.push_back(given);
+    const auto* wanted = with_layout(*given, layout);
+    plan_->wanted.push_back(wanted);
+    plan_->moves = true;
+    check_policy(*given, *wanted);
+  }
+
+  void check_policy(const TensorSpec& given, const TensorSpec& wanted) const {
+    bool gathers = false;
+    for (const auto& move : plan_moves(given, wanted)) gathers |= move.before->layout[move.axis].is_shard();
+    if (!gathers) return;
+    auto& world = mesh_.world();
+    if (world.policy().strict)
+      fail<BadInput>(
+          "{} ({}) would gather {} to {} without being asked to (parallelism.strict); redistribute() it before the op",
+          call_.op, current_module(), given.text(), wanted.layout.text());
+    world.traffic().add_implicit_gather(std::string(call_.op));
+  }
+
+  void check_written() const {
+    for (const int slot : written_)
+      if (plan_->wanted[static_cast<size_t>(slot)] != plan_->given[static_cast<size_t>(slot)]) refuse();
+    if (plan_->results[0]->layout != plan_->given[static_cast<size_t>(plan_->written)]->layout) refuse();
+  }
+
+  [[noreturn]] void refuse() const {
+    std::string operands;
+    for (const auto* spec : plan_->given) operands += fmt::format("{}{}", operands.empty() ? "" : ", ", spec ? spec->text() : "plain");
+    fail<BadInput>("{} cannot run on {}: {}; redistribute() the operands first", call_.op, operands,
+                   plan_->written >= 0 ? "the tensor that is written in place would have to move" : "no layout serves");
+  }
+
+  const c10::OperatorHandle& op_;
+  const c10::FunctionSchema& schema_;
+  const Mesh& mesh_;
+  Call call_;
+  std::vector<int> written_;  ///< slots
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace
+
+const std::string& op_name(const c10::OperatorHandle& op) {
+  thread_local std::unordered_map<const void*, std::string> names;
+  auto& name = names[&op.schema()];
+  if (name.empty()) {
+    const auto& full = op.operator_name();
+    name = full.name.starts_with("aten::") ? full.name.substr(6) : full.name;
+    if (!full.overload_name.empty()) name += "." + full.overload_name;
+  }
+  return name;
+}
+
+void set_slot(std::vector<c10::IValue>& arguments, const Slot& slot, const at::Tensor& tensor) {
+  auto& value = arguments[static_cast<size_t>(slot.argument)];
+  if (slot.element < 0) {
+    value = tensor;
+  } else if (value.isTensorList()) {
+    auto list = value.toTensorVector();
+    list[static_cast<size_t>(slot.element)] = tensor;
+    value = std::move(list);
+  } else {
+    auto list = value.toOptionalTensorVector();
+    list[static_cast<size_t>(slot.element)] = tensor;
+    value = std::move(list);
+  }
+}
+
+std::unique_ptr<Plan> make_plan(const c10::OperatorHandle& op, Arguments arguments, const Mesh& mesh) {
+  return Maker(op, arguments, mesh).make();
+}
+
+}  // namespace lockstep

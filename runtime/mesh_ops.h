@@ -1,0 +1,47 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <tuple>
+
+/// Ops of Lockstep's own, in the dispatcher's namespace `mesh`: they run on plain CPU tensors (their kernels) and on
+/// sharded ones (their rows in runtime/rules/). They have no autograd formulas; autograd_ops.cpp builds on them.
+namespace lockstep::mesh_ops {
+
+/// gradient [..., n], input [..., k] -> [n, k]: the sum over all leading dimensions of outer products.
+at::Tensor weight_gradient(const at::Tensor& gradient, const at::Tensor& input);
+
+/// RMSNorm (Zhang and Sennrich, 2019): x [..., d], weight [d] -> x * r * weight and r = 1 / sqrt(mean(x^2) + epsilon)
+/// [...], in fp32 for 16-bit inputs.
+std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);
+/// Gradients of x and weight.
+std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& gradient, const at::Tensor& x,
+                                                     const at::Tensor& reciprocal, const at::Tensor& weight);
+
+/// logits [..., v], shift [...] -> sum over v of exp(logits - shift).
+at::Tensor exponential_sum(const at::Tensor& logits, const at::Tensor& shift);
+/// logits [..., v], target [...] (int64) -> logits[..., target], 0 where the target is negative.
+at::Tensor pick_class(const at::Tensor& logits, const at::Tensor& target);
+/// gradient [...], logits [..., v], log_sum [...], target [...] -> gradient * (exp(logits - log_sum) - onehot(target)).
+at::Tensor cross_entropy_backward(const at::Tensor& gradient, const at::Tensor& logits, const at::Tensor& log_sum,
+                                  const at::Tensor& target);
+
+/// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e] -> output [b, h*g, l, e], log-sum-exp [b, h*g, l].
+/// With `causal`, query row i attends to keys 0 .. first_row + i.
+std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                             bool causal, double scale, int64_t first_row = 0);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(
+    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const at::Tensor& output, const at::Tensor& log_sum, bool causal, double scale, int64_t first_row = 0);
+
+/// Sum of squares of all elements, as a float64 scalar.
+at::Tensor sum_of_squares(const at::Tensor& x);
+
+/// One AdamW step in place (Loshchilov and Hutter, 2019, Algorithm 2, decoupled decay), step counted from 1 in the bias
+/// corrections, which come as 1 - beta^step.
+struct AdamwOptions {
+  double learning_rate, beta1, beta2, epsilon, weight_decay, correction1, correction2;
+};
+void adamw(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& mean, const at::Tensor& square,
+           const AdamwOptions& options);
+
+}  // namespace lockstep::mesh_ops

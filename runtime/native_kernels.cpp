@@ -1,0 +1,139 @@
+#include "runtime/native_kernels.h"
+
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/dispatch.h"
+#include "runtime/mesh_ops.h"
+#include "runtime/redistribute.h"
+#include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
+
+namespace lockstep {
+namespace {
+
+using at::Tensor;
+
+/// Calls the boxed kernel by hand.
+Tensor dispatch_named(const char* name, const char* overload, torch::jit::Stack stack) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+  dispatch(op, &stack);
+  return stack.empty() ? Tensor() : stack[0].toTensor();
+}
+
+Tensor to_copy(const Tensor& self, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
+               std::optional<c10::Device> device, std::optional<bool> pin_memory, bool non_blocking,
+               std::optional<c10::MemoryFormat> format) {
+  const auto target = device.value_or(self.device());
+  if (!is_sharded(self)) {
+    const auto& mesh = MeshScope::current();
+    const PlainTensors guard;
+    return distribute(dtype ? self.to(*dtype) : self, Layout::replicated(mesh));
+  }
+  if (target.type() != c10::kPrivateUse1)
+    return gather(self).to(dtype.value_or(self.scalar_type())).to(target);
+  return dispatch_named("aten::_to_copy", "",
+                        {self, dtype, layout, c10::IValue(), pin_memory, non_blocking, format});
+}
+
+Tensor copy_from(const Tensor& self, const Tensor& destination, bool /*non_blocking*/) {
+  auto target = destination;
+  const PlainTensors guard;
+  if (is_sharded(destination))
+    dispatch_named("aten::copy_", "",
+                   {destination, is_sharded(self) ? self : distribute(self, layout_of(destination)), false});
+  else
+    target.copy_(gather(self));
+  return target;
+}
+
+Tensor& copy_into(Tensor& self, const Tensor& source, bool non_blocking) {
+  if (!is_sharded(self)) {
+    const PlainTensors guard;
+    self.copy_(gather(source));
+    return self;
+  }
+  const auto from =
+      is_sharded(source) ? source : distribute(source.expand(self.sizes()), layout_of(self));
+  dispatch_named("aten::copy_", "", {self, from, non_blocking});
+  return self;
+}
+
+/// `.item()`: a collective when the tensor is sharded or Partial.
+at::Scalar item(const Tensor& self) {
+  if (sharded(self).spec().layout.mesh().world().meta())
+    fail<BadInput>("the value of a tensor was asked for in a run without values (--dry-run)");
+  const PlainTensors guard;
+  return gather(self).to(stored(Domain::kNative, self.scalar_type())).item();
+}
+
+Tensor as_strided(const Tensor& self, c10::IntArrayRef sizes, c10::IntArrayRef strides, std::optional<int64_t> offset) {
+  if (sizes == self.sizes() && strides == self.strides() && offset.value_or(0) == 0)
+    return make_sharded(&spec_of(self), sharded(self).shards());
+  fail<BadInput>("as_strided has no meaning on a sharded tensor ({}); use view, transpose, narrow or select",
+                 spec_of(self).text());
+}
+
+Tensor& refuse_set(Tensor&, const Tensor&) { fail<BadInput>("set_ has no meaning on a sharded tensor"); }
+const Tensor& refuse_resize(const Tensor& self, c10::SymIntArrayRef, std::optional<c10::MemoryFormat>) {
+  fail<BadInput>("resize_ has no meaning on a sharded tensor ({})", spec_of(self).text());
+}
+
+std::vector<int64_t> leading_dims(const Tensor& tensor) {
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d + 1 < tensor.dim(); ++d) dims.push_back(d);
+  return dims;
+}
+
+std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Tensor& gradient, const Tensor& weight,
+                                                   std::array<bool, 3> wanted) {
+  Tensor input_gradient, weight_gradient, bias_gradient;
+  if (wanted[0]) input_gradient = at::matmul(gradient, weight);
+  if (wanted[1]) weight_gradient = mesh_ops::weight_gradient(gradient, input);
+  if (wanted[2]) bias_gradient = gradient.dim() > 1 ? at::sum(gradient, leading_dims(gradient), false) : gradient;
+  return {input_gradient, weight_gradient, bias_gradient};
+}
+
+/// Sums over the dimensions that were broadcast.
+Tensor sum_to_sizes(Tensor tensor, c10::IntArrayRef sizes) {
+  std::vector<int64_t> dims;
+  const auto extra = tensor.dim() - static_cast<int64_t>(sizes.size());
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    if (d < extra || (sizes[static_cast<size_t>(d - extra)] == 1 && tensor.size(d) != 1)) dims.push_back(d);
+  if (!dims.empty()) tensor = at::sum(tensor, dims, true);
+  return tensor.view(sizes);
+}
+
+std::tuple<Tensor, Tensor> matmul_backward(const Tensor& gradient, const Tensor& self, const Tensor& other,
+                                           std::array<bool, 2> wanted) {
+  const bool row = self.dim() == 1, column = other.dim() == 1;
+  const auto a = row ? self.unsqueeze(0) : self, b = column ? other.unsqueeze(1) : other;
+  auto g = gradient;
+  if (column) g = g.unsqueeze(-1);
+  if (row) g = g.unsqueeze(-2);
+  Tensor self_gradient, other_gradient;
+  if (wanted[0]) self_gradient = sum_to_sizes(at::matmul(g, b.transpose(-1, -2)), a.sizes()).view(self.sizes());
+  if (wanted[1] && b.dim() == 2)
+    other_gradient = mesh_ops::weight_gradient(a, g).view(other.sizes());
+  else if (wanted[1])
+    other_gradient = sum_to_sizes(at::matmul(a.transpose(-1, -2), g), b.sizes()).view(other.sizes());
+  return {self_gradient, other_gradient};
+}
+
+}  // namespace
+
+std::set<std::string> register_native_kernels(torch::Library& library) {
+  library.impl("_to_copy", TORCH_FN(to_copy));
+  library.impl("_copy_from", TORCH_FN(copy_from));
+  library.impl("copy_", TORCH_FN(copy_into));
+  library.impl("_local_scalar_dense", TORCH_FN(item));
+  library.impl("as_strided", TORCH_FN(as_strided));
+  library.impl("set_.source_Tensor", TORCH_FN(refuse_set));
+  library.impl("resize_", TORCH_FN(refuse_resize));
+  library.impl("linear_backward", TORCH_FN(linear_backward));
+  library.impl("matmul_backward", TORCH_FN(matmul_backward));
+  return {"_to_copy", "_copy_from", "copy_", "_local_scalar_dense", "as_strided", "set_.source_Tensor", "resize_",
+          "linear_backward", "matmul_backward"};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#pragma once
+#include <ATen/core/ivalue.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/mesh.h"
+#include "runtime/op_id.h"
+#include "runtime/shard_set.h"
+#include "runtime/traffic.h"
+
+namespace c10 {
+class OperatorHandle;
+}
+
+namespace lockstep {
+
+struct Plan;
+
+/// One dispatched op, as observers see it. Valid for the length of the call.
+struct OpEvent {
+  const OpId& id;
+  const c10::OperatorHandle& op;
+  std::span<const c10::IValue> arguments;  ///< before the op: unmodified inputs
+  const Plan& plan;
+};
+
+/// One collective of one mesh axis, before data moves.
+struct CollectiveEvent {
+  const OpId& id;  ///< of the op that asked for it
+  const Mesh& mesh;
+  int axis;
+  CollectiveKind kind;
+  c10::ScalarType dtype;
+  uint64_t number;  ///< World::next_collective()
+};
+
+/// Sees every op and every collective: verifier, recorder, profiler and replica check are observers.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void before_op(const OpEvent&) {}
+  /// `results` may hold pending tensors; do not touch those.
+  virtual void after_op(const OpEvent&, std::span<const c10::IValue> /*results*/) {}
+  /// May veto by throwing.
+  virtual void before_collective(const CollectiveEvent&) {}
+  /// What a local rank received from `source` (a rank), as it will be used; may be changed in place (replay does).
+  virtual void received(const CollectiveEvent&, int /*rank*/, int /*source*/, at::Tensor& /*payload*/) {}
+};
+
+/// The observers of a World, called in the order they were added. Ops that an observer dispatches are not observed.
+class Observers {
+ public:
+  void add(Observer* observer) { observers_.push_back(observer); }
+  void remove(Observer* observer) { std::erase(observers_, observer); }
+  bool empty() const { return observers_.empty() || hidden_; }
+
+  template <class Call>
+  void notify(const Call& call) {
+    if (empty()) return;
+    hidden_ = true;
+    const struct Restore {
+      bool& flag;
+      ~Restore() { flag = false; }
+    } restore{hidden_};
+    for (auto* observer : observers_) call(*observer);
+  }
+
+ private:
+  std::vector<Observer*> observers_;
+  bool hidden_ = false;
+};
+
+/// Adds an observer for the length of a scope.
+class ObserverScope {
+ public:
+  ObserverScope(Observers& observers, Observer& observer) : observers_(observers), observer_(&observer) {
+    observers_.add(observer_);
+  }
+  ~ObserverScope() { observers_.remove(observer_); }
+  ObserverScope(const ObserverScope&) = delete;
+  ObserverScope& operator=(const ObserverScope&) = delete;
+
+ private:
+  Observers& observers_;
+  Observer* observer_;
+};
+
+}  // namespace lockstep

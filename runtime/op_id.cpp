@@ -1,0 +1,108 @@
+#include "runtime/op_id.h"
+
+#include <ATen/SequenceNumber.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "rng/stream.h"
+
+namespace lockstep {
+namespace {
+
+/// From this autograd sequence number on, new nodes belong to `module`.
+struct Breakpoint {
+  uint64_t sequence;
+  std::string module;
+};
+
+struct Place {
+  int64_t step = 0, microbatch = 0;
+  Phase phase = Phase::kInit;
+  std::string module;
+  std::vector<Breakpoint> breakpoints;
+  std::unordered_map<std::string, int64_t> occurrences;
+  std::vector<uint64_t> draws{0};  // per open module scope
+  rng::StreamRegistry streams;
+  OpId current;
+};
+
+thread_local Place place;
+
+void mark_breakpoint() {
+  const uint64_t now = at::sequence_number::peek();
+  auto& points = place.breakpoints;
+  if (!points.empty() && points.back().sequence == now) points.pop_back();
+  points.push_back({now, place.module});
+}
+
+const std::string& module_of_node(uint64_t sequence) {
+  static const std::string top;
+  const auto& points = place.breakpoints;
+  const auto after = std::upper_bound(points.begin(), points.end(), sequence,
+                                      [](uint64_t value, const Breakpoint& point) { return value < point.sequence; });
+  return after == points.begin() ? top : std::prev(after)->module;
+}
+
+}  // namespace
+
+const char* to_text(Phase phase) {
+  constexpr const char* names[] = {"init", "forward", "recompute", "backward", "reduce", "clip", "optimizer", "save"};
+  return names[static_cast<size_t>(phase)];
+}
+
+std::string OpId::text() const {
+  return fmt::format("step {}, microbatch {}, {}, {}{}{} #{}", step, microbatch, to_text(phase), module,
+                     module.empty() ? "" : ", ", op, occurrence);
+}
+
+PhaseScope::PhaseScope(Phase phase) : previous_(std::exchange(place.phase, phase)) {}
+PhaseScope::~PhaseScope() { place.phase = previous_; }
+
+ModuleScope::ModuleScope(std::string_view name) : previous_length_(place.module.size()) {
+  if (!place.module.empty() && !name.empty()) place.module += '.';
+  place.module += name;
+  place.draws.push_back(0);
+  mark_breakpoint();
+}
+
+ModuleScope::~ModuleScope() {
+  place.module.resize(previous_length_);
+  place.draws.pop_back();
+  mark_breakpoint();
+}
+
+void begin_microbatch(int64_t step, int64_t microbatch) {
+  place.step = step;
+  place.microbatch = microbatch;
+  place.breakpoints.clear();
+  place.occurrences.clear();
+}
+
+uint64_t next_random_stream() {
+  return place.streams.open({static_cast<uint64_t>(place.step), place.module, place.draws.back()++});
+}
+
+Phase current_phase() { return place.phase; }
+int64_t current_step() { return place.step; }
+int64_t current_microbatch() { return place.microbatch; }
+
+std::string current_module() {
+  if (place.phase != Phase::kBackward) return place.module;
+  const auto node = torch::autograd::get_current_node();
+  return node ? module_of_node(node->sequence_nr()) : place.module;
+}
+
+OpId next_op_id(std::string_view op) {
+  OpId id{place.step, place.microbatch, place.phase, current_module(), std::string(op), 0};
+  id.occurrence = place.occurrences[fmt::format("{}|{}|{}", static_cast<int>(id.phase), id.module, id.op)]++;
+  place.current = id;
+  return id;
+}
+
+const OpId& current_op_id() { return place.current; }
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+/// How the values of a Partial combine.
+enum class Reduction : uint8_t { kSum, kAvg, kMax, kMin, kProd };
+
+/// How one mesh axis holds a tensor.
+///
+///   R          Replicate: every rank of the axis has all of it
+///   S(d)       Shard: the axis cuts dimension d into chunks of ceil(units / ranks) units
+///   S(d:u)     the same, in units of u elements (a head group, say); the last unit may be short
+///   S(d)@k     the axis is the k-th (from 0) to cut d, where several axes cut one dimension out of mesh order
+///   P(sum)     Partial: the ranks' values combine to the tensor's; also avg, max, min, prod
+struct Placement {
+  enum class Kind : uint8_t { kReplicate, kShard, kPartial };
+
+  Kind kind = Kind::kReplicate;
+  Reduction reduction = Reduction::kSum;  ///< of a Partial
+  uint8_t depth = 0;                      ///< of a Shard: how many axes cut the dimension before this one
+  int dim = 0;                            ///< of a Shard
+  int64_t unit = 1;                       ///< of a Shard
+
+  static Placement replicate() { return {}; }
+  static Placement shard(int dim, int64_t unit = 1, uint8_t depth = 0) {
+    return {Kind::kShard, Reduction::kSum, depth, dim, unit};
+  }
+  static Placement partial(Reduction reduction = Reduction::kSum) { return {Kind::kPartial, reduction, 0, 0, 1}; }
+
+  bool is_replicate() const { return kind == Kind::kReplicate; }
+  bool is_shard() const { return kind == Kind::kShard; }
+  bool is_shard(int of_dim) const { return is_shard() && dim == of_dim; }
+  bool is_partial() const { return kind == Kind::kPartial; }
+
+  bool operator==(const Placement&) const = default;
+};
+
+/// "sum", "avg", ...
+const char* to_text(Reduction reduction);
+
+}  // namespace lockstep

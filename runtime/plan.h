@@ -1,0 +1,66 @@
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/SmallVector.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "runtime/spec.h"
+
+namespace lockstep {
+
+struct Rule;
+
+/// Where a tensor operand stands among the arguments: argument number, and element number in a list (-1: no list).
+struct Slot {
+  int argument;
+  int element;
+};
+
+/// One op on one rank's shards: takes the arguments with the rank's shards in place off the stack, leaves the results.
+struct LocalCall {
+  const c10::OperatorHandle& op;
+  const struct Plan& plan;
+  size_t index;  ///< of the local rank
+};
+using LocalFunction = void (*)(const LocalCall&, torch::jit::Stack&);
+
+/// A rule applied to concrete layouts.
+struct Plan {
+  const Rule* rule = nullptr;                ///< null: a factory, run as it is on every rank
+  std::vector<Slot> slots;                   ///< the tensor operands
+  std::vector<const TensorSpec*> given;      ///< per slot; null: a plain 0-dim tensor
+  std::vector<const TensorSpec*> wanted;     ///< per slot: the layout the op needs
+  bool moves = false;                        ///< some operand is redistributed
+  std::vector<const TensorSpec*> results;
+  std::vector<int> dtype_arguments, device_arguments;
+  LocalFunction local = nullptr;             ///< null: the op itself
+  int written = -1;                          ///< slot that is written in place
+  bool returns_list = false;
+  bool detached_view = false;                ///< a view that no view of the shards expresses: a copy
+  bool checked = false;                      ///< local sizes and dtypes were compared once
+};
+
+/// Everything a plan depends on, in a few words: schema, specs, sizes, integers. Floating-point arguments are no part of
+/// it: no plan may depend on them.
+struct PlanKey {
+  c10::SmallVector<int64_t, 24> words;
+  bool operator==(const PlanKey& other) const {
+    return words.size() == other.words.size() &&
+           std::memcmp(words.data(), other.words.data(), words.size() * sizeof(int64_t)) == 0;
+  }
+};
+
+struct PlanKeyHash {
+  size_t operator()(const PlanKey& key) const {
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    for (const int64_t word : key.words) {
+      hash = (hash ^ static_cast<uint64_t>(word)) * 0xff51afd7ed558ccdu;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+};
+
+}  // namespace lockstep

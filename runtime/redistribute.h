@@ -1,0 +1,40 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string_view>
+#include <vector>
+
+#include "runtime/plain_tensors.h"
+#include "runtime/reduce.h"
+#include "runtime/shard_set.h"
+#include "runtime/spec.h"
+
+namespace lockstep {
+
+/// `tensor` in another layout of its mesh: the same values, moved by the cheapest sequence of collectives.
+///
+/// Differentiable: the gradient goes back to the source's layout, a Partial sum's or average's to Replicate (other
+/// Partials raise BadInput in backward). It stays a node of the graph even when it moves nothing, so that gradients
+/// are brought to a known layout there.
+at::Tensor redistribute(const at::Tensor& tensor, const Layout& layout);
+
+/// The same without autograd, and without a new tensor where nothing moves.
+at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, std::string_view reason);
+
+/// One step of a redistribution: the placement of one axis changes.
+struct Move {
+  int axis;
+  const TensorSpec* before;
+  const TensorSpec* after;
+};
+
+/// The cheapest sequence of moves, by bytes on the wire; empty if nothing moves.
+std::vector<Move> plan_moves(const TensorSpec& source, const TensorSpec& target);
+
+/// Bytes that one rank sends for `moves`, as ring algorithms count.
+double wire_bytes(const std::vector<Move>& moves);
+
+/// Moves shards from one spec to another of the same mesh, sizes and dtype.
+Shards move_shards(const TensorSpec& source, const Shards& shards, const TensorSpec& target, std::string_view reason);
+
+}  // namespace lockstep

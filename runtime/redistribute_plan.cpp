@@ -1,0 +1,118 @@
+// Which moves lead from one layout to another: a shortest path over layouts, each axis in its source's placement, in R or
+// in its target's.
+#include <map>
+#include <queue>
+
+#include "core/error.h"
+#include "runtime/plan_cache.h"
+#include "runtime/redistribute.h"
+#include "runtime/world.h"
+
+namespace lockstep {
+namespace {
+
+/// Bytes of one rank's part of the tensor.
+double local_bytes(const TensorSpec& spec) {
+  double parts = 1;
+  for (int axis = 0; axis < spec.layout.axis_count(); ++axis)
+    if (spec.layout[axis].is_shard()) parts *= static_cast<double>(spec.layout.mesh().axis_size(axis));
+  return spec.bytes() / parts;
+}
+
+double wire_bytes(const Move& move) {
+  const auto& from = move.before->layout[move.axis];
+  const auto& to = move.after->layout[move.axis];
+  const auto ranks = static_cast<double>(move.before->layout.mesh().axis_size(move.axis));
+  const double share = (ranks - 1) / ranks;
+  if (from.is_replicate()) return 0;
+  if (from.is_shard() && to.is_replicate()) return local_bytes(*move.after) * share;
+  if (from.is_partial() && to.is_replicate()) return 2 * local_bytes(*move.before) * share;
+  return local_bytes(*move.before) * share;
+}
+
+/// Only the axis that cuts a dimension last can change without the others' data.
+bool can_leave(const Layout& layout, int axis) {
+  return !layout[axis].is_shard() || layout.cutters(layout[axis].dim).back() == axis;
+}
+
+/// Direct changes of one axis; the others go by way of R.
+bool can_move(const Placement& from, const Placement& to) {
+  if (from == to || (from.is_partial() && to.is_partial())) return false;
+  return !(from.is_shard() && to.is_partial());
+}
+
+class Search {
+ public:
+  Search(const TensorSpec& source, const TensorSpec& target) : source_(source), target_(target) {}
+
+  std::vector<Move> run() {
+    visit(&source_, 0, {});
+    while (!frontier_.empty()) {
+      const auto [cost, spec] = frontier_.top();
+      frontier_.pop();
+      if (spec == &target_) return path(spec);
+      if (cost > best_.at(spec).cost) continue;
+      expand(spec, cost);
+    }
+    LOCKSTEP_CHECK(false, "no way from {} to {}", source_.text(), target_.text());
+  }
+
+ private:
+  struct Reached {
+    double cost;
+    Move by;
+  };
+  using Entry = std::pair<double, const TensorSpec*>;
+
+  void expand(const TensorSpec* spec, double cost) {
+    for (int axis = 0; axis < spec->layout.axis_count(); ++axis) {
+      if (!can_leave(spec->layout, axis)) continue;
+      for (const auto& wish : {Placement::replicate(), target_.layout[axis]}) {
+        if (!can_move(spec->layout[axis], wish)) continue;
+        const auto next = spec->layout.with(axis, wish);
+        const Move move{axis, spec, with_layout(*spec, next)};
+        constexpr double kPerStep = 1e-6;
+        visit(move.after, cost + wire_bytes(move) + kPerStep, move);
+      }
+    }
+  }
+
+  void visit(const TensorSpec* spec, double cost, const Move& by) {
+    const auto [entry, is_new] = best_.try_emplace(spec, Reached{cost, by});
+    if (!is_new && entry->second.cost <= cost) return;
+    entry->second = {cost, by};
+    frontier_.push({cost, spec});
+  }
+
+  std::vector<Move> path(const TensorSpec* spec) const {
+    std::vector<Move> moves;
+    for (; spec != &source_; spec = moves.back().before) moves.push_back(best_.at(spec).by);
+    return {moves.rbegin(), moves.rend()};
+  }
+
+  const TensorSpec& source_;
+  const TensorSpec& target_;
+  std::map<const TensorSpec*, Reached> best_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> frontier_;
+};
+
+}  // namespace
+
+double wire_bytes(const std::vector<Move>& moves) {
+  double bytes = 0;
+  for (const auto& move : moves) bytes += wire_bytes(move);
+  return bytes;
+}
+
+std::vector<Move> plan_moves(const TensorSpec& source, const TensorSpec& target) {
+  // Strides say nothing about how a tensor lies on the mesh.
+  const auto* from = with_layout(source, source.layout);
+  const auto* to = with_layout(target, target.layout);
+  auto& cache = source.layout.mesh().world().plans().moves;
+  const auto found = cache.find({from, to});
+  if (found != cache.end()) return found->second;
+  LOCKSTEP_CHECK(source.sizes == target.sizes && source.dtype == target.dtype, "{} to {}", source.text(), target.text());
+  return cache.emplace(std::pair{from, to}, Search(*from, *to).run()).first->second;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+#include "runtime/rule.h"
+
+#include <numeric>
+
+#include "core/error.h"
+
+namespace lockstep {
+namespace {
+
+int wrap(int64_t dim, int64_t count) {
+  const int64_t bound = std::max<int64_t>(count, 1);
+  if (dim < -bound || dim >= bound) fail<BadInput>("dimension {} of a tensor with {} dimensions", dim, count);
+  return static_cast<int>(dim < 0 ? dim + bound : dim);
+}
+
+}  // namespace
+
+int Call::dimension(size_t argument, int64_t dim_count) const { return wrap(arguments[argument].toInt(), dim_count); }
+
+std::vector<int> Call::dimensions(size_t argument, int64_t dim_count) const {
+  std::vector<int> result;
+  if (!arguments[argument].isNone())
+    for (const int64_t dim : arguments[argument].toIntVector()) result.push_back(wrap(dim, dim_count));
+  if (result.empty()) {
+    result.resize(static_cast<size_t>(dim_count));
+    std::iota(result.begin(), result.end(), 0);
+  }
+  return result;
+}
+
+std::vector<std::vector<int64_t>> Call::result_sizes() const {
+  std::vector<std::vector<int64_t>> sizes;
+  for (const auto& result : results) sizes.push_back(result.sizes);
+  return sizes;
+}
+
+Form form_of(const Rule& rule, const Call& call) {
+  Form form = rule.form ? rule.form(call) : parse_form(rule.dims, call.operand_sizes, call.result_sizes());
+  if (form.linearity.empty()) form.linearity = parse_linearity(rule.linearity, call.slots.size());
+  form.exact = rule.traits & Rule::kExact;
+  if (rule.traits & Rule::kNoReduce) form.can_reduce = false;
+  if (rule.traits & Rule::kMax) form.reduction = Reduction::kMax;
+  return form;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+#pragma once
+#include <ATen/core/ivalue.h>
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/form.h"
+#include "runtime/plan.h"
+
+namespace c10 {
+struct FunctionSchema;
+}
+
+namespace lockstep {
+
+/// Sizes, strides (empty: contiguous) and declared dtype of one result.
+struct ResultShape {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides = {};
+  c10::ScalarType dtype = c10::kFloat;
+};
+
+/// One concrete call as rules see it: global sizes, dtypes and the arguments that are no tensors.
+struct Call {
+  std::string_view op;
+  std::span<const c10::IValue> arguments;
+  std::vector<Slot> slots;
+  std::vector<std::vector<int64_t>> operand_sizes;  ///< per slot
+  std::vector<c10::ScalarType> operand_dtypes;
+  std::vector<ResultShape> results;
+
+  int64_t dims(size_t operand) const { return static_cast<int64_t>(operand_sizes[operand].size()); }
+  /// Argument as a dimension number, wrapped into [0, dim_count).
+  int dimension(size_t argument, int64_t dim_count) const;
+  /// Argument as a list of dimensions, all of them if it is empty or None.
+  std::vector<int> dimensions(size_t argument, int64_t dim_count) const;
+  bool flag(size_t argument) const { return arguments[argument].toBool(); }
+  std::vector<std::vector<int64_t>> result_sizes() const;
+};
+
+/// One row of the op table. In-place forms are derived from the functional row through the schema.
+struct Rule {
+  const char* op;      ///< "mm", "add.Tensor"
+  const char* family;  ///< "matmul", "pointwise", ...
+  const char* dims;    ///< see parse_form(); for rules with a form function, a description of it
+  const char* linearity = "-";               ///< see parse_linearity()
+  enum Trait : unsigned { kPlain = 0, kExact = 1, kRandom = 2, kNoReduce = 4, kMax = 8 };
+  unsigned traits = kPlain;
+  Form (*form)(const Call&) = nullptr;       ///< for ops whose dims depend on arguments
+  std::vector<ResultShape> (*shapes)(const Call&) = nullptr;  ///< where LibTorch has no meta kernel
+  LocalFunction local = nullptr;             ///< where a shard's result is not the op of the shards
+};
+
+/// The form of a call under its rule.
+Form form_of(const Rule& rule, const Call& call);
+
+}  // namespace lockstep

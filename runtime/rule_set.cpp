@@ -1,0 +1,41 @@
+#include "runtime/rule_set.h"
+
+#include "core/error.h"
+
+namespace lockstep {
+
+RuleSet::RuleSet(std::span<const Rule> rules) {
+  for (const auto& rule : rules) LOCKSTEP_CHECK(rows_.emplace(rule.op, rule).second, "two rules for {}", rule.op);
+}
+
+std::shared_ptr<const RuleSet> RuleSet::built_in() {
+  static const auto set = [] {
+    std::vector<Rule> all;
+    for (const auto family : {rules::pointwise, rules::views, rules::matmul, rules::reductions, rules::rows,
+                              rules::embedding, rules::attention, rules::random, rules::factories, rules::optimizer})
+      for (const auto& rule : family()) all.push_back(rule);
+    return std::make_shared<const RuleSet>(all);
+  }();
+  return set;
+}
+
+std::shared_ptr<const RuleSet> RuleSet::with(const Rule& rule) const {
+  auto copy = std::make_shared<RuleSet>(*this);
+  copy->rows_.insert_or_assign(rule.op, rule);
+  return copy;
+}
+
+const Rule* RuleSet::find(const std::string& op) const {
+  const auto found = rows_.find(op);
+  if (found != rows_.end()) return &found->second;
+  const auto functional = functional_name(op);
+  return functional == op ? nullptr : find(functional);
+}
+
+std::string functional_name(const std::string& op) {
+  const auto dot = std::min(op.find('.'), op.size());
+  if (dot == 0 || op[dot - 1] != '_' || op.ends_with("__")) return op;
+  return op.substr(0, dot - 1) + op.substr(dot);
+}
+
+}  // namespace lockstep

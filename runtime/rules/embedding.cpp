@@ -1,0 +1,80 @@
+// Table look-ups. A rank that holds a range of the vocabulary gives zeros for tokens outside of it, so that the ranks'
+// results sum to the row.
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/rule_set.h"
+
+namespace lockstep::rules {
+namespace {
+
+std::vector<ResultShape> embedding_shape(const Call& call) {
+  auto sizes = call.operand_sizes[1];
+  sizes.push_back(call.operand_sizes[0][1]);
+  return {{sizes, {}, call.operand_dtypes[0]}};
+}
+
+std::vector<ResultShape> gradient_shape(const Call& call) {
+  return {{{call.arguments[2].toInt(), call.operand_sizes[0].back()}, {}, call.operand_dtypes[0]}};
+}
+
+struct LocalRows {
+  at::Tensor index;    ///< clamped into the shard
+  at::Tensor outside;  ///< true where the token lies elsewhere
+};
+
+LocalRows local_rows(const at::Tensor& tokens, const Range& held) {
+  auto index = tokens - held.start;
+  auto outside = (index < 0).logical_or_(index >= held.length);
+  return {index.masked_fill_(outside, 0), outside};
+}
+
+void check_tokens(const at::Tensor& tokens, int64_t vocabulary) {
+  if (tokens.numel() == 0) return;
+  const auto low = tokens.min().item<int64_t>(), high = tokens.max().item<int64_t>();
+  if (low < 0 || high >= vocabulary)
+    fail<BadInput>("token {} is outside of the vocabulary of {} entries", low < 0 ? low : high, vocabulary);
+}
+
+void local_embedding(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto table = stack[0].toTensor();
+  const auto tokens = stack[1].toTensor();
+  const auto held = call.plan.wanted[0]->cut(call.index, 0);
+  check_tokens(tokens, call.plan.wanted[0]->sizes[0]);
+  if (held.length == call.plan.wanted[0]->sizes[0]) return call.op.callBoxed(stack);
+  if (held.length == 0) {
+    stack = {at::zeros(call.plan.results[0]->local_sizes[call.index], table.options())};
+    return;
+  }
+  const auto rows = local_rows(tokens, held);
+  stack = {at::embedding(table, rows.index).masked_fill_(rows.outside.unsqueeze(-1), 0)};
+}
+
+/// Tokens of other ranks' rows carry no gradient here: they are the padding index of the local call.
+void local_embedding_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto held = call.plan.results[0]->cut(call.index, 0);
+  auto gradient = stack[0].toTensor();
+  const auto padding = stack[3].toInt();
+  if (held.length == call.plan.results[0]->sizes[0]) return call.op.callBoxed(stack);
+  if (held.length == 0) {
+    stack = {at::zeros(call.plan.results[0]->local_sizes[call.index], gradient.options())};
+    return;
+  }
+  const auto tokens = stack[1].toTensor();
+  auto rows = local_rows(tokens, held);
+  auto dropped = padding >= 0 ? rows.outside.logical_or(tokens == padding) : rows.outside;
+  gradient = gradient.masked_fill(dropped.unsqueeze(-1), 0);
+  stack = {at::embedding_dense_backward(gradient, rows.index, held.length, -1, stack[4].toBool())};
+}
+
+constexpr Rule kRows[] = {
+    {"embedding", "embedding", "vd,...->...d", "e-", Rule::kPlain, nullptr, embedding_shape, local_embedding},
+    {"embedding_dense_backward", "embedding", "...d,...->vd", "e-", Rule::kPlain, nullptr, gradient_shape,
+     local_embedding_backward},
+};
+
+}  // namespace
+
+std::span<const Rule> embedding() { return kRows; }
+
+}  // namespace lockstep::rules

@@ -1,0 +1,98 @@
+// One result element from the operand elements at the same place. Rows are grouped by linearity, each group sorted.
+#include "runtime/rule_set.h"
+
+namespace lockstep::rules {
+namespace {
+
+constexpr Rule pointwise_row(const char* op, const char* linearity, unsigned traits = Rule::kPlain) {
+  return {op, "pointwise", "...->...", linearity, traits};
+}
+
+/// A cast keeps a Partial where it loses nothing: a sum of rounded terms is not the rounded sum.
+Form cast_form(const Call& call) {
+  Form form = parse_form("...->...", call.operand_sizes, call.result_sizes());
+  const auto from = call.operand_dtypes[0], to = call.results[0].dtype;
+  form.linearity = {c10::promoteTypes(from, to) == to ? Linearity::kEach : Linearity::kNone};
+  return form;
+}
+
+constexpr Rule kRows[] = {
+    // not linear
+    pointwise_row("abs", "-"),
+    pointwise_row("add.Scalar", "-"),
+    pointwise_row("addcdiv", "-"),
+    pointwise_row("addcmul", "-"),
+    pointwise_row("bitwise_and.Tensor", "-"),
+    pointwise_row("bitwise_not", "-"),
+    pointwise_row("bitwise_or.Tensor", "-"),
+    pointwise_row("clamp", "-"),
+    pointwise_row("clamp_min", "-"),
+    pointwise_row("cos", "-"),
+    pointwise_row("div.Tensor", "e-"),
+    pointwise_row("eq.Scalar", "-"),
+    pointwise_row("eq.Tensor", "-"),
+    pointwise_row("erf", "-"),
+    pointwise_row("exp", "-"),
+    pointwise_row("fill.Scalar", "-"),
+    pointwise_row("ge.Scalar", "-"),
+    pointwise_row("ge.Tensor", "-"),
+    pointwise_row("gelu", "-"),
+    pointwise_row("gelu_backward", "e-"),
+    pointwise_row("gt.Scalar", "-"),
+    pointwise_row("gt.Tensor", "-"),
+    pointwise_row("isfinite", "-"),
+    pointwise_row("isinf", "-"),
+    pointwise_row("isnan", "-"),
+    pointwise_row("le.Scalar", "-"),
+    pointwise_row("le.Tensor", "-"),
+    pointwise_row("log", "-"),
+    pointwise_row("log1p", "-"),
+    pointwise_row("logical_and", "-"),
+    pointwise_row("logical_not", "-"),
+    pointwise_row("logical_or", "-"),
+    pointwise_row("lt.Scalar", "-"),
+    pointwise_row("lt.Tensor", "-"),
+    pointwise_row("masked_fill.Scalar", "-"),
+    pointwise_row("maximum", "-"),
+    pointwise_row("minimum", "-"),
+    pointwise_row("ne.Scalar", "-"),
+    pointwise_row("ne.Tensor", "-"),
+    pointwise_row("pow.Tensor_Scalar", "-"),
+    pointwise_row("pow.Tensor_Tensor", "-"),
+    pointwise_row("reciprocal", "-"),
+    pointwise_row("relu", "-"),
+    pointwise_row("rsqrt", "-"),
+    pointwise_row("rsub.Scalar", "-"),
+    pointwise_row("sigmoid", "-"),
+    pointwise_row("sigmoid_backward", "e-"),
+    pointwise_row("sign", "-"),
+    pointwise_row("silu", "-"),
+    pointwise_row("silu_backward", "e-"),
+    pointwise_row("sin", "-"),
+    pointwise_row("sqrt", "-"),
+    pointwise_row("square", "-"),
+    pointwise_row("sub.Scalar", "-"),
+    pointwise_row("tanh", "-"),
+    pointwise_row("tanh_backward", "e-"),
+    pointwise_row("threshold_backward", "e-"),
+    pointwise_row("where.self", "-"),
+    // linear up to rounding
+    pointwise_row("add.Tensor", "j"),
+    pointwise_row("copy", "j"),
+    pointwise_row("div.Scalar", "e"),
+    pointwise_row("lerp.Scalar", "j"),
+    pointwise_row("mul.Scalar", "e"),
+    pointwise_row("mul.Tensor", "ee"),
+    pointwise_row("sub.Tensor", "j"),
+    // exactly linear
+    {"_to_copy", "pointwise", "...->...", "e", Rule::kExact, cast_form},
+    pointwise_row("clone", "e", Rule::kExact),
+    pointwise_row("neg", "e", Rule::kExact),
+    pointwise_row("zero", "e", Rule::kExact),
+};
+
+}  // namespace
+
+std::span<const Rule> pointwise() { return kRows; }
+
+}  // namespace lockstep::rules

@@ -1,0 +1,44 @@
+// Ops that draw: values depend on the global index of an element, never on the rank that draws it.
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "rng/stream.h"
+#include "runtime/op_id.h"
+#include "runtime/random.h"
+#include "runtime/rule_set.h"
+
+namespace lockstep::rules {
+namespace {
+
+std::vector<ResultShape> dropout_shapes(const Call& call) {
+  return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}, {call.operand_sizes[0], {}, c10::kBool}};
+}
+
+/// All ranks of a call draw from one stream, named by step, module and the module's how-manieth draw it is.
+uint64_t stream_for(const LocalCall& call) {
+  thread_local uint64_t stream = 0;
+  if (call.index == 0) stream = next_random_stream();
+  return stream;
+}
+
+void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto x = stack[0].toTensor();
+  const double probability = stack[1].toDouble();
+  if (probability < 0 || probability > 1) fail<BadInput>("dropout probability {} should be in [0, 1]", probability);
+  const bool draws = stack[2].isNone() || stack[2].toBool();
+  const double keep = draws ? 1 - probability : 1;
+  auto mask = at::ones(x.sizes(), x.options().dtype(c10::kBool));
+  if (keep < 1) mask = draw_local(*call.plan.results[1], call.index, rng::bernoulli(keep), RandomScope::seed(), stream_for(call), BatchScope::first_row());
+  stack = {at::mul(x, mask.to(x.scalar_type()).mul_(keep > 0 ? 1 / keep : 0.0)), mask};
+}
+
+constexpr Rule kRows[] = {
+    {"native_dropout", "random", "...->...,...", "-", Rule::kRandom, nullptr, dropout_shapes, local_dropout},
+    {"native_dropout_backward", "pointwise", "...,...->...", "e-"},
+};
+
+}  // namespace
+
+std::span<const Rule> random() { return kRows; }
+
+}  // namespace lockstep::rules

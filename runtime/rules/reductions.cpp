@@ -1,0 +1,71 @@
+// Ops that sum, average or maximise over dimensions: a cut of a reduced dimension leaves a Partial.
+#include <ATen/Functions.h>
+
+#include <limits>
+
+#include "runtime/rule_set.h"
+
+namespace lockstep::rules {
+namespace {
+
+Form reduce_over(const Call& call, const std::vector<int>& dims, bool keep) {
+  Form form;
+  form.operands.resize(1);
+  form.results.assign(call.results.size(), {});
+  for (int d = 0; d < call.dims(0); ++d) {
+    form.operands[0].push_back({d});
+    const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
+    for (auto& result : form.results)
+      if (!reduced)
+        result.push_back({d});
+      else if (keep)
+        result.push_back({});
+  }
+  return form;
+}
+
+std::vector<int> all_dims(const Call& call) {
+  std::vector<int> dims;
+  for (int d = 0; d < call.dims(0); ++d) dims.push_back(d);
+  return dims;
+}
+
+Form over_all(const Call& call) { return reduce_over(call, all_dims(call), false); }
+Form over_dims(const Call& call) { return reduce_over(call, call.dimensions(1, call.dims(0)), call.flag(2)); }
+
+/// Sum of the shard divided by the *global* count.
+void local_mean(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto input = stack[0].toTensor();
+  const bool all = call.op.operator_name().overload_name.empty();
+  const auto dims = all || stack[1].isNone() ? std::vector<int64_t>{} : stack[1].toIntVector();
+  const bool keep = !all && stack[2].toBool();
+  const auto& spec = *call.plan.wanted[0];
+  const auto results = static_cast<double>(call.plan.results[0]->element_count());
+  const double count = results > 0 ? static_cast<double>(spec.element_count()) / results : 1;
+  const auto dtype = stack[all ? 1 : 3].isNone() ? input.scalar_type() : stack[all ? 1 : 3].toScalarType();
+  stack = {at::sum(input.to(dtype), dims, keep).div_(count)};
+}
+
+/// The maximum over no elements is the smallest value there is.
+void local_amax(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto input = stack[0].toTensor();
+  if (input.numel() > 0) return call.op.callBoxed(stack);
+  stack = {at::full(call.plan.results[0]->local_sizes[call.index], -std::numeric_limits<double>::infinity(), input.options())};
+}
+
+std::vector<ResultShape> sum_of_squares_shape(const Call&) { return {{{}, {}, c10::kDouble}}; }
+
+constexpr Rule kRows[] = {
+    {"amax", "reduction", "all but dims; max", "-", Rule::kMax, over_dims, nullptr, local_amax},
+    {"mean", "reduction", "...->", "e", Rule::kPlain, over_all, nullptr, local_mean},
+    {"mean.dim", "reduction", "all but dims", "e", Rule::kPlain, over_dims, nullptr, local_mean},
+    {"mesh::sum_of_squares", "reduction", "...->", "-", Rule::kPlain, nullptr, sum_of_squares_shape},
+    {"sum", "reduction", "...->", "e", Rule::kPlain, over_all},
+    {"sum.dim_IntList", "reduction", "all but dims", "e", Rule::kPlain, over_dims},
+};
+
+}  // namespace
+
+std::span<const Rule> reductions() { return kRows; }
+
+}  // namespace lockstep::rules

@@ -1,0 +1,83 @@
+// Ops over whole rows (the last dimension, or one named): softmax, norms, cross-entropy over a sharded vocabulary.
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/rule_set.h"
+
+namespace lockstep::rules {
+namespace {
+
+/// All dimensions are cut alike, but the one named by `argument` is whole.
+Form all_but(const Call& call, size_t argument) {
+  const auto count = call.dims(0);
+  FormDims dims;
+  for (int d = 0; d < count; ++d) dims.push_back({d});
+  if (count > 0) dims[static_cast<size_t>(call.dimension(argument, count))] = {};
+  Form form;
+  form.operands.assign(call.slots.size(), dims);
+  form.results.assign(call.results.size(), dims);
+  form.can_reduce = false;
+  return form;
+}
+
+Form softmax_form(const Call& call) { return all_but(call, 1); }
+Form softmax_backward_form(const Call& call) { return all_but(call, 2); }
+
+/// Values whose leading dimensions are those of operand 0 without the last.
+std::vector<ResultShape> per_row(const Call& call) {
+  auto sizes = call.operand_sizes[0];
+  sizes.pop_back();
+  return {{sizes, {}, call.operand_dtypes[0]}};
+}
+
+std::vector<ResultShape> rms_norm_shapes(const Call& call) {
+  auto row = per_row(call)[0];
+  if (row.dtype == c10::kBFloat16 || row.dtype == c10::kHalf) row.dtype = c10::kFloat;
+  return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}, row};
+}
+
+std::vector<ResultShape> rms_norm_backward_shapes(const Call& call) {
+  return {{call.operand_sizes[1], {}, call.operand_dtypes[1]}, {call.operand_sizes[3], {}, call.operand_dtypes[3]}};
+}
+
+std::vector<ResultShape> like_second(const Call& call) { return {{call.operand_sizes[1], {}, call.operand_dtypes[1]}}; }
+
+/// Target minus the first class of this rank's shard, -1 where the target lies elsewhere (or is ignored).
+at::Tensor local_target(const at::Tensor& target, const Range& classes) {
+  const auto local = target - classes.start;
+  return at::where((local >= 0).logical_and_(local < classes.length), local, at::full_like(local, -1));
+}
+
+void local_pick(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto& spec = *call.plan.wanted[0];
+  const int last = static_cast<int>(spec.dim_count()) - 1;
+  stack[1] = local_target(stack[1].toTensor(), spec.cut(call.index, last));
+  call.op.callBoxed(stack);
+}
+
+void local_cross_entropy_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto& spec = *call.plan.wanted[1];
+  const int last = static_cast<int>(spec.dim_count()) - 1;
+  stack[3] = local_target(stack[3].toTensor(), spec.cut(call.index, last));
+  call.op.callBoxed(stack);
+}
+
+constexpr Rule kRows[] = {
+    {"_log_softmax", "row", "all but dim", "-", Rule::kPlain, softmax_form},
+    {"_log_softmax_backward_data", "row", "all but dim", "e-", Rule::kPlain, softmax_backward_form},
+    {"_softmax", "row", "all but dim", "-", Rule::kPlain, softmax_form},
+    {"_softmax_backward_data", "row", "all but dim", "e-", Rule::kPlain, softmax_backward_form},
+    {"mesh::cross_entropy_backward", "row", "...,...v,...,...->...v", "e---", Rule::kPlain, nullptr, like_second,
+     local_cross_entropy_backward},
+    {"mesh::exponential_sum", "row", "...v,...->...", "-", Rule::kPlain, nullptr, per_row},
+    {"mesh::pick_class", "row", "...v,...->...", "e-", Rule::kPlain, nullptr, per_row, local_pick},
+    {"mesh::rms_norm", "row", "...D,D->...D,...", "-", Rule::kNoReduce, nullptr, rms_norm_shapes},
+    {"mesh::rms_norm_backward", "row", "...D,...D,...,D->...D,D", "e---", Rule::kPlain, nullptr,
+     rms_norm_backward_shapes},
+};
+
+}  // namespace
+
+std::span<const Rule> rows() { return kRows; }
+
+}  // namespace lockstep::rules

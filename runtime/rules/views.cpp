@@ -1,0 +1,252 @@
+// Ops that rearrange elements: exactly linear, and a shard's view is the view of the shard.
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/rule_set.h"
+
+namespace lockstep::rules {
+namespace {
+
+/// Labels 0, 1, ... for `count` dimensions.
+FormDims labelled(int64_t count) {
+  FormDims dims;
+  for (int64_t d = 0; d < count; ++d) dims.push_back({static_cast<int>(d)});
+  return dims;
+}
+
+Form one_to_one(const Call& call, FormDims result) {
+  Form form;
+  form.operands = {labelled(call.dims(0))};
+  form.results.assign(call.results.size(), result);
+  form.can_reduce = false;
+  return form;
+}
+
+Form same_dims(const Call& call) { return one_to_one(call, labelled(call.dims(0))); }
+
+Form transposed(const Call& call) {
+  auto dims = labelled(call.dims(0));
+  if (!dims.empty())
+    std::swap(dims[static_cast<size_t>(call.dimension(1, call.dims(0)))],
+              dims[static_cast<size_t>(call.dimension(2, call.dims(0)))]);
+  return one_to_one(call, dims);
+}
+
+Form matrix_transposed(const Call& call) {
+  auto dims = labelled(call.dims(0));
+  if (dims.size() == 2) std::swap(dims[0], dims[1]);
+  return one_to_one(call, dims);
+}
+
+Form permuted(const Call& call) {
+  FormDims dims;
+  for (const int source : call.dimensions(1, call.dims(0))) dims.push_back({source});
+  return one_to_one(call, dims);
+}
+
+Form with_new_dim(const Call& call, int at) {
+  auto dims = labelled(call.dims(0));
+  dims.insert(dims.begin() + at, FormDim{});
+  return one_to_one(call, dims);
+}
+
+Form unsqueezed(const Call& call) { return with_new_dim(call, call.dimension(1, call.dims(0) + 1)); }
+
+/// Without the dimensions that are squeezed (size 1, globally).
+Form squeezed(const Call& call) {
+  const auto asked = call.arguments.size() == 1 ? std::vector<int>{}
+                     : call.arguments[1].isInt() ? std::vector<int>{call.dimension(1, call.dims(0))}
+                                                 : call.dimensions(1, call.dims(0));
+  FormDims dims;
+  for (int d = 0; d < call.dims(0); ++d) {
+    const bool named = call.arguments.size() == 1 || std::find(asked.begin(), asked.end(), d) != asked.end();
+    if (!named || call.operand_sizes[0][static_cast<size_t>(d)] != 1) dims.push_back({d});
+  }
+  return one_to_one(call, dims);
+}
+
+/// Size-1 dimensions that grow are whole in the operand and any label in the result stays whole too.
+Form expanded(const Call& call) {
+  const auto& from = call.operand_sizes[0];
+  const auto& to = call.results[0].sizes;
+  const size_t offset = to.size() - from.size();
+  Form form = one_to_one(call, FormDims(to.size(), FormDim{}));
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (from[d] == to[d + offset])
+      form.results[0][d + offset] = {static_cast<int>(d)};
+    else
+      form.operands[0][d] = {};
+  }
+  return form;
+}
+
+/// Walks both size lists together; within a stretch of equal product the leftmost dimensions share a label, in units of
+/// the smaller one.
+Form viewed(const Call& call) {
+  const auto& from = call.operand_sizes[0];
+  const auto& to = call.results[0].sizes;
+  Form form = one_to_one(call, FormDims(to.size(), FormDim{}));
+  form.operands[0].assign(from.size(), FormDim{});
+  for (size_t i = 0, j = 0; i < from.size() && j < to.size();) {
+    const size_t first_i = i, first_j = j;
+    int64_t left = from[i++], right = to[j++];
+    if (left == 0 || right == 0) {
+      if (left != right) break;
+    }
+    while (left != right) {
+      if (left < right) {
+        if (i == from.size()) return form;
+        left *= from[i++];
+      } else {
+        if (j == to.size()) return form;
+        right *= to[j++];
+      }
+    }
+    const int64_t a = from[first_i], b = to[first_j], units = std::min(a, b);
+    if (units > 0 && a % units == 0 && b % units == 0) {
+      form.operands[0][first_i] = {static_cast<int>(first_i), a / units};
+      form.results[0][first_j] = {static_cast<int>(first_i), b / units};
+    } else if (a == b) {
+      form.operands[0][first_i] = form.results[0][first_j] = {static_cast<int>(first_i)};
+    }
+  }
+  return form;
+}
+
+/// One dimension must be whole; `drop` removes it from the results.
+Form along(const Call& call, int dim, bool drop) {
+  auto dims = labelled(call.dims(0));
+  Form form = one_to_one(call, dims);
+  form.operands[0][static_cast<size_t>(dim)] = {};
+  for (auto& result : form.results) {
+    if (drop)
+      result.erase(result.begin() + dim);
+    else
+      result[static_cast<size_t>(dim)] = {};
+  }
+  return form;
+}
+
+Form selected(const Call& call) { return along(call, call.dimension(1, call.dims(0)), true); }
+
+Form sliced(const Call& call) {
+  const int dim = call.dimension(1, call.dims(0));
+  const bool whole = call.results[0].sizes[static_cast<size_t>(dim)] == call.operand_sizes[0][static_cast<size_t>(dim)];
+  return whole ? same_dims(call) : along(call, dim, false);
+}
+
+Form split(const Call& call) { return along(call, call.dimension(2, call.dims(0)), false); }
+Form unbound(const Call& call) { return along(call, call.dimension(1, call.dims(0)), true); }
+
+Form concatenated(const Call& call) {
+  const auto count = static_cast<int64_t>(call.results[0].sizes.size());
+  auto dims = labelled(count);
+  dims[static_cast<size_t>(call.dimension(1, count))] = {};
+  Form form;
+  form.operands.assign(call.slots.size(), dims);
+  for (size_t i = 0; i < call.slots.size(); ++i)
+    if (call.dims(i) != count) form.operands[i] = FormDims(static_cast<size_t>(call.dims(i)), FormDim{});
+  form.results = {dims};
+  form.can_reduce = false;
+  return form;
+}
+
+Form stacked(const Call& call) {
+  const int dim = call.dimension(1, call.dims(0) + 1);
+  auto dims = labelled(call.dims(0));
+  Form form;
+  form.operands.assign(call.slots.size(), dims);
+  dims.insert(dims.begin() + dim, FormDim{});
+  form.results = {dims};
+  form.can_reduce = false;
+  return form;
+}
+
+/// Backward of slice and select: the dimension is whole in the result.
+Form placed_back(const Call& call) {
+  const auto count = static_cast<int64_t>(call.results[0].sizes.size());
+  const int dim = call.dimension(2, count);
+  auto dims = labelled(count);
+  Form form;
+  form.results = {dims};
+  form.results[0][static_cast<size_t>(dim)] = {};
+  if (call.dims(0) < count)
+    dims.erase(dims.begin() + dim);
+  else
+    dims[static_cast<size_t>(dim)] = {};
+  form.operands = {dims};
+  form.can_reduce = false;
+  return form;
+}
+
+void local_view(const LocalCall& call, torch::jit::Stack& stack) {
+  stack = {stack[0].toTensor().view(call.plan.results[0]->local_sizes[call.index])};
+}
+void local_reshape_copy(const LocalCall& call, torch::jit::Stack& stack) {
+  stack = {stack[0].toTensor().reshape(call.plan.results[0]->local_sizes[call.index])};
+}
+void local_expand(const LocalCall& call, torch::jit::Stack& stack) {
+  stack = {stack[0].toTensor().expand(call.plan.results[0]->local_sizes[call.index])};
+}
+/// A local shard may have size 1 where the tensor has not, so the dimensions are taken from the plan.
+void local_squeeze(const LocalCall& call, torch::jit::Stack& stack) {
+  auto tensor = stack[0].toTensor();
+  const auto& sizes = call.plan.wanted[0]->sizes;
+  const auto& result = call.plan.results[0]->sizes;
+  std::vector<int64_t> dims;
+  if (sizes.size() != result.size()) {
+    const bool all = stack.size() == 1;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      const auto named = [&] {
+        if (all) return true;
+        const auto asked = stack[1].isInt() ? std::vector<int64_t>{stack[1].toInt()} : stack[1].toIntVector();
+        const auto dim = static_cast<int64_t>(d), count = static_cast<int64_t>(sizes.size());
+        return std::any_of(asked.begin(), asked.end(), [&](int64_t a) { return a == dim || a + count == dim; });
+      };
+      if (sizes[d] == 1 && named()) dims.push_back(static_cast<int64_t>(d));
+    }
+  }
+  stack = {dims.empty() ? tensor.alias() : tensor.squeeze(dims)};
+}
+/// The size argument (number 1) is the local result's.
+void local_sizes_argument(const LocalCall& call, torch::jit::Stack& stack) {
+  stack[1] = call.plan.results[0]->local_sizes[call.index];
+  call.op.callBoxed(stack);
+}
+
+constexpr Rule view_row(const char* op, const char* dims, Form (*form)(const Call&), LocalFunction local = nullptr,
+                        const char* linearity = "e") {
+  return {op, "view", dims, linearity, Rule::kExact, form, nullptr, local};
+}
+
+constexpr Rule kRows[] = {
+    view_row("_reshape_alias", "sizes split and merge at their left ends", viewed, local_view),
+    view_row("_unsafe_view", "sizes split and merge at their left ends", viewed, local_reshape_copy),
+    view_row("alias", "...->...", same_dims),
+    view_row("cat", "all but dim", concatenated, nullptr, "j"),
+    view_row("detach", "...->...", same_dims),
+    view_row("expand", "all but the dimensions that grow", expanded, local_expand),
+    view_row("permute", "dims permuted", permuted),
+    view_row("select.int", "all but dim", selected),
+    view_row("select_backward", "all but dim", placed_back, local_sizes_argument),
+    view_row("slice.Tensor", "all but dim", sliced),
+    view_row("slice_backward", "all but dim", placed_back, local_sizes_argument),
+    view_row("split.Tensor", "all but dim", split),
+    view_row("split_with_sizes", "all but dim", split),
+    view_row("squeeze", "without dims of size 1", squeezed, local_squeeze),
+    view_row("squeeze.dim", "without dims of size 1", squeezed, local_squeeze),
+    view_row("squeeze.dims", "without dims of size 1", squeezed, local_squeeze),
+    view_row("stack", "a new dim", stacked, nullptr, "j"),
+    view_row("t", "ab->ba", matrix_transposed),
+    view_row("transpose.int", "two dims swapped", transposed),
+    view_row("unbind.int", "all but dim", unbound),
+    view_row("unsafe_split.Tensor", "all but dim", split),
+    view_row("unsqueeze", "a new dim", unsqueezed),
+    view_row("view", "sizes split and merge at their left ends", viewed, local_view),
+};
+
+}  // namespace
+
+std::span<const Rule> views() { return kRows; }
+
+}  // namespace lockstep::rules

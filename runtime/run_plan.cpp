@@ -1,0 +1,175 @@
+#include "runtime/run_plan.h"
+
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/make_plan.h"
+#include "runtime/redistribute.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep {
+namespace {
+
+const at::Tensor& tensor_in(const c10::IValue* arguments, const Slot& slot, at::Tensor& storage) {
+  const auto& value = arguments[slot.argument];
+  if (slot.element < 0) return value.toTensor();
+  storage = value.isTensorList() ? value.toTensorList().get(static_cast<size_t>(slot.element))
+                                 : *value.toOptionalTensorVector()[static_cast<size_t>(slot.element)];
+  return storage;
+}
+
+/// A Partial that was reduced for one reader stays reduced for the next, if nothing else shares its bytes.
+void keep_reduced(ShardedTensorImpl& self, const TensorSpec* reduced, const std::shared_ptr<ShardSet>& shards) {
+  if (!self.spec().any_partial || reduced->any_partial || self.shards().use_count() > 1) return;
+  if (self.spec().strides != reduced->strides) return;
+  for (const auto& shard : self.shards()->either())
+    if (shard.storage().use_count() > 1) return;
+  self.become(reduced, shards);
+}
+
+class Runner {
+ public:
+  Runner(const c10::OperatorHandle& op, Plan& plan, World& world, torch::jit::Stack& stack, size_t count)
+      : op_(op), plan_(plan), world_(world), stack_(stack), count_(count), first_(stack.size() - count) {}
+
+  void run() {
+    collect_operands();
+    results_.resize(plan_.results.size());
+    for (size_t i = 0; i < world_.local_count(); ++i) run_local(i);
+    plan_.checked = true;
+    finish();
+  }
+
+ private:
+  const c10::IValue* arguments() const { return stack_.data() + first_; }
+
+  void collect_operands() {
+    operands_.resize(plan_.slots.size());
+    for (size_t i = 0; i < plan_.slots.size(); ++i) {
+      if (!plan_.given[i]) continue;
+      at::Tensor storage;
+      auto& self = sharded(tensor_in(arguments(), plan_.slots[i], storage));
+      if (self.is_detached_view()) check_view(self, static_cast<int>(i) == plan_.written);
+      operands_[i] = plan_.wanted[i] == plan_.given[i] || plan_.wanted[i]->layout == self.spec().layout
+                         ? self.shards()
+                         : moved(self, plan_.wanted[i]);
+      if (static_cast<int>(i) == plan_.written && operands_[i]->is_read_only())
+        fail<BadInput>("{}: {} is a gathered parameter, shared and read-only; write to the parameter itself",
+                       op_name(op_), self.spec().text());
+    }
+  }
+
+  void check_view(ShardedTensorImpl& self, bool writes) const {
+    if (writes)
+      fail<BadInput>("{}: in-place write to a view of {} that no view of the shards expresses; the write would be lost",
+                     op_name(op_), self.spec().text());
+    self.check_fresh();
+  }
+
+  std::shared_ptr<ShardSet> moved(ShardedTensorImpl& self, const TensorSpec* target) const {
+    auto set = std::make_shared<ShardSet>(move_shards(self.spec(), self.shards()->either(), *target, op_name(op_)),
+                                          target->any_partial);
+    keep_reduced(self, target, set);
+    return set;
+  }
+
+  void fill_local(size_t index) {
+    local_.assign(arguments(), arguments() + count_);
+    for (size_t i = 0; i < plan_.slots.size(); ++i) {
+      at::Tensor storage;
+      if (operands_[i])
+        set_slot(local_, plan_.slots[i], operands_[i]->either()[index]);
+      else
+        set_slot(local_, plan_.slots[i],
+                 into_domain(world_.domain(), tensor_in(arguments(), plan_.slots[i], storage)));
+    }
+    for (const int i : plan_.dtype_arguments) {
+      auto& value = local_[static_cast<size_t>(i)];
+      value = static_cast<int64_t>(stored(world_.domain(), value.toScalarType()));
+    }
+    for (const int i : plan_.device_arguments) local_[static_cast<size_t>(i)] = world_.shard_device();
+  }
+
+  void run_local(size_t index) {
+    if (world_.meta()) return make_meta(index);
+    fill_local(index);
+    if (plan_.local)
+      plan_.local({op_, plan_, index}, local_);
+    else
+      op_.callBoxed(local_);
+    if (plan_.written >= 0) return;
+    size_t r = 0;
+    for (auto& value : local_) {
+      if (value.isTensor())
+        take(r++, index, std::move(value).toTensor());
+      else
+        for (const at::Tensor& tensor : value.toTensorVector()) take(r++, index, tensor);
+    }
+    LOCKSTEP_CHECK_EQ(r, results_.size(), "{}", op_name(op_));
+  }
+
+  void make_meta(size_t index) {
+    if (plan_.written >= 0) return;
+    for (size_t r = 0; r < results_.size(); ++r)
+      results_[r].push_back(at::empty(plan_.results[r]->local_sizes[index],
+                                      at::TensorOptions().dtype(storage(*plan_.results[r])).device(c10::kMeta)));
+  }
+
+  c10::ScalarType storage(const TensorSpec& spec) const {
+    return spec.any_partial ? accumulation(world_.domain(), spec.dtype) : stored(world_.domain(), spec.dtype);
+  }
+
+  void take(size_t r, size_t index, at::Tensor tensor) {
+    const auto& spec = *plan_.results[r];
+    if (spec.any_partial) tensor = tensor.to(storage(spec));
+    if (!plan_.checked) check_local(spec, index, tensor);
+    results_[r].push_back(std::move(tensor));
+  }
+
+  void check_local(const TensorSpec& spec, size_t index, const at::Tensor& tensor) const {
+    if (tensor.sizes() != c10::IntArrayRef(spec.local_sizes[index]) || tensor.scalar_type() != storage(spec))
+      fail<InternalError>("rule of {}: local rank {} gave {} {}, the plan says {} {} of {}", op_name(op_), index,
+                          c10::toString(tensor.scalar_type()), c10::str(tensor.sizes()),
+                          c10::toString(storage(spec)), c10::str(c10::IntArrayRef(spec.local_sizes[index])),
+                          spec.text());
+  }
+
+  void finish() {
+    if (plan_.written >= 0) {
+      auto self = stack_[first_ + static_cast<size_t>(plan_.slots[static_cast<size_t>(plan_.written)].argument)];
+      torch::jit::drop(stack_, count_);
+      if (!op_.schema().returns().empty()) stack_.push_back(std::move(self));
+      return;
+    }
+    std::vector<at::Tensor> wrapped;
+    for (size_t r = 0; r < results_.size(); ++r) wrapped.push_back(wrap(r));
+    torch::jit::drop(stack_, count_);
+    if (plan_.returns_list)
+      stack_.emplace_back(std::move(wrapped));
+    else
+      for (auto& tensor : wrapped) stack_.emplace_back(std::move(tensor));
+  }
+
+  at::Tensor wrap(size_t r) {
+    auto tensor = make_sharded(plan_.results[r], std::move(results_[r]));
+    if (plan_.detached_view) sharded(tensor).mark_detached_view();
+    return tensor;
+  }
+
+  const c10::OperatorHandle& op_;
+  Plan& plan_;
+  World& world_;
+  torch::jit::Stack& stack_;
+  size_t count_, first_;
+  c10::SmallVector<std::shared_ptr<ShardSet>, 6> operands_;
+  c10::SmallVector<Shards, 3> results_;
+  torch::jit::Stack local_;
+};
+
+}  // namespace
+
+void run_plan(const c10::OperatorHandle& op, Plan& plan, World& world, torch::jit::Stack& stack, size_t count) {
+  Runner(op, plan, world, stack, count).run();
+}
+
+}  // namespace lockstep

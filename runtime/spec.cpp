@@ -1,0 +1,112 @@
+#include "runtime/spec.h"
+
+#include <ATen/EmptyTensor.h>
+
+#include "core/error.h"
+#include "runtime/world.h"
+
+namespace lockstep {
+namespace {
+
+void append(std::string& key, int64_t value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); }
+
+void append(std::string& key, c10::IntArrayRef values) {
+  append(key, static_cast<int64_t>(values.size()));
+  for (const int64_t value : values) append(key, value);
+}
+
+std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) {
+  std::string key;
+  key.reserve(128);
+  append(key, static_cast<int64_t>(dtype));
+  append(key, sizes);
+  append(key, strides);
+  for (const auto& p : layout.placements()) {
+    append(key, static_cast<int64_t>(p.kind) << 48 | static_cast<int64_t>(p.reduction) << 40 |
+                    static_cast<int64_t>(p.depth) << 32 | p.dim);
+    append(key, p.unit);
+  }
+  return key;
+}
+
+bool cuts_alike(const Layout& a, const Layout& b, int dim, int64_t size) {
+  for (int rank = 0; rank < a.mesh().rank_count(); ++rank)
+    if (a.cut(rank, dim, size) != b.cut(rank, dim, size)) return false;
+  return true;
+}
+
+Layout with_unit(const Layout& layout, int axis, int64_t unit) {
+  auto placements = layout.placements();
+  placements[static_cast<size_t>(axis)].unit = unit;
+  return Layout(layout.mesh(), std::move(placements));
+}
+
+std::string list(c10::IntArrayRef values) {
+  std::string text;
+  for (const int64_t value : values) text += fmt::format("{}{}", text.empty() ? "" : ",", value);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+int64_t TensorSpec::element_count() const { return c10::multiply_integers(sizes); }
+
+double TensorSpec::bytes() const {
+  return static_cast<double>(element_count()) * static_cast<double>(c10::elementSize(dtype));
+}
+
+Range TensorSpec::cut(size_t index, int dim) const {
+  return layout.cut(layout.mesh().world().local_ranks()[index], dim, sizes[static_cast<size_t>(dim)]);
+}
+
+std::string TensorSpec::text() const {
+  return fmt::format("{}{} {}", c10::toString(dtype), list(sizes), layout.text());
+}
+
+Layout without_idle_units(Layout layout, c10::IntArrayRef sizes) {
+  for (int axis = 0; axis < layout.axis_count(); ++axis) {
+    const auto placement = layout[axis];
+    if (!placement.is_shard() || placement.unit == 1) continue;
+    const Layout plain = with_unit(layout, axis, 1);
+    if (cuts_alike(plain, layout, placement.dim, sizes[static_cast<size_t>(placement.dim)])) layout = plain;
+  }
+  return layout;
+}
+
+const TensorSpec* with_layout(const TensorSpec& spec, const Layout& layout) {
+  return layout.mesh().specs().intern(layout, spec.sizes, spec.dtype);
+}
+
+const TensorSpec* SpecTable::intern(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                                    c10::ScalarType dtype) {
+  LOCKSTEP_CHECK(&layout.mesh() == mesh_, "layout {} belongs to another mesh", layout.text());
+  auto& entry = specs_[key_of(layout, sizes, strides, dtype)];
+  if (entry) return entry.get();
+  auto spec = make(layout, sizes, strides, dtype);
+  if (spec->layout == layout) return (entry = std::move(spec)).get();
+  return intern(spec->layout, sizes, strides, dtype);
+}
+
+const TensorSpec* SpecTable::intern(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype) {
+  return intern(layout, sizes, at::detail::defaultStrides(sizes), dtype);
+}
+
+std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                                            c10::ScalarType dtype) const {
+  const auto dims = static_cast<int>(sizes.size());
+  for (const auto& p : layout.placements())
+    if (p.is_shard() && (p.dim < 0 || p.dim >= dims))
+      fail<BadInput>("layout {} shards dimension {} of a tensor of sizes {}", layout.text(), p.dim, list(sizes));
+  auto spec = std::make_unique<TensorSpec>(
+      TensorSpec{without_idle_units(std::move(layout), sizes), sizes.vec(), strides.vec(), dtype, {}});
+  spec->any_partial = spec->layout.any_partial();
+  spec->all_replicate = spec->layout.all_replicate();
+  for (const int rank : mesh_->world().local_ranks()) {
+    auto& local = spec->local_sizes.emplace_back();
+    for (int dim = 0; dim < dims; ++dim)
+      local.push_back(spec->layout.cut(rank, dim, sizes[static_cast<size_t>(dim)]).length);
+  }
+  return spec;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+#pragma once
+#include <c10/core/ScalarType.h>
+#include <c10/util/ArrayRef.h>
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/layout.h"
+
+namespace lockstep {
+
+/// Everything about a sharded tensor but its values: interned, so that equal specs are one pointer.
+struct TensorSpec {
+  Layout layout;                              ///< units that change nothing about the cut are 1
+  std::vector<int64_t> sizes, strides;        ///< of the global tensor
+  c10::ScalarType dtype;                      ///< as declared; see domain.h for what is stored
+  std::vector<std::vector<int64_t>> local_sizes;  ///< per rank of this process, in the order of World::local_ranks()
+  bool any_partial = false, all_replicate = true;
+
+  int64_t dim_count() const { return static_cast<int64_t>(sizes.size()); }
+  int64_t element_count() const;
+  /// Bytes of the whole tensor in its declared dtype.
+  double bytes() const;
+  /// What local rank `index` holds of dimension `dim`.
+  Range cut(size_t index, int dim) const;
+  /// "f32[8,4] [tp=S(0)]"
+  std::string text() const;
+};
+
+/// The specs of one mesh. They live as long as the mesh.
+class SpecTable {
+ public:
+  explicit SpecTable(const Mesh& mesh) : mesh_(&mesh) {}
+
+  /// Throws BadInput if the layout shards a dimension that the sizes do not have.
+  const TensorSpec* intern(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                           c10::ScalarType dtype);
+
+  /// Contiguous strides.
+  const TensorSpec* intern(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype);
+
+ private:
+  std::unique_ptr<TensorSpec> make(Layout layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                                   c10::ScalarType dtype) const;
+
+  const Mesh* mesh_;
+  std::unordered_map<std::string, std::unique_ptr<TensorSpec>> specs_;
+};
+
+/// `layout` with every unit that does not change the cut of `sizes` replaced by 1.
+Layout without_idle_units(Layout layout, c10::IntArrayRef sizes);
+
+/// The same spec with another layout and contiguous strides.
+const TensorSpec* with_layout(const TensorSpec& spec, const Layout& layout);
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace lockstep {
+
+enum class CollectiveKind : uint8_t { kAllGather, kAllReduce, kReduceScatter, kAllToAll };
+inline constexpr size_t kCollectiveKinds = 4;
+
+/// "all_gather", ...
+const char* to_text(CollectiveKind kind);
+
+/// What one rank put on the wire: number of collectives and bytes sent, as ring algorithms count them.
+struct TrafficCount {
+  int64_t count = 0;
+  double bytes = 0;
+};
+
+/// Counts communication per mesh axis and kind; a group of one rank counts nothing.
+class Traffic {
+ public:
+  void add(const std::string& axis, CollectiveKind kind, double bytes) {
+    auto& entry = counts_[axis][static_cast<size_t>(kind)];
+    ++entry.count;
+    entry.bytes += bytes;
+  }
+  /// An implicit Shard -> Replicate: the policy's counted warning, keyed by the op that caused it.
+  void add_implicit_gather(const std::string& op) { ++implicit_gathers_[op]; }
+
+  TrafficCount total(CollectiveKind kind) const;
+  TrafficCount on(const std::string& axis, CollectiveKind kind) const;
+  double bytes() const;
+  const std::map<std::string, std::array<TrafficCount, kCollectiveKinds>>& by_axis() const { return counts_; }
+  const std::map<std::string, int64_t>& implicit_gathers() const { return implicit_gathers_; }
+  void clear() { *this = {}; }
+
+ private:
+  std::map<std::string, std::array<TrafficCount, kCollectiveKinds>> counts_;
+  std::map<std::string, int64_t> implicit_gathers_;
+};
+
+}  // namespace lockstep

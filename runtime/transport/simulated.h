@@ -1,0 +1,43 @@
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "runtime/transport/transport.h"
+
+namespace lockstep {
+
+/// All ranks in one process. A seeded scheduler decides in which order messages of different pairs arrive, in virtual
+/// time: progress() delivers one pending message. Several threads may share one (each driving some of the ranks); a
+/// thread that has nothing to do waits for the others.
+class SimulatedTransport final : public Transport {
+ public:
+  /// `driver_count`: how many threads call progress(). When all of them wait and nothing is in flight, the run is stuck,
+  /// and each gets a TransportError.
+  explicit SimulatedTransport(uint64_t seed, int driver_count = 1) : random_(seed), drivers_(driver_count) {}
+
+  void post(Message message) override;
+  bool take(int source, int destination, Message& out) override;
+  void progress() override;
+
+  /// This driver will not call again: its program has ended, or failed. Others that wait for it get their error.
+  void leave();
+
+ private:
+  using Pair = std::pair<int, int>;
+  bool deliver_one();
+  void wake_all();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::mt19937_64 random_;
+  std::map<Pair, std::deque<Message>> in_flight_, arrived_;
+  int drivers_;
+  int waiting_ = 0;  ///< drivers that have seen every event so far and have nothing to do
+  uint64_t events_ = 0;
+  bool stuck_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#include "runtime/transport/transport.h"
+
+#include <c10/core/ScalarType.h>
+#include <fmt/format.h>
+
+#include "runtime/traffic.h"
+
+namespace lockstep {
+namespace {
+
+std::string kind_text(uint8_t kind) {
+  return kind < kCollectiveKinds ? to_text(static_cast<CollectiveKind>(kind)) : fmt::format("kind {}", kind);
+}
+
+std::string dtype_text(int8_t dtype) { return c10::toString(static_cast<c10::ScalarType>(dtype)); }
+
+}  // namespace
+
+std::string MessageHeader::text() const {
+  return fmt::format("collective {} round {} {} {} group {:x} {} bytes", collective, round, kind_text(kind),
+                     dtype_text(dtype), group, bytes);
+}
+
+std::string difference(const MessageHeader& mine, const MessageHeader& theirs) {
+  std::string text;
+  const auto field = [&](const char* name, const auto& a, const auto& b) {
+    if (a != b) text += fmt::format("{}{} {} != {}", text.empty() ? "" : ", ", name, a, b);
+  };
+  field("collective", mine.collective, theirs.collective);
+  field("round", mine.round, theirs.round);
+  field("kind", kind_text(mine.kind), kind_text(theirs.kind));
+  field("dtype", dtype_text(mine.dtype), dtype_text(theirs.dtype));
+  field("group", mine.group, theirs.group);
+  field("bytes", mine.bytes, theirs.bytes);
+  return text;
+}
+
+}  // namespace lockstep

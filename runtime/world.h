@@ -1,0 +1,95 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/domain.h"
+#include "runtime/mesh.h"
+#include "runtime/traffic.h"
+
+namespace lockstep {
+
+class Observers;
+class PlanCache;
+class RuleSet;
+class Transport;
+
+/// When communication that nobody asked for explicitly is allowed. See docs/communication.md.
+struct Policy {
+  bool strict = false;  ///< an implicit Shard -> Replicate is an error instead of a counted warning
+};
+
+/// The ranks of a run and what they share: which of them live in this process, how bytes move between them, the rules,
+/// the plan cache and the observers. One thread uses a World; two Worlds on two threads are independent.
+///
+/// Everything made in a World (meshes, specs, sharded tensors) must be gone, or never used again, when it ends.
+class World {
+ public:
+  struct Options {
+    int rank_count = 1;
+    std::vector<int> local_ranks = {};            ///< empty: all ranks live here
+    std::shared_ptr<Transport> transport = {};    ///< null: every rank must be local, and bytes move by assignment
+    Domain domain = Domain::kNative;
+    std::shared_ptr<const RuleSet> rules = {};    ///< null: the built-in rules
+    Policy policy = {};
+    bool meta = false;                            ///< shards are meta tensors: shapes and traffic without values
+  };
+
+  explicit World(Options options);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  int rank_count() const { return options_.rank_count; }
+  const std::vector<int>& local_ranks() const { return options_.local_ranks; }
+  size_t local_count() const { return options_.local_ranks.size(); }
+  /// Position in local_ranks(), or -1.
+  int local_index(int rank) const { return local_index_[static_cast<size_t>(rank)]; }
+
+  Domain domain() const { return options_.domain; }
+  const Policy& policy() const { return options_.policy; }
+  bool meta() const { return options_.meta; }
+  c10::Device shard_device() const { return options_.meta ? c10::kMeta : c10::kCPU; }
+  Transport* transport() const { return options_.transport.get(); }
+
+  const RuleSet& rules() const { return *options_.rules; }
+  /// Replaces the rules and forgets all plans.
+  void set_rules(std::shared_ptr<const RuleSet> rules);
+
+  /// The mesh of these axes; the same object for the same axes. The product of the sizes must be rank_count().
+  const Mesh& mesh(const std::vector<MeshAxis>& axes);
+  const Mesh& mesh(std::string_view text) { return mesh(parse_mesh_axes(text)); }
+
+  PlanCache& plans() { return *plans_; }
+  Observers& observers() { return *observers_; }
+  Traffic& traffic() { return traffic_; }
+
+  /// Number of the next collective; equal on all ranks, because all run one program.
+  uint64_t next_collective() { return collective_++; }
+
+ private:
+  Options options_;
+  std::vector<int> local_index_;
+  std::vector<std::unique_ptr<Mesh>> meshes_;
+  std::unique_ptr<PlanCache> plans_;
+  std::unique_ptr<Observers> observers_;
+  Traffic traffic_;
+  uint64_t collective_ = 0;
+};
+
+/// The mesh that factories (torch::empty on the mesh device) make replicated tensors on, for the current thread.
+class MeshScope {
+ public:
+  explicit MeshScope(const Mesh& mesh);
+  ~MeshScope();
+  MeshScope(const MeshScope&) = delete;
+  MeshScope& operator=(const MeshScope&) = delete;
+
+  /// The innermost scope's mesh. Throws BadInput if there is none.
+  static const Mesh& current();
+
+ private:
+  const Mesh* previous_;
+};
+
+}  // namespace lockstep
