@@ -1,0 +1,77 @@
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+/// Timing that survives a busy machine: two functions are measured in turns, and only ratios within a turn are
+/// compared.
+namespace lockstep::bench {
+
+struct PairedOptions {
+  int pairs = 31;
+  double seconds = 0.005;  ///< one measurement repeats its function for at least this long
+};
+
+struct PairedTiming {
+  double ours = 0, peer = 0;  ///< median seconds of one call
+  double ratio = 0;           ///< median of ours / peer
+  double upper = 0;           ///< 95 % upper confidence bound of that median (infinity with fewer than 5 pairs)
+};
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// The least order statistic that lies at or above the true median with 95 % confidence, whatever the distribution: the
+/// k-th of n values, where a fair coin thrown n times shows fewer than k heads with probability >= 0.95.
+inline double median_upper_bound(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto n = static_cast<double>(values.size());
+  double probability = std::pow(0.5, n), below = 0;  // of exactly k heads; of fewer than k + 1
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    below += probability;
+    if (below >= 0.95) return values[k];
+    probability *= (n - static_cast<double>(k)) / (static_cast<double>(k) + 1);
+  }
+  return INFINITY;
+}
+
+namespace detail {
+
+template <class Function>
+double seconds_of(Function& function, int repetitions) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < repetitions; ++i) function();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repetitions;
+}
+
+template <class Function>
+int repetitions_for(Function& function, double seconds) {
+  int repetitions = 1;
+  while (seconds_of(function, repetitions) * repetitions < seconds && repetitions < 1 << 24) repetitions *= 2;
+  return repetitions;
+}
+
+}  // namespace detail
+
+/// Measures `ours` and `peer` in alternation; which one goes first changes with every pair. Calls both once before.
+template <class Ours, class Peer>
+PairedTiming time_in_pairs(Ours&& ours, Peer&& peer, const PairedOptions& options = {}) {
+  const int repeat_ours = detail::repetitions_for(ours, options.seconds);
+  const int repeat_peer = detail::repetitions_for(peer, options.seconds);
+  std::vector<double> our_times, peer_times, ratios;
+  for (int pair = 0; pair < options.pairs; ++pair) {
+    if (pair % 2 == 0) our_times.push_back(detail::seconds_of(ours, repeat_ours));
+    peer_times.push_back(detail::seconds_of(peer, repeat_peer));
+    if (pair % 2 == 1) our_times.push_back(detail::seconds_of(ours, repeat_ours));
+    ratios.push_back(our_times.back() / peer_times.back());
+  }
+  return {median(our_times), median(peer_times), median(ratios), median_upper_bound(ratios)};
+}
+
+}  // namespace lockstep::bench
