@@ -31,3 +31,7 @@ find_program(LOCKSTEP_MOLD mold)
 if(LOCKSTEP_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
+
+if(LOCKSTEP_CUDA)
+  include(LockstepCuda)
+endif()

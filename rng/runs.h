@@ -16,21 +16,26 @@ struct Run {
 /// global tensor and the output.
 class Runs {
  public:
-  explicit Runs(const Slice& slice);
-
-  /// The next run, false after the last one.
-  bool next(Run& run);
-
- private:
+  /// One of the loops around a run: how far index and offset move per turn.
   struct Loop {
     int64_t length;
     uint64_t index_stride;
     int64_t stride, position;
   };
 
+  explicit Runs(const Slice& slice);
+
+  /// Before the first call of `next`: the first run (all have its count and stride) and the loops, outermost first.
+  const Run& first() const { return run_; }
+  const std::vector<Loop>& loops() const { return loops_; }
+
+  /// The next run, false after the last one.
+  bool next(Run& run);
+
+ private:
   void step();
 
-  std::vector<Loop> loops_;  // outermost first, without the run itself
+  std::vector<Loop> loops_;
   Run run_{};
   bool done_ = false;
 };

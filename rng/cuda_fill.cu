@@ -1,0 +1,112 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "rng/cuda_fill.h"
+#include "rng/resolve.h"
+#include "rng/runs.h"
+
+/// One thread per Philox block of a run; a block that reaches over the ends of its run is drawn whole and stored in
+/// part.
+namespace lockstep::rng {
+namespace {
+
+constexpr int kMaxLoops = 8;
+constexpr unsigned kThreads = 256;
+constexpr uint64_t kMaxGrid = 1u << 16;  // beyond, threads take several blocks
+
+/// A box on its way to the device.
+struct Box {
+  Run first;
+  int loops;
+  Runs::Loop loop[kMaxLoops];  ///< outermost first
+  uint64_t runs;
+};
+
+Box box_of(const Slice& slice) {
+  const Runs runs(slice);
+  Box box{runs.first(), static_cast<int>(runs.loops().size()), {}, 1};
+  if (box.loops > kMaxLoops) {
+    fail<BadInput>("random numbers on a GPU: a box that needs {} loops, at most {}", box.loops, kMaxLoops);
+  }
+  std::copy(runs.loops().begin(), runs.loops().end(), box.loop);
+  for (int i = 0; i < box.loops; ++i) box.runs *= static_cast<uint64_t>(box.loop[i].length);
+  return box;
+}
+
+/// Run number `position` of the box.
+__device__ Run run_at(const Box& box, uint64_t position) {
+  Run run = box.first;
+  for (int i = box.loops - 1; i >= 0; --i) {
+    const auto length = static_cast<uint64_t>(box.loop[i].length), turn = position % length;
+    position /= length;
+    run.index += turn * box.loop[i].index_stride;
+    run.offset += static_cast<int64_t>(turn) * box.loop[i].stride;
+  }
+  return run;
+}
+
+template <class Draw, class Store>
+__global__ void fill_kernel(Draw draw, Key key, uint64_t stream, Box box, uint64_t blocks_per_run,
+                            typename Store::Stored* out) {
+  const uint64_t total = box.runs * blocks_per_run, step = uint64_t{gridDim.x} * blockDim.x;
+  for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < total; i += step) {
+    const Run run = run_at(box, i / blocks_per_run);
+    const uint64_t block = run.index / Draw::kPerBlock + i % blocks_per_run;
+    typename Draw::Value v[Draw::kPerBlock];
+    draw(words(key, {block, stream}), v);
+    for (int j = 0; j < Draw::kPerBlock; ++j) {
+      const auto place = static_cast<int64_t>(block * Draw::kPerBlock + j - run.index);
+      if (place >= 0 && place < run.count) out[run.offset + place * run.stride] = Store::store(v[j]);
+    }
+  }
+}
+
+void check(cudaError_t status, const char* what) {
+  if (status != cudaSuccess) {
+    fail<InternalError>("random numbers on a GPU: {} failed: {}", what, cudaGetErrorString(status));
+  }
+}
+
+template <class Draw, class Store>
+void launch(const Draw& draw, Key key, uint64_t stream, const Box& box, typename Store::Stored* out,
+            cudaStream_t cuda_stream) {
+  // However the run lies on the grid of blocks: n elements touch at most 1 + ceil((n - 1) / kPerBlock) of them.
+  const uint64_t blocks_per_run = 1 + (static_cast<uint64_t>(box.first.count) + Draw::kPerBlock - 2) / Draw::kPerBlock;
+  const uint64_t grid = std::min(kMaxGrid, (box.runs * blocks_per_run + kThreads - 1) / kThreads);
+  fill_kernel<Draw, Store>
+      <<<static_cast<unsigned>(grid), kThreads, 0, cuda_stream>>>(draw, key, stream, box, blocks_per_run, out);
+  check(cudaGetLastError(), "the launch");
+}
+
+}  // namespace
+
+std::string cuda_unavailable_reason() {
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status != cudaSuccess) return cudaGetErrorString(status);
+  return devices > 0 ? "" : "no CUDA device";
+}
+
+void cuda_fill(void* device_out, ScalarKind kind, const Distribution& distribution, Key key, uint64_t stream,
+               const Slice& slice, void* cuda_stream) {
+  slice.check();
+  visit_draw(kind, distribution, [&]<class Draw, class Store>(const Draw& draw, Store) {
+    if (slice.elements() == 0) return;
+    launch<Draw, Store>(draw, key, stream, box_of(slice), static_cast<typename Store::Stored*>(device_out),
+                        static_cast<cudaStream_t>(cuda_stream));
+  });
+}
+
+void cuda_fill_host(void* host_out, std::size_t bytes, ScalarKind kind, const Distribution& distribution, Key key,
+                    uint64_t stream, const Slice& slice) {
+  void* device = nullptr;
+  check(cudaMalloc(&device, std::max<std::size_t>(bytes, 1)), "the allocation");
+  check(cudaMemcpy(device, host_out, bytes, cudaMemcpyHostToDevice), "the copy to the device");
+  cuda_fill(device, kind, distribution, key, stream, slice, nullptr);
+  check(cudaMemcpy(host_out, device, bytes, cudaMemcpyDeviceToHost), "the copy from the device");
+  check(cudaFree(device), "the release");
+}
+
+}  // namespace lockstep::rng
