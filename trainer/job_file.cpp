@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <type_traits>
 
 #include "core/error.h"
 #include "core/suggest.h"
 #include "trainer/job_keys.h"
+#include "trainer/random_access_file.h"
 #include "trainer/torchtitan_keys.h"
 
 namespace lockstep::trainer {
@@ -136,10 +135,14 @@ Job parse_job(std::string_view text, const std::string& name, std::span<const Se
 }
 
 Job load_job(const std::string& path, std::span<const Setting> overrides) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail<BadInput>("{}: cannot be opened; a job file (TOML) was expected.", path);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) fail<BadInput>("{}: cannot be read.", path);
+  std::string text;
+  try {
+    const RandomAccessFile file(path);
+    text.resize(static_cast<size_t>(file.size()));
+    file.read(0, std::as_writable_bytes(std::span(text)));
+  } catch (const FileError& error) {
+    fail<BadInput>("{} A job file (TOML) was expected.", error.what());
+  }
   return parse_job(text, path, overrides);
 }
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "trainer/job_keys.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -16,7 +17,12 @@ std::string place(const std::string& name, const toml::source_region& source) {
 }
 
 std::string as_toml(const toml::node& node) {
+  if (const auto* text = node.as_string()) return toml_string(text->get());
   std::ostringstream out;
+  if (const auto* list = node.as_array()) {
+    for (const auto& element : *list) out << (out.tellp() > 0 ? ", " : "") << as_toml(element);
+    return "[" + out.str() + "]";
+  }
   node.visit([&](const auto& value) { out << value; });
   return out.str();
 }

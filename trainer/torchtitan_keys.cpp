@@ -47,7 +47,7 @@ constexpr TorchtitanKey kKeys[] = {
     {"parallelism.expert_tensor_parallel_degree", "1"},
     {"parallelism.expert_parallel_comm_backend", "standard"},
 
-    {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "[]|[\"moe.router.gate\"]|['moe.router.gate']"},
+    {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "[]|[\"moe.router.gate\"]"},
     {"activation_checkpoint.early_stop", "false"},
     {"activation_checkpoint.memory_budget", "*", kSwitch},
     {"activation_checkpoint.visualize_memory_budget_pareto", "false"},

@@ -72,7 +72,7 @@ struct Parser {
   Parser() {
     app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
     app.footer("Example:\n  lockstep train jobs/demo.toml --verify\n\n'lockstep COMMAND --help' tells more.");
-    app.fallthrough(false);
+    app.allow_extras();
     add_train();
     add_verify();
     add_rules();
@@ -153,10 +153,14 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
+/// "lockstep checkpoint inspect": what a user typed to get here.
+std::string path_of(const CLI::App& app) {
+  return app.get_parent() ? fmt::format("{} {}", path_of(*app.get_parent()), app.get_name()) : app.get_name();
+}
+
 /// Why an argument is not understood by `app`, and what may have been meant.
 [[noreturn]] void fail_extra(const CLI::App& app, const std::string& extra) {
-  const auto help =
-      fmt::format("'{} --help' lists what is", app.get_parent() ? "lockstep " + app.get_name() : "lockstep");
+  const auto help = fmt::format("'{} --help' lists what is", path_of(app));
   if (!extra.starts_with('-')) fail<BadInput>("{} is one argument too many; {} expected.", extra, help);
   auto candidates = options_of(app);
   for (const auto& key : trainer::job_keys())
@@ -165,26 +169,22 @@ std::vector<std::string> options_of(const CLI::App& app) {
   fail<BadInput>("{} is not an option.{} {}.", extra, close ? fmt::format(" Did you mean {}?", *close) : "", help);
 }
 
-void require_known_command(const Parser& parser, const std::vector<std::string>& arguments) {
-  if (arguments.empty()) fail<BadInput>("a command is needed: {}.", fmt::join(names_of(parser.app), ", "));
-  const auto names = names_of(parser.app);
-  const auto& name = arguments.front();
-  if (name.starts_with('-') || std::find(names.begin(), names.end(), name) != names.end()) return;
+/// `what` is the kind of thing that `name` should name, in the singular.
+void require_known(const std::string& name, std::string_view what, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
   const auto close = nearest(name, names);
-  fail<BadInput>("{} is not a command.{} Commands are {}.", name, close ? fmt::format(" Did you mean {}?", *close) : "",
-                 fmt::join(names, ", "));
+  fail<BadInput>("{} is not a {}.{} The {}s are {}.", name, what, close ? fmt::format(" Did you mean {}?", *close) : "",
+                 what, fmt::join(names, ", "));
+}
+
+[[noreturn]] void fail_without_command(const Parser& parser) {
+  fail<BadInput>("a command is needed: {}.", fmt::join(names_of(parser.app), ", "));
 }
 
 /// The innermost command that was parsed.
 const CLI::App& innermost(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : innermost(*parsed.front());
-}
-
-/// "lockstep checkpoint" for `lockstep checkpoint inspect`.
-std::string parents_of(const CLI::App& app) {
-  const auto* parent = app.get_parent();
-  return parent->get_parent() ? fmt::format("{} {}", parents_of(*parent), parent->get_name()) : parent->get_name();
 }
 
 Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
@@ -194,7 +194,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (!overrides.empty())
     fail<BadInput>("--{} is a key of jobs; lockstep {} takes no job.", overrides.front().key, name);
   if (name == "rules") return parser.rules;
-  if (name == "bench") return parser.bench;
+  if (name == "bench") return require_known(parser.bench.name, "benchmark", {"dispatch", "step", "rng"}), parser.bench;
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
 }
@@ -204,22 +204,22 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
 Command parse_arguments(int count, const char* const* arguments) {
   auto [overrides, rest] = split(count, arguments);
   Parser parser;
-  require_known_command(parser, rest);
+  if (rest.empty()) fail_without_command(parser);
+  if (!rest.front().starts_with('-')) require_known(rest.front(), "command", names_of(parser.app));
   std::reverse(rest.begin(), rest.end());  // the order that the library wants
   try {
     parser.app.parse(rest);
   } catch (const CLI::CallForHelp&) {
     const auto& app = innermost(parser.app);
-    return PrintText{app.help(app.get_parent() ? parents_of(app) : "")};
+    return PrintText{app.help(app.get_parent() ? path_of(*app.get_parent()) : "")};
   } catch (const CLI::CallForVersion&) {
     return PrintText{"lockstep " LOCKSTEP_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
-    fail<BadInput>("{}. 'lockstep --help' tells more.", error.what());
+    fail<BadInput>("{}. '{} --help' tells more.", error.what(), path_of(innermost(parser.app)));
   }
   const auto& app = innermost(parser.app);
   if (const auto extras = app.remaining(); !extras.empty()) fail_extra(app, extras.front());
-  if (parser.app.get_subcommands().empty())
-    fail<BadInput>("a command is needed: {}.", fmt::join(names_of(parser.app), ", "));
+  if (parser.app.get_subcommands().empty()) fail_without_command(parser);
   return command_of(parser, std::move(overrides));
 }
 

@@ -1,0 +1,134 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tests/tools/run_lockstep.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct BadCall {
+  const char* arguments;
+  int code;
+  const char* message;  ///< all of standard error behind "lockstep: "
+};
+
+constexpr BadCall kBadCalls[] = {
+    {"", 2, "a command is needed: train, verify, rules, bench, doctor, checkpoint."},
+    {"trian", 2,
+     "trian is not a command. Did you mean train? The commands are train, verify, rules, bench, doctor, checkpoint."},
+    {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
+    {"train", 2, "job is required. 'lockstep train --help' tells more."},
+    {"train missing.toml", 2,
+     "missing.toml: cannot be opened: No such file or directory. A job file (TOML) was expected."},
+    {"train jobs", 2, "jobs: is not a regular file. A job file (TOML) was expected."},
+    {"train jobs/demo.toml more", 2, "more is one argument too many; 'lockstep train --help' lists what is expected."},
+    {"train jobs/demo.toml --verfy", 2,
+     "--verfy is not an option. Did you mean --verify? 'lockstep train --help' lists what is."},
+    {"train jobs/demo.toml --steps 5", 2, "--steps is not an option. Did you mean --training.steps?"},
+    {"train jobs/demo.toml -z", 2, "-z is not an option. 'lockstep train --help' lists what is."},
+    {"train jobs/demo.toml --training.steps", 2, "command line: --training.steps needs a value."},
+    {"train jobs/demo.toml --training.stpes 5", 2, "command line: training.stpes is not a key. Did you mean steps?"},
+    {"train jobs/demo.toml --training.steps=five", 2, "command line: training.steps must be an integer, not \"five\"."},
+    {"train jobs/demo.toml --training.steps -5", 2, "command line: training.steps is -5, must be at least 1."},
+    {"train jobs/demo.toml --compile.enable true", 2,
+     "command line: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
+     "false."},
+    {"train jobs/demo.toml --parallelism.context_parallel_degree 2", 2,
+     "mesh dp_shard=2,cp=2,tp=2: the axis cp (parallelism.context_parallel_degree) is not available yet, it must be "
+     "1."},
+    {"train jobs/demo.toml --training.global_batch_size 6", 2,
+     "training.global_batch_size 6 is no multiple of training.local_batch_size 2 x data-parallel degree 2 = 4."},
+    {"train jobs/demo.toml --json missing/x.json", 5, "missing/x.json: cannot be written: there is no folder missing."},
+    {"verify jobs/demo.toml -q --meshes 'dp_shrd=2'", 2,
+     "mesh \"dp_shrd=2\": dp_shrd is not an axis. Did you mean dp_shard? Axes are pp, dp_replicate, dp_shard, cp, tp."},
+    {"verify jobs/demo.toml -q --meshes 'tp=2; dp_shard=3'", 2,
+     "mesh dp_shard=3: the global batch of 4 samples does not divide over 3 data-parallel ranks."},
+    {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
+    {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
+    {"bench dispach", 2, "dispach is not a benchmark. Did you mean dispatch? The benchmarks are dispatch, step, rng."},
+    {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},
+    {"checkpoint inspect missing", 2, "missing: no such checkpoint folder."},
+    {"checkpoint inspect jobs", 5, "jobs: incomplete checkpoint: it has no index.json."},
+};
+
+TEST(CommandLine, BadCallsSayWhatIsWrongInOneLine) {
+  for (const auto& bad : kBadCalls) {
+    const auto run = run_lockstep(bad.arguments);
+    EXPECT_EQ(run.code, bad.code) << bad.arguments;
+    EXPECT_EQ(run.err, std::string("lockstep: ") + bad.message + "\n") << bad.arguments;
+    EXPECT_EQ(run.out, "") << bad.arguments;
+  }
+}
+
+TEST(CommandLine, ABadJobFileIsNamedWithItsLine) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("job.toml", "[parallelism]\ntensor_parallel_degre = 2\n");
+  const auto run = run_lockstep("train " + path);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.err, "lockstep: " + path +
+                         ":2: parallelism.tensor_parallel_degre is not a key. Did you mean tensor_parallel_degree?\n");
+}
+
+TEST(CommandLine, ManyProcessesAreRefused) {
+  const auto run = run_lockstep("train jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.err,
+            "lockstep: torchrun started 4 processes; runs of many processes are not available yet. Start one "
+            "process: it simulates the mesh.\n");
+}
+
+TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
+  for (const std::string command :
+       {"", "train", "verify", "rules", "bench", "doctor", "checkpoint", "checkpoint inspect"}) {
+    const auto run = run_lockstep(command + " --help");
+    EXPECT_EQ(run.code, 0) << command;
+    EXPECT_EQ(run.err, "") << command;
+    EXPECT_THAT(run.out, HasSubstr("Example:\n  lockstep " + command)) << command;
+    EXPECT_THAT(run.out, HasSubstr("Usage: lockstep " + command)) << command;
+  }
+  EXPECT_THAT(run_lockstep("train --help").out, HasSubstr("--training.steps (10000)"));
+  EXPECT_EQ(run_lockstep("--version").out, "lockstep 0.1.0\n");
+}
+
+TEST(CommandLine, TheFirstOutputComesWithinATenthOfASecond) {
+  auto best = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    run_lockstep("train jobs/demo.toml --print-job");
+    best = std::min(best, std::chrono::steady_clock::now() - start);
+  }
+  EXPECT_LT(best, std::chrono::milliseconds(100));
+}
+
+TEST(CommandLine, ThePrintedJobIsAJobThatPrintsItself) {
+  const TemporaryFolder folder;
+  const auto once =
+      run_lockstep("train jobs/demo.toml --print-job --training.steps 7 --verify.enable --optimizer.lr=1e-4");
+  ASSERT_EQ(once.code, 0) << once.err;
+  EXPECT_THAT(once.out, HasSubstr("\nsteps = 7\n"));
+  EXPECT_THAT(once.out, HasSubstr("\nlr = 0.0001\n"));
+  EXPECT_THAT(once.out, HasSubstr("[verify]\nenable = true\n"));
+  EXPECT_THAT(once.out, HasSubstr("\nglobal_batch_size = 4\n")) << "resolved";
+  EXPECT_EQ(run_lockstep("train --print-job " + folder.write("job.toml", once.out)).out, once.out);
+}
+
+TEST(CommandLine, GreetsUnlessQuiet) {
+  EXPECT_EQ(run_lockstep("train jobs/demo.toml --print-job").err,
+            "Lockstep demo: llama3 debugmodel on dp_shard=2,tp=2, simulated in one process\n"
+            "compute float32, seed 42, 60 steps of 4 x 128 tokens (local batch 2, accumulated 1 times)\n");
+  EXPECT_EQ(run_lockstep("train jobs/demo.toml --print-job -q").err, "");
+}
+
+TEST(CommandLine, AFullStandardOutputIsAFileError) {
+  const int status = std::system("'" LOCKSTEP_BINARY "' --help >/dev/full 2>/dev/null");
+  EXPECT_EQ(WEXITSTATUS(status), 5);
+}
+
+}  // namespace
+}  // namespace lockstep

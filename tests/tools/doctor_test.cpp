@@ -1,0 +1,27 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/run_lockstep.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Doctor, PrintsWhatItWritesAsJson) {
+  const TemporaryFolder folder;
+  const auto run = run_lockstep("doctor --json " + folder.file("doctor.json"));
+  EXPECT_EQ(run.code, 0) << run.out;
+  const auto json = nlohmann::json::parse(file_content(folder.file("doctor.json")));
+  EXPECT_EQ(json.at("verdict"), "pass");
+  std::vector<std::string> names;
+  for (const auto& row : json.at("rows")) {
+    names.push_back(row.at("name"));
+    EXPECT_THAT(run.out, testing::HasSubstr(row.at("text").get<std::string>().substr(0, 12))) << names.back();
+  }
+  EXPECT_THAT(names, testing::ElementsAre("system", "processor", "instructions", "memory", "LibTorch", "numerics",
+                                          "CUDA", "disk", "data"));
+}
+
+}  // namespace
+}  // namespace lockstep

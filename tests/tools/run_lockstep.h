@@ -1,0 +1,31 @@
+#pragma once
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tests/trainer/temporary_folder.h"
+
+namespace lockstep {
+
+/// What one run of the binary left behind.
+struct Run {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+/// Runs `lockstep ARGUMENTS` through the shell in the source tree; `variables` such as "RANK=0 " stand before it.
+inline Run run_lockstep(const std::string& arguments, const std::string& variables = "") {
+  const TemporaryFolder folder;
+  const auto command = "cd '" LOCKSTEP_SOURCE_DIR "' && " + variables + "'" LOCKSTEP_BINARY "' " + arguments + " >" +
+                       folder.file("out") + " 2>" + folder.file("err") + " </dev/null";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_content(folder.file("out")),
+          file_content(folder.file("err"))};
+}
+
+}  // namespace lockstep

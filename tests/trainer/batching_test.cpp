@@ -1,0 +1,122 @@
+#include "trainer/batching.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "core/error.h"
+
+namespace lockstep::trainer {
+namespace {
+
+template <class Action>
+std::string problem(const Action& action) {
+  try {
+    action();
+    return "";
+  } catch (const BadInput& error) {
+    return error.what();
+  }
+}
+
+Job job_of(int64_t replicate, int64_t shard, int64_t tp, int64_t local, int64_t global) {
+  Job job;
+  job.parallelism.data_parallel_replicate_degree = replicate;
+  job.parallelism.data_parallel_shard_degree = shard;
+  job.parallelism.tensor_parallel_degree = tp;
+  job.training.local_batch_size = local;
+  job.training.global_batch_size = global;
+  return job;
+}
+
+constexpr Launch kSimulated{};
+constexpr Launch ranks(int64_t world) { return {0, world, false}; }
+
+TEST(Resolve, OpenDegreeIsOneWhenSimulatedAndTheRestOtherwise) {
+  EXPECT_EQ(mesh_of(resolve(job_of(1, -1, 2, 1, -1), kSimulated)).text(), "tp=2");
+  EXPECT_EQ(mesh_of(resolve(job_of(1, -1, 2, 1, -1), ranks(8))).text(), "dp_shard=4,tp=2");
+  EXPECT_EQ(mesh_of(resolve(job_of(2, -1, 2, 1, -1), ranks(8))).text(), "dp_replicate=2,dp_shard=2,tp=2");
+}
+
+TEST(Resolve, GlobalBatchComesFromTheJobsOwnMesh) {
+  EXPECT_EQ(resolve(job_of(2, 3, 2, 4, -1), kSimulated).training.global_batch_size, 24);
+  EXPECT_EQ(resolve(job_of(2, 3, 2, 4, 48), kSimulated).training.global_batch_size, 48);
+}
+
+TEST(Resolve, ResolvingTwiceChangesNothing) {
+  const auto once = resolve(job_of(1, -1, 2, 4, -1), kSimulated);
+  const auto twice = resolve(once, kSimulated);
+  EXPECT_EQ(mesh_of(twice), mesh_of(once));
+  EXPECT_EQ(twice.training.global_batch_size, once.training.global_batch_size);
+}
+
+TEST(Resolve, RefusesWhatDoesNotFitWithTheNumbers) {
+  EXPECT_EQ(problem([] { resolve(job_of(1, 3, 2, 1, -1), ranks(4)); }),
+            "mesh dp_shard=3,tp=2 needs 6 ranks, this launch has 4. Change the degrees or start 6 ranks.");
+  EXPECT_EQ(problem([] { resolve(job_of(1, -1, 3, 1, -1), ranks(4)); }),
+            "parallelism.data_parallel_shard_degree = -1 cannot be resolved: 4 ranks are no multiple of 3 (tp=3).");
+  EXPECT_EQ(
+      problem([] { resolve(job_of(1, 2, 1, 4, 12), kSimulated); }),
+      "training.global_batch_size 12 is no multiple of training.local_batch_size 4 x data-parallel degree 2 = 8.");
+  EXPECT_EQ(problem([] { resolve(job_of(65536, 65536, 65536, 1, -1), kSimulated); }),
+            "mesh dp_replicate=65536,dp_shard=65536,tp=65536 has more than 1048576 ranks.");
+  auto pipeline = job_of(1, 1, 1, 1, -1);
+  pipeline.parallelism.pipeline_parallel_degree = 2;
+  EXPECT_EQ(problem([&] { resolve(pipeline, kSimulated); }),
+            "mesh pp=2: the axis pp (parallelism.pipeline_parallel_degree) is not available yet, it must be 1.");
+}
+
+TEST(DeriveBatching, KeepsTheGlobalBatchOnAnotherMesh) {
+  const auto job = resolve(job_of(1, 2, 2, 4, 16), kSimulated);
+  const auto batching = [&](const char* mesh) {
+    const auto b = derive_batching(job, parse_mesh(mesh));
+    return std::array{b.data_parallel, b.local_batch_size, b.accumulation_steps};
+  };
+  EXPECT_EQ(batching("dp_shard=2,tp=2"), (std::array<int64_t, 3>{2, 4, 2}));
+  EXPECT_EQ(batching("one device"), (std::array<int64_t, 3>{1, 4, 4}));
+  EXPECT_EQ(batching("dp_shard=8"), (std::array<int64_t, 3>{8, 2, 1}));
+  EXPECT_EQ(batching("tp=4"), (std::array<int64_t, 3>{1, 4, 4}));
+}
+
+TEST(DeriveBatching, RefusesAMeshThatTheBatchDoesNotDivideOver) {
+  const auto job = resolve(job_of(1, 1, 1, 4, 16), kSimulated);
+  EXPECT_EQ(problem([&] { derive_batching(job, parse_mesh("dp_shard=3")); }),
+            "mesh dp_shard=3: the global batch of 16 samples does not divide over 3 data-parallel ranks.");
+}
+
+RC_GTEST_PROP(DeriveBatching, CoversTheGlobalBatchExactly, ()) {
+  const auto job = resolve(job_of(1, 1, 1, *rc::gen::inRange(1, 50), -1), kSimulated);
+  MeshDegrees mesh;
+  mesh.dp_shard = *rc::gen::inRange(1, 20);
+  RC_PRE(job.training.global_batch_size % mesh.dp_shard == 0);
+  const auto batching = derive_batching(job, mesh);
+  RC_ASSERT(batching.data_parallel * batching.local_batch_size * batching.accumulation_steps ==
+            job.training.global_batch_size);
+  RC_ASSERT(batching.local_batch_size <= job.training.local_batch_size);
+}
+
+TEST(ParseMesh, ReadsWhatTextPrints) {
+  const auto meshes = parse_meshes("dp_shard=2,tp=2; tp=4;one device ; tp = 2 , dp_replicate=3");
+  ASSERT_EQ(meshes.size(), 4U);
+  EXPECT_EQ(meshes[0].text(), "dp_shard=2,tp=2");
+  EXPECT_EQ(meshes[1].text(), "tp=4");
+  EXPECT_EQ(meshes[2].text(), "one device");
+  EXPECT_EQ(meshes[3].text(), "dp_replicate=3,tp=2");
+  EXPECT_EQ(meshes[3].ranks(), 6);
+}
+
+TEST(ParseMesh, NamesWhatIsWrong) {
+  const auto message = [](const char* text) { return problem([&] { parse_meshes(text); }); };
+  EXPECT_EQ(message("dp_shrd=2"),
+            "mesh \"dp_shrd=2\": dp_shrd is not an axis. Did you mean dp_shard? Axes are pp, "
+            "dp_replicate, dp_shard, cp, tp.");
+  EXPECT_EQ(message("tp=2,tp=3"), "mesh \"tp=2,tp=3\": tp is given twice.");
+  EXPECT_EQ(message("tp=0"), "mesh \"tp=0\": the size of tp is \"0\", must be an integer of at least 1.");
+  EXPECT_EQ(message("tp=two"), "mesh \"tp=two\": the size of tp is \"two\", must be an integer of at least 1.");
+  EXPECT_EQ(message("tp"), "mesh \"tp\": \"tp\" is not of the form axis=size.");
+  EXPECT_EQ(message("tp=2;;"), "a mesh is empty; expected axis=size pairs such as \"dp_shard=2,tp=2\".");
+  EXPECT_EQ(message(""), "a mesh is empty; expected axis=size pairs such as \"dp_shard=2,tp=2\".");
+  EXPECT_EQ(message("tp=1048576,dp_shard=2"), "mesh \"tp=1048576,dp_shard=2\" has more than 1048576 ranks.");
+}
+
+}  // namespace
+}  // namespace lockstep::trainer

@@ -1,0 +1,239 @@
+#include "trainer/checkpoint_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "core/error.h"
+#include "tests/trainer/temporary_folder.h"
+
+namespace lockstep::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+/// A 4 x 6 tensor of its own indices, cut in four, and a whole one of 5 bytes.
+struct Saved {
+  std::vector<int32_t> cells = std::vector<int32_t>(24);
+  std::vector<std::vector<int32_t>> quarters;
+  std::vector<std::byte> plain = std::vector<std::byte>(5, std::byte{9});
+  CheckpointMetadata metadata{10, 80, "[training]\nsteps = 20\n"};
+  std::vector<ChunkToSave> chunks;
+
+  Saved() {
+    std::iota(cells.begin(), cells.end(), 0);
+    const auto whole = Box::whole({4, 6});
+    for (const auto& box : {Box{{0, 0}, {1, 6}}, Box{{1, 0}, {3, 2}}, Box{{1, 2}, {3, 4}}, Box{{4, 0}, {0, 6}}}) {
+      auto& quarter = quarters.emplace_back(static_cast<size_t>(box.elements()));
+      copy_overlap(whole, std::as_bytes(std::span(cells)), box, std::as_writable_bytes(std::span(quarter)), 4);
+      chunks.push_back({"cells", "I32", {4, 6}, box, {}});
+    }
+    for (size_t i = 0; i < quarters.size(); ++i) chunks[i].bytes = std::as_bytes(std::span(quarters[i]));
+    chunks.push_back({"plain", "U8", {5}, Box::whole({5}), plain});
+  }
+};
+
+std::vector<int32_t> as_cells(const std::vector<std::byte>& bytes) {
+  std::vector<int32_t> cells(bytes.size() / 4);
+  std::memcpy(cells.data(), bytes.data(), bytes.size());
+  return cells;
+}
+
+std::string problem(const std::string& folder) {
+  try {
+    const Checkpoint checkpoint(folder);
+    for (const auto& [name, tensor] : checkpoint.tensors()) checkpoint.read(name);
+    return "";
+  } catch (const FileError& error) {
+    return error.what();
+  }
+}
+
+std::string data_file(const std::string& folder) {
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors") return entry.path();
+  return "";
+}
+
+TEST(Checkpoint, ReadsBackWhateverTheCut) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  save_checkpoint(folder.file("step-10"), saved.metadata, saved.chunks);
+  const Checkpoint checkpoint(folder.file("step-10"));
+  EXPECT_EQ(checkpoint.metadata(), saved.metadata);
+  EXPECT_EQ(as_cells(checkpoint.read("cells")), saved.cells);
+  EXPECT_EQ(as_cells(checkpoint.read("cells", {{0, 1}, {3, 2}})), (std::vector<int32_t>{1, 2, 7, 8, 13, 14}));
+  EXPECT_EQ(checkpoint.read("plain"), saved.plain);
+  EXPECT_TRUE(checkpoint.damage().empty());
+  EXPECT_THROW(checkpoint.read("other"), FileError);
+}
+
+TEST(Checkpoint, ProcessesWriteFilesOfTheirOwn) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  const auto path = folder.file("step-10");
+  const std::span<const ChunkToSave> chunks = saved.chunks;
+  const std::vector<CheckpointIndex> written = {write_chunks(path, 0, 0, chunks.first(2)),
+                                                write_chunks(path, 0, 1, chunks.subspan(2))};
+  EXPECT_EQ(problem(path), path + ": incomplete checkpoint: it has no index.json.");
+  commit_checkpoint(path, saved.metadata, written);
+  EXPECT_EQ(as_cells(Checkpoint(path).read("cells")), saved.cells);
+}
+
+TEST(Checkpoint, AnIncompleteSetOfChunksIsNotCommitted) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  const auto path = folder.file("step-10");
+  save_checkpoint(path, saved.metadata, saved.chunks);
+  const auto part = write_chunks(path, next_attempt(path), 0, std::span(saved.chunks).first(2));
+  EXPECT_THROW(commit_checkpoint(path, {11, 88, ""}, {&part, 1}), FileError);
+  EXPECT_EQ(Checkpoint(path).metadata().step, 10) << "the older one survives";
+  EXPECT_EQ(problem(path), "");
+}
+
+TEST(Checkpoint, SavingAgainReplacesAndCleansUp) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  const auto path = folder.file("step-10");
+  save_checkpoint(path, saved.metadata, saved.chunks);
+  const auto first = data_file(path);
+  save_checkpoint(path, {10, 90, "new"}, saved.chunks);
+  EXPECT_EQ(Checkpoint(path).metadata().sample, 90);
+  EXPECT_FALSE(fs::exists(first));
+  EXPECT_EQ(problem(path), "");
+}
+
+TEST(Checkpoint, TruncationNamesTheFileAndWhatIsLeft) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  const auto path = folder.file("step-10");
+  const std::span<const ChunkToSave> chunks = saved.chunks;
+  const std::vector<CheckpointIndex> written = {write_chunks(path, 0, 0, chunks.first(4)),
+                                                write_chunks(path, 0, 1, chunks.subspan(4))};
+  commit_checkpoint(path, saved.metadata, written);
+  const auto file = path + "/data-0000-00000-0000.safetensors";
+  fs::resize_file(file, fs::file_size(file) - 4);
+  EXPECT_EQ(problem(path), file +
+                               ": truncated: 92 bytes of tensors, the header describes 96. 1 of 2 files are damaged; 1 "
+                               "of 2 tensors of step 10 can be read.");
+  fs::remove(file);
+  EXPECT_EQ(problem(path),
+            file +
+                ": cannot be opened: No such file or directory. 1 of 2 files are damaged; 1 of 2 tensors "
+                "of step 10 can be read.");
+}
+
+TEST(Checkpoint, AFlippedTensorByteIsFoundByItsDigest) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  save_checkpoint(folder.file("c"), saved.metadata, saved.chunks);
+  const auto file = data_file(folder.file("c"));
+  auto content = file_content(file);
+  content.back() = static_cast<char>(content.back() ^ 1);  // the last byte of "plain"
+  folder.write("c/" + fs::path(file).filename().string(), content);
+  const Checkpoint checkpoint(folder.file("c"));
+  EXPECT_EQ(as_cells(checkpoint.read("cells")), saved.cells) << "what is whole stays readable";
+  EXPECT_THAT(checkpoint.damage(), testing::ElementsAre(file + ": damaged: plain of plain does not match its digest."));
+}
+
+/// Reading a damaged checkpoint must fail as a FileError or give exactly what was saved.
+void expect_noticed_or_harmless(const std::string& folder, const Saved& saved, const std::string& what) {
+  try {
+    const Checkpoint checkpoint(folder);
+    EXPECT_EQ(checkpoint.metadata(), saved.metadata) << what;
+    EXPECT_EQ(as_cells(checkpoint.read("cells")), saved.cells) << what;
+    EXPECT_EQ(checkpoint.read("plain"), saved.plain) << what;
+  } catch (const FileError&) {
+  }
+}
+
+TEST(Checkpoint, NoByteCanBeChangedCutOrAddedUnnoticed) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  const auto path = folder.file("c");
+  save_checkpoint(path, saved.metadata, saved.chunks);
+  for (const auto& file : {path + "/index.json", data_file(path)}) {
+    const auto name = "c/" + fs::path(file).filename().string();
+    const auto content = file_content(file);
+    for (size_t i = 0; i < content.size(); ++i) {
+      auto damaged = content;
+      damaged[i] = static_cast<char>(damaged[i] ^ (1 << i * 5 % 8));
+      folder.write(name, damaged);
+      expect_noticed_or_harmless(path, saved, fmt::format("{} byte {}", name, i));
+      if (i % 11 != 5) continue;
+      folder.write(name, content.substr(0, i));
+      EXPECT_NE(problem(path), "") << name << " cut to " << i << " of " << content.size();
+      folder.write(name, content.substr(0, i) + content.substr(i / 2));
+      EXPECT_NE(problem(path), "") << name << " doubled at " << i;
+    }
+    folder.write(name, content);
+    ASSERT_EQ(problem(path), "");
+  }
+}
+
+TEST(ParseIndex, RefusesWhatTheFormatDoesNotAllow) {
+  const auto message = [](auto change) {
+    CheckpointIndex index{{1, 2, ""}, {{"a", {"U8", {4}, {{{{0}, {4}}, "f", "a", "d"}}}}}};
+    change(index.tensors.at("a"));
+    try {
+      parse_index(index_text(index), "i");
+      return std::string();
+    } catch (const FileError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(message([](TensorRecord&) {}), "");
+  EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].file = "../f"; }), HasSubstr("a plain file name expected at"));
+  EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].file = ""; }), HasSubstr("a plain file name expected at"));
+  EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].box.size = {5}; }), HasSubstr("a chunk inside the tensor"));
+  EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].box.size = {3}; }), HasSubstr("chunks that cover the tensor"));
+  EXPECT_THAT(message([](TensorRecord& a) { a.chunks.push_back(a.chunks[0]); }), HasSubstr("do not overlap"));
+  EXPECT_THAT(message([](TensorRecord& a) { a.dtype = "U9"; }), HasSubstr("a known type"));
+  EXPECT_THAT(message([](TensorRecord& a) { a.chunks.clear(); }), HasSubstr("chunks that cover the tensor"));
+}
+
+TEST(CheckpointFolder, FindsCompleteStepsOnly) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  for (const auto step : {3, 20, 100})
+    save_checkpoint(checkpoint_path(folder.path(), step), saved.metadata, saved.chunks);
+  write_chunks(checkpoint_path(folder.path(), 200), 0, 0, saved.chunks);
+  fs::create_directory(folder.file("step-x"));
+  EXPECT_EQ(complete_steps(folder.path()), (std::vector<int64_t>{3, 20, 100}));
+  EXPECT_EQ(step_to_load(folder.path(), -1), 100);
+  EXPECT_EQ(step_to_load(folder.path(), 20), 20);
+  EXPECT_EQ(step_to_load(folder.file("none"), -1), std::nullopt);
+}
+
+TEST(CheckpointFolder, AnAbsentStepIsBadInput) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  const auto message = [&] {
+    try {
+      step_to_load(folder.path(), 200);
+      return std::string();
+    } catch (const BadInput& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(message(), "checkpoint.load_step is 200, but " + folder.path() + " has no complete checkpoint.");
+  for (const auto step : {3, 20}) save_checkpoint(checkpoint_path(folder.path(), step), saved.metadata, saved.chunks);
+  EXPECT_EQ(message(), "checkpoint.load_step is 200, but " + folder.path() + " has only 3, 20.");
+}
+
+TEST(CheckpointFolder, RemovesAllButTheLatest) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  for (const auto step : {3, 20, 100})
+    save_checkpoint(checkpoint_path(folder.path(), step), saved.metadata, saved.chunks);
+  remove_old_checkpoints(folder.path(), 0);
+  EXPECT_EQ(complete_steps(folder.path()).size(), 3U);
+  remove_old_checkpoints(folder.path(), 2);
+  EXPECT_EQ(complete_steps(folder.path()), (std::vector<int64_t>{20, 100}));
+  EXPECT_FALSE(fs::exists(folder.file("step-3")));
+}
+
+}  // namespace
+}  // namespace lockstep::trainer

@@ -1,0 +1,193 @@
+#include "trainer/job_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "core/error.h"
+#include "trainer/job_keys.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// The message of the BadInput that `text` (and overrides) gives; empty when it parses.
+std::string problem(std::string_view text, std::vector<Setting> overrides = {}) {
+  try {
+    parse_job(text, "job.toml", overrides);
+    return "";
+  } catch (const BadInput& error) {
+    return error.what();
+  }
+}
+
+struct BadJob {
+  std::string_view text;
+  std::string_view message;
+};
+
+// The exact text is what a user sees: one line that says what, where and what was expected.
+constexpr BadJob kBadJobs[] = {
+    {"[parallelism]\n\ntensor_parallel_degre = 2",
+     "job.toml:3: parallelism.tensor_parallel_degre is not a key. Did you mean tensor_parallel_degree?"},
+    {"[training]\nfoo_bar_baz = 2", "job.toml:2: training.foo_bar_baz is not a key."},
+    {"[optimizer]\nseq_len = 2", "job.toml:2: optimizer.seq_len is not a key. Did you mean training.seq_len?"},
+    {"[trainning]\nsteps = 2", "job.toml:2: [trainning] is not a section. Did you mean [training]?"},
+    {"\n[trainning]", "job.toml:2: [trainning] is not a section. Did you mean [training]?"},
+    {"steps = 2", "job.toml:1: steps stands outside any section. Did you mean training.steps?"},
+    {"stepp = 2", "job.toml:1: stepp stands outside any section and is not a key."},
+    {"[training]\nsteps = \"ten\"", "job.toml:2: training.steps must be an integer, not \"ten\"."},
+    {"[training]\nsteps = 1.5", "job.toml:2: training.steps must be an integer, not 1.5."},
+    {"[training]\nsteps = true", "job.toml:2: training.steps must be an integer, not true."},
+    {"[training]\nsteps = [1]", "job.toml:2: training.steps must be an integer, not [1]."},
+    {"[training]\nsteps = 0", "job.toml:2: training.steps is 0, must be at least 1."},
+    {"[optimizer]\nlr = -1", "job.toml:2: optimizer.lr is -1, must be at least 0."},
+    {"[optimizer]\nlr = nan", "job.toml:2: optimizer.lr is nan, must be at least 0."},
+    {"[optimizer]\nlr = inf", "job.toml:2: optimizer.lr is inf, must be at least 0."},
+    {"[optimizer]\nlr = \"fast\"", "job.toml:2: optimizer.lr must be a number, not \"fast\"."},
+    {"[optimizer]\nbeta1 = 1.0", "job.toml:2: optimizer.beta1 is 1.0, must be in [0, 1)."},
+    {"[model]\nname = \"gpt5\"", "job.toml:2: model.name is \"gpt5\", must be llama3 or mlp."},
+    {"[model]\nname = 3", "job.toml:2: model.name must be a string, not 3."},
+    {"[checkpoint]\nenable = 1", "job.toml:2: checkpoint.enable must be true or false, not 1."},
+    {"[parallelism]\ndata_parallel_shard_degree = 0",
+     "job.toml:2: parallelism.data_parallel_shard_degree is 0, must be -1 or from 1 to 65536."},
+    {"[training]\nmixed_precision_reduce = \"bfloat16\"",
+     "job.toml:2: training.mixed_precision_reduce is \"bfloat16\", must be float32."},
+    {"[activation_checkpoint]\nselective_ac_option = \"0\"",
+     "job.toml:2: activation_checkpoint.selective_ac_option is \"0\", must be \"op\" or a layer period such as \"2\"."},
+    {"[compile]\nenable = true",
+     "job.toml:2: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
+     "false."},
+    {"[checkpoint]\nasync_mode = \"async\"",
+     "job.toml:2: checkpoint.async_mode = async asks for something that Lockstep does not support; leave it out or set "
+     "it to disabled."},
+    {"[model]\nconverters = [\"float8\"]",
+     "job.toml:2: model.converters = [\"float8\"] asks for something that Lockstep does not support; leave it out or "
+     "set it to []."},
+    {"[checkpoint]\ninitial_load_path = \"x\"",
+     "job.toml:2: checkpoint.initial_load_path = x asks for something that Lockstep does not support; leave it out or "
+     "set it to \"\"."},
+    {"[compile]\nenabel = false", "job.toml:2: compile.enabel is not a key."},
+};
+
+TEST(JobFile, NamesPlaceProblemAndExpectation) {
+  for (const auto& bad : kBadJobs) EXPECT_EQ(problem(bad.text), bad.message) << bad.text;
+}
+
+TEST(JobFile, RefusesTextThatIsNotToml) {
+  EXPECT_THAT(problem("[training]\nsteps = = 3"), testing::StartsWith("job.toml:2: "));
+  EXPECT_THAT(problem("[training]\nsteps = 3\nsteps = 4"), testing::StartsWith("job.toml:3: "));
+}
+
+TEST(JobFile, AcceptsTorchtitanKeysThatAskForNothing) {
+  const auto* text = R"(
+[job]
+print_config = true
+[compile]
+enable = false
+components = ["model", "loss"]
+[model]
+converters = []
+[activation_checkpoint]
+per_op_sac_force_recompute_mm_shapes_by_fqns = ["moe.router.gate"]
+[quantize.linear.float8]
+filter_fqns = ["output"]
+[training.dataloader]
+num_workers = 0
+pin_memory = true
+[validation]
+enable = false
+freq = 5
+[record]
+)";
+  EXPECT_EQ(problem(text), "");
+}
+
+TEST(JobFile, AnIntegerServesAsANumber) {
+  EXPECT_EQ(parse_job("[training]\nmax_norm = 2", "job.toml").training.max_norm, 2.0);
+}
+
+TEST(JobFile, OverridesWinInTheirOrder) {
+  const std::vector<Setting> overrides = {
+      command_line_setting("training.steps", "50"), command_line_setting("optimizer.lr", "1e-3"),
+      command_line_setting("training.steps", "60"), command_line_setting("lr_scheduler.decay_ratio", "none")};
+  const auto job = parse_job("[training]\nsteps = 7\n[lr_scheduler]\ndecay_ratio = 0.5", "job.toml", overrides);
+  EXPECT_EQ(job.training.steps, 60);
+  EXPECT_EQ(job.optimizer.lr, 1e-3);
+  EXPECT_FALSE(job.lr_scheduler.decay_ratio.has_value());
+}
+
+TEST(JobFile, OverridesAreCheckedLikeTheFile) {
+  const auto message = [](const char* key, const char* value) {
+    return problem("", {command_line_setting(key, value)});
+  };
+  EXPECT_EQ(message("training.steps", "ten"), "command line: training.steps must be an integer, not \"ten\".");
+  EXPECT_EQ(message("training.steps", "5x"), "command line: training.steps must be an integer, not \"5x\".");
+  EXPECT_EQ(message("training.steps", ""), "command line: training.steps must be an integer, not \"\".");
+  EXPECT_EQ(message("training.steps", "0"), "command line: training.steps is 0, must be at least 1.");
+  EXPECT_EQ(message("verify.enable", "yes"), "command line: verify.enable must be true or false, not \"yes\".");
+  EXPECT_EQ(message("training.step", "1"), "command line: training.step is not a key. Did you mean steps?");
+  EXPECT_EQ(message("model.name", "gpt2"), "command line: model.name is \"gpt2\", must be llama3 or mlp.");
+}
+
+TEST(JobFile, AMissingFileIsNamed) {
+  EXPECT_THROW(
+      try { load_job("/nonexistent/job.toml"); } catch (const BadInput& error) {
+        EXPECT_STREQ(
+            error.what(),
+            "/nonexistent/job.toml: cannot be opened: No such file or directory. A job file (TOML) was expected.");
+        throw;
+      },
+      BadInput);
+}
+
+TEST(JobFile, TheDemoIsValid) {
+  const auto job = load_job(LOCKSTEP_SOURCE_DIR "/jobs/demo.toml");
+  EXPECT_EQ(job.debug.seed, 42);
+  EXPECT_EQ(job.parallelism.tensor_parallel_degree, 2);
+}
+
+/// A value that the key accepts, as an arbitrary one filtered by the table's own predicates.
+template <class T>
+T any_value(const Key& key) {
+  if constexpr (std::is_same_v<T, bool>) return *rc::gen::arbitrary<bool>();
+  if constexpr (std::is_same_v<T, int64_t>)
+    return *rc::gen::suchThat(
+        rc::gen::oneOf(rc::gen::arbitrary<int64_t>(), rc::gen::inRange<int64_t>(-1, 70000)),
+        [&](int64_t x) { return !key.allowed.number || key.allowed.number(static_cast<double>(x)); });
+  if constexpr (std::is_same_v<T, double>)
+    return *rc::gen::suchThat(
+        rc::gen::map(rc::gen::pair(rc::gen::arbitrary<int32_t>(), rc::gen::inRange(-40, 40)),
+                     [](const auto& parts) { return std::ldexp(std::abs(parts.first), parts.second - 31); }),
+        [&](double x) { return !key.allowed.number || key.allowed.number(x); });
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (key.name == "description" || key.allowed.word == nullptr) {
+      auto text = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
+      return text;
+    }
+    for (const char* word :
+         {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "op", "native"})
+      if (key.allowed.word(word)) return word;
+    return "?";
+  }
+}
+template <class T>
+void randomise(const Key& key, T& out) {
+  out = any_value<T>(key);
+}
+template <class T>
+void randomise(const Key& key, std::optional<T>& out) {
+  out.reset();
+  if (*rc::gen::arbitrary<bool>()) out = any_value<T>(key);
+}
+
+RC_GTEST_PROP(JobFile, PrintedJobsParseBackToTheSameJob, ()) {
+  Job job;
+  for (const auto& key : job_keys()) std::visit([&](auto member) { randomise(key, member(job)); }, key.field);
+  const auto text = to_toml(job);
+  const auto again = parse_job(text, "printed");
+  for (const auto& key : job_keys()) RC_ASSERT(key.text(again) == key.text(job));
+  RC_ASSERT(to_toml(again) == text);
+}
+
+}  // namespace
+}  // namespace lockstep::trainer
