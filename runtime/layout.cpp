@@ -122,6 +122,7 @@ Layout::Layout(const Mesh& mesh, Placements placements) : mesh_(&mesh), placemen
   if (no_depths) placements_ = with_mesh_order(placements_);
   if (!depths_are_sound(placements_))
     fail<BadInput>("the axes that cut one dimension should have depths 0, 1, ... (mesh {})", mesh.text());
+  if (mixes_reductions()) fail<BadInput>("layout {}: only sums and averages may be Partial side by side", text());
 }
 
 Layout Layout::replicated(const Mesh& mesh) {
@@ -153,6 +154,17 @@ bool Layout::all_replicate() const {
 
 bool Layout::any_partial() const {
   return std::any_of(placements_.begin(), placements_.end(), [](auto& p) { return p.is_partial(); });
+}
+
+bool Layout::mixes_reductions() const {
+  const auto kind = [](Reduction reduction) { return reduction == Reduction::kAvg ? Reduction::kSum : reduction; };
+  const Placement* first = nullptr;
+  for (const auto& placement : placements_) {
+    if (!placement.is_partial()) continue;
+    if (first && kind(first->reduction) != kind(placement.reduction)) return true;
+    first = &placement;
+  }
+  return false;
 }
 
 c10::SmallVector<int, 4> Layout::cutters(int dim) const {

@@ -25,7 +25,8 @@ using Placements = c10::SmallVector<Placement, 4>;
 /// depths gets mesh order. Layouts know no sizes: they fit every tensor with enough dimensions.
 class Layout {
  public:
-  /// Throws BadInput if the count is not the mesh's number of axes, or the depths of a dimension are not 0, 1, ...
+  /// Throws BadInput if the count is not the mesh's number of axes, the depths of a dimension are not 0, 1, ...,
+  /// or Partials of different kinds stand side by side (sum and avg may).
   Layout(const Mesh& mesh, Placements placements);
 
   /// All axes Replicate.
@@ -41,6 +42,8 @@ class Layout {
 
   bool all_replicate() const;
   bool any_partial() const;
+  /// Partials that do not commute (a sum beside a maximum): such a layout has no meaning and is never made.
+  bool mixes_reductions() const;
 
   /// The axes that cut `dim`, first cut first.
   c10::SmallVector<int, 4> cutters(int dim) const;

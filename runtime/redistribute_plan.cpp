@@ -70,6 +70,7 @@ class Search {
       for (const auto& wish : {Placement::replicate(), target_.layout[axis]}) {
         if (!can_move(spec->layout[axis], wish)) continue;
         const auto next = spec->layout.with(axis, wish);
+        if (next.mixes_reductions()) continue;
         const Move move{axis, spec, with_layout(*spec, next)};
         constexpr double kPerStep = 1e-6;
         visit(move.after, cost + wire_bytes(move) + kPerStep, move);

@@ -1,4 +1,6 @@
 // One result element from the operand elements at the same place. Rows are grouped by linearity, each group sorted.
+#include <ATen/Functions.h>
+
 #include "runtime/rule_set.h"
 
 namespace lockstep::rules {
@@ -14,6 +16,27 @@ Form cast_form(const Call& call) {
   const auto from = call.operand_dtypes[0], to = call.results[0].dtype;
   form.linearity = {c10::promoteTypes(from, to) == to ? Linearity::kEach : Linearity::kNone};
   return form;
+}
+
+at::Tensor on_meta(const at::Tensor& tensor) {
+  return at::empty_strided(tensor.sizes(), tensor.strides(),
+                           at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kMeta));
+}
+
+ResultShape shape_of(const at::Tensor& tensor) {
+  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
+}
+
+/// Like the operand, where LibTorch has no meta kernel.
+std::vector<ResultShape> like_operand(const Call& call) {
+  return {shape_of(at::empty_like(on_meta(call.arguments[0].toTensor())))};
+}
+
+/// The three operands of `where`, broadcast; strides as for a sum.
+std::vector<ResultShape> where_shape(const Call& call) {
+  const auto choices = at::add(on_meta(call.arguments[1].toTensor()), on_meta(call.arguments[2].toTensor()));
+  const auto all = at::add(choices, on_meta(call.arguments[0].toTensor()));
+  return {{all.sizes().vec(), all.strides().vec(), choices.scalar_type()}};
 }
 
 constexpr Rule kRows[] = {
@@ -60,7 +83,7 @@ constexpr Rule kRows[] = {
     pointwise_row("pow.Tensor_Scalar", "-"),
     pointwise_row("pow.Tensor_Tensor", "-"),
     pointwise_row("reciprocal", "-"),
-    pointwise_row("relu", "-"),
+    {"relu", "pointwise", "...->...", "-", Rule::kPlain, nullptr, like_operand},
     pointwise_row("rsqrt", "-"),
     pointwise_row("rsub.Scalar", "-"),
     pointwise_row("sigmoid", "-"),
@@ -75,7 +98,7 @@ constexpr Rule kRows[] = {
     pointwise_row("tanh", "-"),
     pointwise_row("tanh_backward", "e-"),
     pointwise_row("threshold_backward", "e-"),
-    pointwise_row("where.self", "-"),
+    {"where.self", "pointwise", "...->...", "-", Rule::kPlain, nullptr, where_shape},
     // linear up to rounding
     pointwise_row("add.Tensor", "j"),
     pointwise_row("copy", "j"),

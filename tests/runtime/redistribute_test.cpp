@@ -38,8 +38,10 @@ RC_GTEST_PROP(Redistribute, GivesTheSameBitsOverMessages, ()) {
   const auto& mesh = world->mesh(axes);
   const int dims = static_cast<int>(shape.size());
   const auto source = testing::layout(mesh, dims, true), target = testing::layout(mesh, dims, true);
+  RC_LOG() << mesh.text() << " " << source.text() << " -> " << target.text();
   const auto global = exact_tensor(shape);
   const auto moved = redistribute(distribute(global, source), target);
+  RC_LOG() << gather(moved) << global;
   RC_ASSERT(same_bits(gather(moved), global));
 }
 
