@@ -13,29 +13,34 @@
 namespace lockstep {
 namespace {
 
-Bytes to_bytes(const at::Tensor& tensor) {
+void append_bytes(Bytes& bytes, const at::Tensor& tensor) {
   const auto plain = tensor.contiguous();
-  Bytes bytes(plain.nbytes());
-  if (!bytes.empty()) std::memcpy(bytes.data(), plain.const_data_ptr(), bytes.size());
-  return bytes;
+  const auto* data = static_cast<const std::byte*>(plain.const_data_ptr());
+  if (plain.nbytes() > 0) bytes.insert(bytes.end(), data, data + plain.nbytes());
 }
 
-at::Tensor from_bytes(const Bytes& bytes, c10::IntArrayRef sizes, c10::ScalarType dtype) {
+at::Tensor read_bytes(const Bytes& bytes, size_t& offset, c10::IntArrayRef sizes, c10::ScalarType dtype) {
   auto tensor = at::empty(sizes, at::TensorOptions().dtype(dtype));
-  LOCKSTEP_CHECK_EQ(bytes.size(), tensor.nbytes());
-  if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+  if (tensor.nbytes() > 0) std::memcpy(tensor.mutable_data_ptr(), bytes.data() + offset, tensor.nbytes());
+  offset += tensor.nbytes();
   return tensor;
+}
+
+std::vector<Pieces> empty_bundle(const Exchange& request) {
+  const auto members = static_cast<size_t>(request.mesh.axis_size(request.axis));
+  return std::vector<Pieces>(request.sent.size(),
+                             Pieces(request.mesh.world().local_count(), std::vector<at::Tensor>(members)));
 }
 
 /// The collective as a resumable state machine over a transport: posts everything, then takes until all is there.
 class ExchangeMachine {
  public:
-  ExchangeMachine(Exchange request, uint64_t number) : request_(std::move(request)), world_(request_.mesh.world()) {
+  ExchangeMachine(Exchange request, uint64_t number)
+      : request_(std::move(request)), world_(request_.mesh.world()), received_(empty_bundle(request_)) {
     for (const int rank : world_.local_ranks()) {
       groups_.push_back(request_.mesh.group(rank, request_.axis));
       headers_.push_back({number, 0, static_cast<uint8_t>(request_.kind), static_cast<int8_t>(request_.dtype),
                           XXH3_64bits(groups_.back().data(), groups_.back().size() * sizeof(int)), 0});
-      received_.emplace_back(groups_.back().size());
     }
   }
 
@@ -49,35 +54,47 @@ class ExchangeMachine {
     bool done = true;
     for (size_t i = 0; i < groups_.size(); ++i)
       for (size_t m = 0; m < groups_[i].size(); ++m)
-        if (!received_[i][m].defined()) done &= take(i, m);
+        if (!received_[0][i][m].defined()) done &= take(i, m);
     return done;
   }
 
-  Pieces finish() { return std::move(received_); }
+  std::vector<Pieces> finish() { return std::move(received_); }
 
  private:
   void post(size_t i, size_t m) {
     const int source = world_.local_ranks()[i];
-    Message message{source, groups_[i][m], headers_[i], to_bytes(request_.sent[i][m])};
+    Message message{source, groups_[i][m], headers_[i], {}};
+    if (message.destination == source) {
+      for (size_t t = 0; t < received_.size(); ++t) received_[t][i][m] = request_.sent[t][i][m];
+      return;
+    }
+    for (const auto& tensor : request_.sent) append_bytes(message.payload, tensor[i][m]);
     message.header.bytes = message.payload.size();
-    if (message.destination == source)
-      received_[i][m] = request_.sent[i][m];
-    else
-      world_.transport()->post(std::move(message));
+    world_.transport()->post(std::move(message));
+  }
+
+  uint64_t expected_bytes(size_t i, size_t m) const {
+    int64_t elements = 0;
+    for (size_t t = 0; t < received_.size(); ++t) elements += c10::multiply_integers(request_.received_sizes(t, i, m));
+    return static_cast<uint64_t>(elements) * c10::elementSize(request_.dtype);
   }
 
   bool take(size_t i, size_t m) {
     Message message;
     const int rank = world_.local_ranks()[i];
     if (!world_.transport()->take(groups_[i][m], rank, message)) return false;
-    const auto sizes = request_.received_sizes(i, m);
     auto expected = headers_[i];
-    expected.bytes = static_cast<uint64_t>(c10::multiply_integers(sizes)) * c10::elementSize(request_.dtype);
+    expected.bytes = expected_bytes(i, m);
     if (expected != message.header)
       fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})", rank,
                            groups_[i][m], difference(expected, message.header), expected.text(),
                            message.header.text());
-    received_[i][m] = from_bytes(message.payload, sizes, request_.dtype);
+    if (message.payload.size() != message.header.bytes)
+      fail<TransportError>("rank {} got {} bytes from rank {} in {}", rank, message.payload.size(), groups_[i][m],
+                           message.header.text());
+    size_t offset = 0;
+    for (size_t t = 0; t < received_.size(); ++t)
+      received_[t][i][m] = read_bytes(message.payload, offset, request_.received_sizes(t, i, m), request_.dtype);
     return true;
   }
 
@@ -85,10 +102,10 @@ class ExchangeMachine {
   World& world_;
   std::vector<RankGroup> groups_;
   std::vector<MessageHeader> headers_;
-  Pieces received_;
+  std::vector<Pieces> received_;
 };
 
-Pieces exchange_messages(Exchange request, uint64_t number) {
+std::vector<Pieces> exchange_messages(Exchange request, uint64_t number) {
   auto* transport = request.mesh.world().transport();
   ExchangeMachine machine(std::move(request), number);
   machine.start();
@@ -97,49 +114,52 @@ Pieces exchange_messages(Exchange request, uint64_t number) {
 }
 
 /// All ranks are here: what member m sent to me is what I take.
-Pieces exchange_directly(const Exchange& request) {
+std::vector<Pieces> exchange_directly(const Exchange& request) {
   const auto& world = request.mesh.world();
-  Pieces received(request.sent.size());
-  for (size_t i = 0; i < received.size(); ++i) {
+  auto received = empty_bundle(request);
+  for (size_t i = 0; i < world.local_count(); ++i) {
     const int rank = world.local_ranks()[i];
     const auto my_place = static_cast<size_t>(request.mesh.coordinate(rank, request.axis));
-    for (const int member : request.mesh.group(rank, request.axis))
-      received[i].push_back(request.sent[static_cast<size_t>(world.local_index(member))][my_place]);
+    const auto group = request.mesh.group(rank, request.axis);
+    for (size_t t = 0; t < received.size(); ++t)
+      for (size_t m = 0; m < group.size(); ++m)
+        received[t][i][m] = request.sent[t][static_cast<size_t>(world.local_index(group[m]))][my_place];
   }
   return received;
 }
 
 /// Without values there is nothing to send: only sizes matter.
-Pieces exchange_sizes(const Exchange& request) {
-  Pieces received(request.sent.size());
-  for (size_t i = 0; i < received.size(); ++i)
-    for (size_t m = 0; m < static_cast<size_t>(request.mesh.axis_size(request.axis)); ++m)
-      received[i].push_back(
-          at::empty(request.received_sizes(i, m), at::TensorOptions().dtype(request.dtype).device(c10::kMeta)));
+std::vector<Pieces> exchange_sizes(const Exchange& request) {
+  auto received = empty_bundle(request);
+  const auto options = at::TensorOptions().dtype(request.dtype).device(c10::kMeta);
+  for (size_t t = 0; t < received.size(); ++t)
+    for (size_t i = 0; i < received[t].size(); ++i)
+      for (size_t m = 0; m < received[t][i].size(); ++m)
+        received[t][i][m] = at::empty(request.received_sizes(t, i, m), options);
   return received;
 }
 
-void notify_received(Observers& observers, const CollectiveEvent& event, Pieces& received) {
-  for (size_t i = 0; i < received.size(); ++i) {
-    const int rank = event.mesh.world().local_ranks()[i];
-    const auto group = event.mesh.group(rank, event.axis);
-    for (size_t m = 0; m < group.size(); ++m)
-      if (group[m] != rank)
-        observers.notify([&](Observer& o) { o.received(event, rank, group[m], received[i][m]); });
-  }
+void notify_received(Observers& observers, const CollectiveEvent& event, std::vector<Pieces>& received) {
+  for (auto& pieces : received)
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const int rank = event.mesh.world().local_ranks()[i];
+      const auto group = event.mesh.group(rank, event.axis);
+      for (size_t m = 0; m < group.size(); ++m)
+        if (group[m] != rank) observers.notify([&](Observer& o) { o.received(event, rank, group[m], pieces[i][m]); });
+    }
 }
 
 }  // namespace
 
-Pieces exchange(Exchange request) {
+std::vector<Pieces> exchange(Exchange request) {
   auto& world = request.mesh.world();
   const uint64_t number = world.next_collective();
   auto& observers = world.observers();
   const CollectiveEvent event{current_op_id(), request.mesh, request.axis, request.kind, request.dtype, number};
   if (!observers.empty()) observers.notify([&](Observer& o) { o.before_collective(event); });
-  Pieces received = world.meta()        ? exchange_sizes(request)
-                    : world.transport() ? exchange_messages(std::move(request), number)
-                                        : exchange_directly(request);
+  auto received = world.meta()        ? exchange_sizes(request)
+                  : world.transport() ? exchange_messages(std::move(request), number)
+                                      : exchange_directly(request);
   if (!observers.empty()) notify_received(observers, event, received);
   return received;
 }

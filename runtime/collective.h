@@ -10,21 +10,21 @@ namespace lockstep {
 /// pieces[i][m]: a tensor between local rank i (in the order of World::local_ranks()) and member m of its group.
 using Pieces = std::vector<std::vector<at::Tensor>>;
 
-/// One exchange along a mesh axis: what is sent, of which kind, and how large what arrives will be.
+/// One exchange along a mesh axis: what is sent of each tensor of a bundle, and how large what arrives will be.
 struct Exchange {
   const Mesh& mesh;
   int axis;
   CollectiveKind kind;
-  c10::ScalarType dtype;
-  Pieces sent;
-  /// Sizes of the piece that local rank i receives from member m of its group.
-  std::function<std::vector<int64_t>(size_t, size_t)> received_sizes;
+  c10::ScalarType dtype;     ///< of all tensors
+  std::vector<Pieces> sent;  ///< per tensor; the pieces of a bundle for one member travel in one message
+  /// Sizes of the piece of tensor t that local rank i receives from member m of its group: (t, i, m).
+  std::function<std::vector<int64_t>(size_t, size_t, size_t)> received_sizes;
 };
 
 /// The one primitive of communication: every local rank gives each member of its group a piece and gets one from each.
 /// All collectives are an exchange and a local combination. Where all ranks live in this process and there is no
 /// transport, pieces are handed over as they are; otherwise they travel as messages, with the same bits.
 /// Throws TransportError when peers disagree about the collective or cannot be reached.
-Pieces exchange(Exchange request);
+std::vector<Pieces> exchange(Exchange request);
 
 }  // namespace lockstep

@@ -21,6 +21,9 @@ at::Tensor redistribute(const at::Tensor& tensor, const Layout& layout);
 /// The same without autograd, and without a new tensor where nothing moves.
 at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, std::string_view reason);
 
+/// Several tensors at once (all of one mesh): collectives of one kind on one axis are fused into one. No autograd.
+std::vector<at::Tensor> redistribute_bucket(const std::vector<at::Tensor>& tensors, const std::vector<Layout>& layouts);
+
 /// One step of a redistribution: the placement of one axis changes.
 struct Move {
   int axis;

@@ -37,12 +37,9 @@ at::Tensor reduce(std::span<const at::Tensor> nodes, Reduction reduction) {
   return result.div_(static_cast<double>(nodes.size()));
 }
 
-void fill_with_neutral(at::Tensor& shard, const Layout& layout) {
-  for (const auto& placement : layout.placements()) {
-    if (!placement.is_partial()) continue;
-    if (placement.reduction == Reduction::kSum) shard.zero_();
-    if (placement.reduction == Reduction::kProd) shard.fill_(1);
-  }
+void fill_with_neutral(at::Tensor& shard, Reduction reduction) {
+  if (reduction == Reduction::kSum) shard.zero_();
+  if (reduction == Reduction::kProd) shard.fill_(1);
 }
 
 }  // namespace lockstep

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "runtime/layout.h"
+#include "runtime/placement.h"
 
 namespace lockstep {
 
@@ -12,8 +12,7 @@ namespace lockstep {
 /// the root.
 at::Tensor reduce(std::span<const at::Tensor> nodes, Reduction reduction);
 
-/// Makes `shard` a neutral summand (0) or factor (1) of a layout's Partial axes; max, min and avg are idempotent over
-/// equal values and keep theirs.
-void fill_with_neutral(at::Tensor& shard, const Layout& layout);
+/// Makes `shard` a neutral summand (0) or factor (1); max, min and avg are idempotent over equal values and keep theirs.
+void fill_with_neutral(at::Tensor& shard, Reduction reduction);
 
 }  // namespace lockstep

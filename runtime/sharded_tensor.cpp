@@ -82,11 +82,11 @@ at::Tensor make_sharded(const TensorSpec* spec, Shards shards) {
 
 namespace {
 
-/// True if every Partial axis has coordinate 0 at `rank`: the rank that holds the value.
-bool holds_partial_value(const Layout& layout, int rank) {
+/// Every rank but the first of a Partial axis holds the neutral element.
+void split_value(at::Tensor& shard, const Layout& layout, int rank) {
   for (int axis = 0; axis < layout.axis_count(); ++axis)
-    if (layout[axis].is_partial() && layout.mesh().coordinate(rank, axis) != 0) return false;
-  return true;
+    if (layout[axis].is_partial() && layout.mesh().coordinate(rank, axis) != 0)
+      fill_with_neutral(shard, layout[axis].reduction);
 }
 
 at::Tensor cut_out(const TensorSpec& spec, const at::Tensor& plain, size_t index) {
@@ -109,7 +109,7 @@ at::Tensor distribute(const at::Tensor& plain, const Layout& layout) {
   for (size_t i = 0; i < world.local_count(); ++i) {
     auto shard = at::empty(spec->local_sizes[i], at::TensorOptions().dtype(dtype).device(world.shard_device()));
     shard.copy_(cut_out(*spec, plain.detach(), i));
-    if (spec->any_partial && !holds_partial_value(layout, world.local_ranks()[i])) fill_with_neutral(shard, layout);
+    split_value(shard, layout, world.local_ranks()[i]);
     shards.push_back(std::move(shard));
   }
   return make_sharded(spec, std::move(shards));

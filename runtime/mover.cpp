@@ -1,0 +1,194 @@
+#include "runtime/mover.h"
+
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/observer.h"
+#include "runtime/world.h"
+
+namespace lockstep {
+namespace {
+
+/// The layout's cut of every group member, for local rank `index`: who holds which rows of `dim`.
+Range member_cut(const TensorSpec& spec, int axis, size_t index, size_t member, int dim) {
+  const auto& mesh = spec.layout.mesh();
+  const int rank = mesh.group(mesh.world().local_ranks()[index], axis)[member];
+  return spec.layout.cut(rank, dim, spec.sizes[static_cast<size_t>(dim)]);
+}
+
+Range intersect(const Range& a, const Range& b) {
+  const int64_t start = std::max(a.start, b.start);
+  const int64_t end = std::min(a.start + a.length, b.start + b.length);
+  return {start, std::max<int64_t>(end - start, 0)};
+}
+
+/// Rows `wanted` (global indices) of a shard that holds the rows `held`.
+at::Tensor rows(const at::Tensor& shard, int dim, const Range& held, const Range& wanted) {
+  const auto overlap = intersect(held, wanted);
+  return shard.narrow(dim, overlap.length ? overlap.start - held.start : 0, overlap.length);
+}
+
+Shards copies(const Shards& shards) {
+  Shards result;
+  for (const auto& shard : shards) result.push_back(shard.clone(at::MemoryFormat::Contiguous));
+  return result;
+}
+
+Shards concatenate(const Pieces& received, int dim) {
+  Shards result;
+  for (const auto& pieces : received) result.push_back(at::cat(pieces, dim));
+  return result;
+}
+
+}  // namespace
+
+Mover::Mover(const Move& move, Shards shards)
+    : move_(move),
+      shards_(std::move(shards)),
+      mesh_(move.before->layout.mesh()),
+      from_(move.before->layout[move.axis]),
+      to_(move.after->layout[move.axis]) {
+  for (const auto& shard : shards_) whole_sizes_.push_back(shard.sizes().vec());
+}
+
+size_t Mover::place(size_t index) const {
+  return static_cast<size_t>(mesh_.coordinate(mesh_.world().local_ranks()[index], move_.axis));
+}
+
+bool Mover::is_local() const { return from_.is_replicate() || mesh_.axis_size(move_.axis) == 1; }
+
+/// On an axis of one rank every placement is the same bytes, but a new tensor, as any other move gives.
+Shards Mover::run_locally() const {
+  if (mesh_.axis_size(move_.axis) == 1) return copies(shards_);
+  return to_.is_shard() ? slice() : split_value();
+}
+
+CollectiveKind Mover::kind() const {
+  if (from_.is_shard()) return to_.is_replicate() ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll;
+  return to_.is_shard() ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
+}
+
+/// Where all ranks live here nothing is gained by sending chunks.
+bool Mover::sends_whole_tensors() const { return !mesh_.world().transport() && !mesh_.world().meta(); }
+
+int Mover::rounds() const { return kind() == CollectiveKind::kAllReduce && !sends_whole_tensors() ? 2 : 1; }
+
+Pieces Mover::pieces(int round) const {
+  switch (kind()) {
+    case CollectiveKind::kAllReduce: return sends_whole_tensors() || round == 1 ? to_everyone() : flat_chunks();
+    case CollectiveKind::kAllGather: return to_everyone();
+    default: return cut_for_members();
+  }
+}
+
+std::vector<int64_t> Mover::received_sizes(int round, size_t index, size_t member) const {
+  switch (kind()) {
+    case CollectiveKind::kAllReduce:
+      if (sends_whole_tensors()) return whole_sizes_[index];
+      return {flat_chunk(index, round == 0 ? place(index) : member).length};
+    case CollectiveKind::kAllGather:
+      return sizes_with(index, from_.dim, member_cut(*move_.before, move_.axis, index, member, from_.dim).length);
+    case CollectiveKind::kReduceScatter:
+      return sizes_with(index, to_.dim, move_.after->cut(index, to_.dim).length);
+    case CollectiveKind::kAllToAll: break;
+  }
+  const auto held = member_cut(*move_.before, move_.axis, index, member, from_.dim);
+  const auto mine = move_.after->cut(index, to_.dim);
+  if (from_.dim == to_.dim) return sizes_with(index, to_.dim, intersect(held, mine).length);
+  auto sizes = sizes_with(index, to_.dim, mine.length);
+  sizes[static_cast<size_t>(from_.dim)] = held.length;
+  return sizes;
+}
+
+void Mover::absorb(int round, const Pieces& received) {
+  switch (kind()) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kAllToAll: shards_ = concatenate(received, from_.dim); return;
+    case CollectiveKind::kReduceScatter: shards_ = combine(received); return;
+    case CollectiveKind::kAllReduce: break;
+  }
+  if (sends_whole_tensors()) {
+    shards_ = combine_once_per_group(received);
+  } else if (round == 0) {
+    shards_ = combine(received);
+  } else {
+    shards_ = concatenate(received, 0);
+    for (size_t i = 0; i < shards_.size(); ++i) shards_[i] = shards_[i].view(whole_sizes_[i]);
+  }
+}
+
+Range Mover::flat_chunk(size_t index, size_t member) const {
+  const int64_t total = c10::multiply_integers(whole_sizes_[index]), ranks = mesh_.axis_size(move_.axis);
+  const int64_t chunk = (total + ranks - 1) / ranks, start = std::min(static_cast<int64_t>(member) * chunk, total);
+  return {start, std::min(chunk, total - start)};
+}
+
+std::vector<int64_t> Mover::sizes_with(size_t index, int dim, int64_t length) const {
+  auto sizes = whole_sizes_[index];
+  sizes[static_cast<size_t>(dim)] = length;
+  return sizes;
+}
+
+Pieces Mover::cut_for_members() const {
+  Pieces pieces(shards_.size());
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const auto held = move_.before->cut(i, to_.dim);
+    for (size_t m = 0; m < members(); ++m)
+      pieces[i].push_back(rows(shards_[i], to_.dim, held, member_cut(*move_.after, move_.axis, i, m, to_.dim)));
+  }
+  return pieces;
+}
+
+Pieces Mover::flat_chunks() const {
+  Pieces pieces(shards_.size());
+  for (size_t i = 0; i < shards_.size(); ++i)
+    for (size_t m = 0; m < members(); ++m) {
+      const auto chunk = flat_chunk(i, m);
+      pieces[i].push_back(shards_[i].reshape({-1}).narrow(0, chunk.start, chunk.length));
+    }
+  return pieces;
+}
+
+Pieces Mover::to_everyone() const {
+  Pieces pieces;
+  for (const auto& shard : shards_) pieces.emplace_back(members(), shard);
+  return pieces;
+}
+
+Shards Mover::slice() const {
+  Shards result;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const auto before = move_.before->cut(i, to_.dim), after = move_.after->cut(i, to_.dim);
+    result.push_back(rows(shards_[i], to_.dim, before, after).clone(at::MemoryFormat::Contiguous));
+  }
+  return result;
+}
+
+/// Replicate -> Partial: the first rank of the axis keeps the value.
+Shards Mover::split_value() const {
+  auto result = copies(shards_);
+  for (size_t i = 0; i < result.size(); ++i)
+    if (place(i) != 0) fill_with_neutral(result[i], to_.reduction);
+  return result;
+}
+
+Shards Mover::combine(const Pieces& received) const {
+  Shards result;
+  for (const auto& nodes : received) result.push_back(reduce(nodes, from_.reduction));
+  return result;
+}
+
+/// All ranks live here: one tree per group, copied to its members (unless an observer may have changed what arrived).
+Shards Mover::combine_once_per_group(const Pieces& received) const {
+  const auto& world = mesh_.world();
+  const bool shared = mesh_.world().observers().empty();
+  Shards result(received.size());
+  for (size_t i = 0; i < received.size(); ++i) {
+    const int first = mesh_.group(world.local_ranks()[i], move_.axis)[0];
+    const auto owner = static_cast<size_t>(world.local_index(first));
+    result[i] = shared && owner < i ? result[owner].clone() : reduce(received[i], from_.reduction);
+  }
+  return result;
+}
+
+}  // namespace lockstep

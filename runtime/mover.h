@@ -1,0 +1,50 @@
+#pragma once
+#include "runtime/collective.h"
+#include "runtime/redistribute.h"
+
+namespace lockstep {
+
+/// One move of one tensor on all local ranks, as rounds of what to send and what to make of what arrives. Several movers
+/// of one kind and axis can share an exchange (a bucket).
+class Mover {
+ public:
+  Mover(const Move& move, Shards shards);
+
+  /// True if no other rank's data is needed: run() does it all.
+  bool is_local() const;
+  Shards run_locally() const;
+
+  CollectiveKind kind() const;
+  int axis() const { return move_.axis; }
+  const Mesh& mesh() const { return mesh_; }
+  c10::ScalarType dtype() const { return shards_[0].scalar_type(); }
+
+  /// An all-reduce over messages has two: reduce-scatter of flat chunks, then all-gather. Everything else has one.
+  int rounds() const;
+  Pieces pieces(int round) const;
+  std::vector<int64_t> received_sizes(int round, size_t index, size_t member) const;
+  void absorb(int round, const Pieces& received);
+  Shards take_result() { return std::move(shards_); }
+
+ private:
+  size_t members() const { return static_cast<size_t>(mesh_.axis_size(move_.axis)); }
+  size_t place(size_t index) const;
+  bool sends_whole_tensors() const;
+  Range flat_chunk(size_t index, size_t member) const;
+  std::vector<int64_t> sizes_with(size_t index, int dim, int64_t length) const;
+  Pieces cut_for_members() const;
+  Pieces flat_chunks() const;
+  Pieces to_everyone() const;
+  Shards slice() const;
+  Shards split_value() const;
+  Shards combine(const Pieces& received) const;
+  Shards combine_once_per_group(const Pieces& received) const;
+
+  Move move_;
+  Shards shards_;
+  std::vector<std::vector<int64_t>> whole_sizes_;  ///< of the shards before an all-reduce
+  const Mesh& mesh_;
+  Placement from_, to_;
+};
+
+}  // namespace lockstep
