@@ -3,8 +3,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "tests/trainer/temporary_folder.h"
@@ -18,14 +16,18 @@ struct Run {
   std::string err;
 };
 
-/// Runs `lockstep ARGUMENTS` through the shell in the source tree; `variables` such as "RANK=0 " stand before it.
-inline Run run_lockstep(const std::string& arguments, const std::string& variables = "") {
+/// Runs a program through the shell in the source tree; `variables` such as "RANK=0 " stand before it.
+inline Run run_binary(const std::string& program, const std::string& arguments, const std::string& variables = "") {
   const TemporaryFolder folder;
-  const auto command = "cd '" LOCKSTEP_SOURCE_DIR "' && " + variables + "'" LOCKSTEP_BINARY "' " + arguments + " >" +
+  const auto command = "cd '" LOCKSTEP_SOURCE_DIR "' && " + variables + "'" + program + "' " + arguments + " >" +
                        folder.file("out") + " 2>" + folder.file("err") + " </dev/null";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_content(folder.file("out")),
           file_content(folder.file("err"))};
+}
+
+inline Run run_lockstep(const std::string& arguments, const std::string& variables = "") {
+  return run_binary(LOCKSTEP_BINARY, arguments, variables);
 }
 
 }  // namespace lockstep

@@ -77,6 +77,13 @@ TEST(DeriveBatching, KeepsTheGlobalBatchOnAnotherMesh) {
   EXPECT_EQ(batching("tp=4"), (std::array<int64_t, 3>{1, 4, 4}));
 }
 
+TEST(DeriveBatching, TakesTheLargestLocalBatchThatDivides) {
+  const auto job = resolve(job_of(1, 1, 1, 4, 12), kSimulated);
+  const auto batching = derive_batching(job, parse_mesh("dp_shard=2"));
+  EXPECT_EQ(batching.local_batch_size, 3);
+  EXPECT_EQ(batching.accumulation_steps, 2);
+}
+
 TEST(DeriveBatching, RefusesAMeshThatTheBatchDoesNotDivideOver) {
   const auto job = resolve(job_of(1, 1, 1, 4, 16), kSimulated);
   EXPECT_EQ(problem([&] { derive_batching(job, parse_mesh("dp_shard=3")); }),

@@ -138,6 +138,16 @@ TEST(Checkpoint, AFlippedTensorByteIsFoundByItsDigest) {
   EXPECT_THAT(checkpoint.damage(), testing::ElementsAre(file + ": damaged: plain of plain does not match its digest."));
 }
 
+TEST(Checkpoint, AFileOfAnotherCheckpointIsRefused) {
+  const TemporaryFolder folder;
+  const std::vector<std::byte> bytes(6);
+  save_checkpoint(folder.file("a"), {}, std::vector<ChunkToSave>{{"w", "U8", {2, 3}, Box::whole({2, 3}), bytes}});
+  save_checkpoint(folder.file("b"), {}, std::vector<ChunkToSave>{{"w", "U8", {3, 2}, Box::whole({3, 2}), bytes}});
+  const auto file = data_file(folder.file("a"));
+  fs::copy_file(data_file(folder.file("b")), file, fs::copy_options::overwrite_existing);
+  EXPECT_EQ(problem(folder.file("a")), file + ": damaged: it does not hold w as the index describes it.");
+}
+
 /// Reading a damaged checkpoint must fail as a FileError or give exactly what was saved.
 void expect_noticed_or_harmless(const std::string& folder, const Saved& saved, const std::string& what) {
   try {
@@ -186,6 +196,7 @@ TEST(ParseIndex, RefusesWhatTheFormatDoesNotAllow) {
   };
   EXPECT_EQ(message([](TensorRecord&) {}), "");
   EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].file = "../f"; }), HasSubstr("a plain file name expected at"));
+  EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].file = "x/f"; }), HasSubstr("a plain file name expected at"));
   EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].file = ""; }), HasSubstr("a plain file name expected at"));
   EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].box.size = {5}; }), HasSubstr("a chunk inside the tensor"));
   EXPECT_THAT(message([](TensorRecord& a) { a.chunks[0].box.size = {3}; }), HasSubstr("chunks that cover the tensor"));

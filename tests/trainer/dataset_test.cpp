@@ -89,6 +89,7 @@ TEST(TextDataset, BadDataIsBadInput) {
   EXPECT_EQ(open(small, 2, 256), "");
   EXPECT_EQ(open(text, 2, 128),
             "dataset " + text + ": byte 3145728 is token 195, outside the model's vocabulary of 128.");
+  EXPECT_NE(open(text, 2, 195), "");
   EXPECT_EQ(open(text, 2, 196), "");
 }
 

@@ -20,8 +20,9 @@ class TemporaryFolder {
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
-  /// Writes a file and gives its path.
+  /// Writes a file and gives its path. An older one is removed first: some file systems flush what is truncated.
   std::string write(const std::string& name, const std::string& content) const {
+    std::filesystem::remove(file(name));
     std::ofstream(file(name), std::ios::binary) << content;
     return file(name);
   }
