@@ -18,7 +18,9 @@ Slice Slice::box(const std::vector<int64_t>& global_sizes, const std::vector<int
   int64_t stride = 1;
   for (std::size_t d = global_sizes.size(); d-- > 0;) {
     slice.dimensions[d] = {global_sizes[d], starts[d], lengths[d], stride};
-    if (lengths[d] > 1) stride *= lengths[d];
+    if (lengths[d] > 1 && __builtin_mul_overflow(stride, lengths[d], &stride)) {
+      fail<BadInput>("slice: the box has more than 2^63 elements");
+    }
   }
   return slice;
 }

@@ -71,6 +71,7 @@ TEST(Fill, RefusesBoxesOutsideTheTensor) {
   EXPECT_THAT(fill_error(ScalarKind::kFloat32, uniform(), Slice::box({1LL << 40, 1LL << 40}, {0, 0}, {1, 1})),
               HasSubstr("2^63"));
   EXPECT_THROW(Slice::box({4}, {0, 0}, {1}), BadInput);
+  EXPECT_THROW(Slice::whole({1LL << 40, 1LL << 40}), BadInput);
 }
 
 double value_at(const std::vector<uint64_t>& data, ScalarKind kind, std::size_t i) {
