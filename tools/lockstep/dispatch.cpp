@@ -19,6 +19,7 @@ ExitCode run(const TrainOptions& options) {
   auto job = prepare_job(options.job, options.output);
   if (options.verify) job.verify.enable = true;
   if (options.print_job) return run(PrintText{trainer::to_toml(job)});
+  if (!options.dry_run) trainer::require_dataset_path(job);
   return run_train(options, job);
 }
 
@@ -26,6 +27,7 @@ ExitCode run(const VerifyOptions& options) {
   require_json_place(options.output);
   auto meshes = options.meshes.empty() ? std::vector<trainer::MeshDegrees>{} : trainer::parse_meshes(options.meshes);
   const auto job = prepare_job(options.job, options.output);
+  trainer::require_dataset_path(job);
   if (meshes.empty()) meshes.push_back(trainer::mesh_of(job));
   for (const auto& mesh : meshes) trainer::derive_batching(job, mesh);  // fails now, not after the meshes before it
   return run_verify(options, job, meshes);
