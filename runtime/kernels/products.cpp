@@ -6,7 +6,8 @@
 namespace lockstep::kernels {
 
 Tensor weight_gradient(const Tensor& gradient, const Tensor& input) {
-  return at::mm(gradient.reshape({-1, gradient.size(-1)}).t(), input.reshape({-1, input.size(-1)}));
+  const int64_t rows = c10::multiply_integers(gradient.sizes().begin(), gradient.sizes().end() - 1);
+  return at::mm(gradient.reshape({rows, gradient.size(-1)}).t(), input.reshape({rows, input.size(-1)}));
 }
 
 }  // namespace lockstep::kernels

@@ -28,13 +28,26 @@ void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
   const bool draws = stack[2].isNone() || stack[2].toBool();
   const double keep = draws ? 1 - probability : 1;
   auto mask = at::ones(x.sizes(), x.options().dtype(c10::kBool));
-  if (keep < 1) mask = draw_local(*call.plan.results[1], call.index, rng::bernoulli(keep), RandomScope::seed(), stream_for(call), BatchScope::first_row());
-  stack = {at::mul(x, mask.to(x.scalar_type()).mul_(keep > 0 ? 1 / keep : 0.0)), mask};
+  if (keep < 1)
+    mask = draw_local(*call.plan.results[1], call.index, rng::bernoulli(keep), RandomScope::seed(), stream_for(call),
+                      BatchScope::first_row());
+  stack = {at::mul(x.contiguous(), mask.to(x.scalar_type()).mul_(keep > 0 ? 1 / keep : 0.0)), mask};
+}
+
+std::vector<ResultShape> dropout_backward_shape(const Call& call) {
+  return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}};
+}
+
+void local_dropout_backward(const LocalCall&, torch::jit::Stack& stack) {
+  const auto gradient = stack[0].toTensor();
+  const auto scale = stack[1].toTensor().to(gradient.scalar_type()).mul_(stack[2].toDouble());
+  stack = {at::mul(gradient.contiguous(), scale.contiguous())};
 }
 
 constexpr Rule kRows[] = {
     {"native_dropout", "random", "...->...,...", "-", Rule::kRandom, nullptr, dropout_shapes, local_dropout},
-    {"native_dropout_backward", "pointwise", "...,...->...", "e-"},
+    {"native_dropout_backward", "pointwise", "...,...->...", "e-", Rule::kPlain, nullptr, dropout_backward_shape,
+     local_dropout_backward},
 };
 
 }  // namespace

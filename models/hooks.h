@@ -1,0 +1,54 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string_view>
+
+namespace lockstep::models {
+
+class Module;
+class Parameter;
+
+/// What a runtime does at the seams of a model. Without hooks a model is plain LibTorch code on one device; models name
+/// logical axes at these seams and know nothing else of how they run.
+class Hooks {
+ public:
+  virtual ~Hooks() = default;
+
+  /// `tensor`, whose dimensions have the logical names `axes` ("batch length embed"), where the plan wants it.
+  virtual at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) = 0;
+
+  /// The tensor to compute with: a parameter gathered, in the compute dtype.
+  virtual at::Tensor use(const Parameter& parameter) = 0;
+
+  /// A table that the model computes itself (rotations), equal on every rank.
+  virtual at::Tensor constant(const at::Tensor& table) = 0;
+
+  /// Runs one block of the model; may run it again in backward instead of keeping its activations, so
+  /// `forward` owns what it captures (the model itself outlives the step).
+  virtual at::Tensor run_block(Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
+                               const at::Tensor& input) = 0;
+
+  /// The hooks of this thread, or null.
+  static Hooks* current();
+};
+
+/// Installs hooks on this thread for the length of a scope.
+class HooksScope {
+ public:
+  explicit HooksScope(Hooks& hooks);
+  ~HooksScope();
+  HooksScope(const HooksScope&) = delete;
+  HooksScope& operator=(const HooksScope&) = delete;
+
+ private:
+  Hooks* previous_;
+};
+
+/// Names the logical axes of an activation; the value is unchanged.
+at::Tensor annotate(const at::Tensor& tensor, std::string_view axes);
+
+/// A table where the model runs.
+at::Tensor constant(const at::Tensor& table);
+
+}  // namespace lockstep::models

@@ -1,0 +1,169 @@
+#include "models/llama.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+
+#include "core/error.h"
+
+namespace lockstep::models {
+namespace {
+
+using at::Tensor;
+
+struct Flavor {
+  const char* name;
+  LlamaOptions options;
+};
+
+const std::vector<Flavor>& flavors() {
+  static const std::vector<Flavor> all{
+      {"debugmodel", {}},
+      {"1B", {2048, 16, 32, 8, 8192, 128256, 2048, true, 32}},
+      {"3B", {3072, 28, 24, 8, 8192, 128256, 2048, true, 32}},
+      {"8B", {4096, 32, 32, 8, 14336, 128256, 2048}},
+      {"70B", {8192, 80, 64, 8, 28672, 128256, 2048}},
+      {"405B", {16384, 126, 128, 8, 53248, 128256, 2048}},
+  };
+  return all;
+}
+
+/// Normal of this deviation, cut at two units, as torchtitan initialises.
+Initial truncated(double deviation) { return Initial::drawn(rng::truncated_normal(0, deviation, -2, 2)); }
+
+/// Later layers' outputs start smaller, so that the residual stream keeps its size.
+double depth_deviation(int64_t layer) { return 0.02 / std::sqrt(2.0 * static_cast<double>(layer + 1)); }
+
+Initial head_initial(int64_t width) {
+  const double deviation = 1 / std::sqrt(static_cast<double>(width));
+  return Initial::drawn(rng::truncated_normal(0, deviation, -3 * deviation, 3 * deviation));
+}
+
+int64_t rows_per_group(const LlamaOptions& o) { return (o.heads / o.key_value_heads + 2) * o.head_size(); }
+
+Linear::Options qkv_options(const LlamaOptions& o) {
+  return {o.width, o.key_value_heads * rows_per_group(o), "heads embed", truncated(0.02), {rows_per_group(o), 1}};
+}
+
+Linear::Options out_options(const LlamaOptions& o, int64_t layer) {
+  return {o.width, o.width, "embed heads", truncated(depth_deviation(layer)), {1, o.width / o.key_value_heads}};
+}
+
+}  // namespace
+
+LlamaOptions llama_flavor(const std::string& name) {
+  std::string known;
+  for (const auto& flavor : flavors()) {
+    if (flavor.name == name) return flavor.options;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", flavor.name);
+  }
+  fail<BadInput>("model.flavor {} is not known for llama3; choose one of {}", name, known);
+}
+
+std::vector<std::string> llama_flavors() {
+  std::vector<std::string> names;
+  for (const auto& flavor : flavors()) names.emplace_back(flavor.name);
+  return names;
+}
+
+Attention::Attention(Module& owner, std::string name, const LlamaOptions& options, int64_t layer)
+    : Module(owner, std::move(name)),
+      options_(options),
+      qkv_(*this, "qkv", qkv_options(options)),
+      out_(*this, "out", out_options(options, layer)) {}
+
+Tensor Attention::forward(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
+  const auto open = scope();
+  const int64_t batch = x.size(0), length = x.size(1), size = options_.head_size();
+  const int64_t groups = options_.key_value_heads, queries = options_.heads / groups;
+  const auto qkv = qkv_.forward(x).view({batch, length, groups, queries + 2, size});
+  const auto query = qkv.narrow(3, 0, queries).reshape({batch, length, options_.heads, size}).transpose(1, 2);
+  const auto key = qkv.select(3, queries).transpose(1, 2), value = qkv.select(3, queries + 1).transpose(1, 2);
+  const auto mixed = at::scaled_dot_product_attention(rotate(query, cosines, sines), rotate(key, cosines, sines), value,
+                                                      /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true,
+                                                      /*scale=*/std::nullopt, /*enable_gqa=*/queries > 1);
+  return out_.forward(mixed.transpose(1, 2).reshape({batch, length, options_.width}));
+}
+
+FeedForward::FeedForward(Module& owner, std::string name, const LlamaOptions& o, int64_t layer)
+    : Module(owner, std::move(name)),
+      groups_(o.key_value_heads),
+      group_rows_(o.hidden / o.key_value_heads),
+      gate_up_(*this, "gate_up", {o.width, 2 * o.hidden, "ffn embed", truncated(0.02), {2 * group_rows_, 1}}),
+      down_(*this, "down", {o.hidden, o.width, "embed ffn", truncated(depth_deviation(layer)), {1, group_rows_}}) {}
+
+Tensor FeedForward::forward(const Tensor& x) {
+  const auto open = scope();
+  const auto both = gate_up_.forward(x).view({x.size(0), x.size(1), groups_, 2, group_rows_});
+  const auto hidden = at::silu(both.select(3, 0)) * both.select(3, 1);
+  return down_.forward(hidden.reshape({x.size(0), x.size(1), groups_ * group_rows_}));
+}
+
+TransformerBlock::TransformerBlock(Module& owner, std::string name, const LlamaOptions& options, int64_t layer)
+    : Module(owner, std::move(name)),
+      dropout_(options.dropout),
+      attention_norm_(*this, "attention_norm", options.width),
+      feed_forward_norm_(*this, "feed_forward_norm", options.width),
+      attention_(*this, "attention", options, layer),
+      feed_forward_(*this, "feed_forward", options, layer) {}
+
+Tensor TransformerBlock::forward(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
+  const auto open = scope();
+  const auto branch = [&](const Tensor& output) {
+    const auto placed = annotate(output, "batch norm_length embed");
+    return dropout_ > 0 ? at::dropout(placed, dropout_, /*train=*/true) : placed;
+  };
+  const auto normed = annotate(attention_norm_.forward(x), "batch length embed");
+  const auto h = x + branch(attention_.forward(normed, cosines, sines));
+  return h + branch(feed_forward_.forward(annotate(feed_forward_norm_.forward(h), "batch length embed")));
+}
+
+Head::Head(Module& owner, std::string name, const LlamaOptions& options, const Embedding& embedding)
+    : Module(owner, std::move(name)), norm_(*this, "norm", options.width), embedding_(embedding) {
+  if (!options.tied_head)
+    output_ = std::make_unique<Linear>(
+        *this, "output", Linear::Options{options.width, options.vocabulary, "vocab embed", head_initial(options.width)});
+}
+
+Tensor Head::forward(const Tensor& x) {
+  const auto open = scope();
+  const auto normed = annotate(norm_.forward(x), "batch length embed");
+  return output_ ? output_->forward(normed) : at::linear(normed, embedding_.weight());
+}
+
+Llama::Llama(const LlamaOptions& options)
+    : options_(options),
+      tables_(rope_tables({options.head_size(), 500000, options.rope_factor}, options.length)),
+      embedding_(*this, "tok_embeddings", options.vocabulary, options.width, Initial::drawn(rng::normal(0, 1))),
+      head_(*this, "head", options, embedding_) {
+  for (int64_t layer = 0; layer < options.layers; ++layer)
+    layers_.push_back(std::make_unique<TransformerBlock>(*this, fmt::format("layers.{}", layer), options, layer));
+}
+
+Tensor Llama::forward(const Tensor& tokens) {
+  if (tokens.size(1) > options_.length)
+    fail<BadInput>("a sequence of {} tokens is longer than the model's {}", tokens.size(1), options_.length);
+  const auto cosines = constant(tables_.cosines.narrow(0, 0, tokens.size(1)));
+  const auto sines = constant(tables_.sines.narrow(0, 0, tokens.size(1)));
+  const auto run = [](Module& block, const Tensor& x, const std::function<Tensor(const Tensor&)>& forward) {
+    return Hooks::current() ? Hooks::current()->run_block(block, forward, x) : forward(x);
+  };
+  auto x = run(embedding_, tokens, [this](const Tensor& input) {
+    return annotate(embedding_.forward(input), "batch norm_length embed");
+  });
+  for (auto& layer : layers_)
+    x = run(*layer, x, [&block = *layer, cosines, sines](const Tensor& input) {
+      return block.forward(input, cosines, sines);
+    });
+  return run(head_, x, [this](const Tensor& input) { return head_.forward(input); });
+}
+
+std::vector<Module*> Llama::blocks() {
+  std::vector<Module*> all{&embedding_};
+  for (auto& layer : layers_) all.push_back(layer.get());
+  all.push_back(&head_);
+  return all;
+}
+
+}  // namespace lockstep::models

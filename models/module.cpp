@@ -1,0 +1,63 @@
+#include "models/module.h"
+
+#include <c10/util/accumulate.h>
+
+#include "core/error.h"
+
+namespace lockstep::models {
+namespace {
+
+thread_local Hooks* current_hooks = nullptr;
+
+std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
+
+}  // namespace
+
+Hooks* Hooks::current() { return current_hooks; }
+
+HooksScope::HooksScope(Hooks& hooks) : previous_(std::exchange(current_hooks, &hooks)) {}
+HooksScope::~HooksScope() { current_hooks = previous_; }
+
+at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) {
+  return current_hooks ? current_hooks->annotate(tensor, axes) : tensor;
+}
+
+at::Tensor constant(const at::Tensor& table) { return current_hooks ? current_hooks->constant(table) : table; }
+
+Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> sizes, std::string axes, Initial initial,
+                     std::vector<int64_t> units)
+    : owner_(&owner),
+      name_(joined(owner.path(), name)),
+      sizes_(std::move(sizes)),
+      axes_(std::move(axes)),
+      initial_(initial),
+      units_(std::move(units)) {
+  if (units_.empty()) units_.assign(sizes_.size(), 1);
+  LOCKSTEP_CHECK_EQ(units_.size(), sizes_.size(), "{}", name_);
+  owner.add_parameter(*this);
+}
+
+int64_t Parameter::element_count() const { return c10::multiply_integers(sizes_); }
+
+Parameter::operator at::Tensor() const { return current_hooks ? current_hooks->use(*this) : tensor_; }
+
+Module::Module(Module& owner, std::string name) : name_(std::move(name)), path_(joined(owner.path_, name_)) {
+  owner.children_.push_back(this);
+}
+
+std::vector<Parameter*> Module::parameters() const {
+  auto all = own_;
+  for (const auto* child : children_) {
+    const auto below = child->parameters();
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
+
+int64_t Model::parameter_count() const {
+  int64_t count = 0;
+  for (const auto* parameter : parameters()) count += parameter->element_count();
+  return count;
+}
+
+}  // namespace lockstep::models

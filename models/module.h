@@ -1,0 +1,104 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "models/hooks.h"
+#include "rng/distribution.h"
+#include "runtime/op_id.h"
+
+namespace lockstep::models {
+
+/// Initial values of a parameter: a constant, or a distribution drawn by the parameter's name and global index.
+struct Initial {
+  bool is_constant = true;
+  double constant = 0;
+  rng::Distribution distribution = {};
+
+  static Initial fill(double value) { return {true, value, {}}; }
+  static Initial drawn(const rng::Distribution& distribution) { return {false, 0, distribution}; }
+};
+
+class Module;
+
+/// A parameter of a module: its name, sizes, and the logical axis of each dimension. `units` says in how many elements a
+/// dimension may be cut at the least (a head group). The tensor is assigned later, by whoever decides where it lives.
+class Parameter {
+ public:
+  /// `axes` names the dimensions: "heads embed". `units`: one per dimension; empty: all 1.
+  Parameter(Module& owner, std::string name, std::vector<int64_t> sizes, std::string axes, Initial initial,
+            std::vector<int64_t> units = {});
+  Parameter(const Parameter&) = delete;
+  Parameter& operator=(const Parameter&) = delete;
+
+  /// "layers.0.attention.qkv.weight"
+  const std::string& name() const { return name_; }
+  const std::vector<int64_t>& sizes() const { return sizes_; }
+  const std::string& axes() const { return axes_; }
+  const std::vector<int64_t>& units() const { return units_; }
+  const Initial& initial() const { return initial_; }
+  const Module& owner() const { return *owner_; }
+  int64_t element_count() const;
+
+  const at::Tensor& tensor() const { return tensor_; }
+  void assign(at::Tensor tensor) { tensor_ = std::move(tensor); }
+
+  /// The tensor to compute with (Hooks::use).
+  operator at::Tensor() const;
+
+ private:
+  Module* owner_;
+  std::string name_;
+  std::vector<int64_t> sizes_;
+  std::string axes_;
+  Initial initial_;
+  std::vector<int64_t> units_;
+  at::Tensor tensor_;
+};
+
+/// A part of a model with a name. Parts register with their owner in the order of construction; their calls open a
+/// scope of that name, by which ops and random numbers are identified.
+class Module {
+ public:
+  /// The root of a model.
+  Module() = default;
+  Module(Module& owner, std::string name);
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& name() const { return name_; }
+  /// "layers.0.attention"; empty for the root.
+  const std::string& path() const { return path_; }
+
+  /// All parameters below this module, in order of registration.
+  std::vector<Parameter*> parameters() const;
+
+ protected:
+  /// Opened at the start of forward().
+  ModuleScope scope() const { return ModuleScope(name_); }
+
+ private:
+  friend class Parameter;
+  void add_parameter(Parameter& parameter) { own_.push_back(&parameter); }
+
+  std::string name_, path_;
+  std::vector<Module*> children_;
+  std::vector<Parameter*> own_;
+};
+
+/// A model: tokens [batch, length] (int64) -> logits [batch, length, vocabulary].
+class Model : public Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& tokens) = 0;
+  virtual int64_t vocabulary() const = 0;
+
+  /// The modules whose parameters are gathered together, in the order of their use. A parameter outside of all of them
+  /// is gathered alone.
+  virtual std::vector<Module*> blocks() = 0;
+
+  int64_t parameter_count() const;
+};
+
+}  // namespace lockstep::models

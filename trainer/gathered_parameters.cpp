@@ -1,0 +1,129 @@
+#include "trainer/gathered_parameters.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "core/error.h"
+#include "runtime/redistribute.h"
+#include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// What gathering needs to know, in forward, when gathering again, and in backward.
+struct Recipe {
+  std::vector<Layout> layouts;
+  c10::ScalarType dtype;
+  int shard_axis;
+};
+
+std::vector<Tensor> gather_all(at::TensorList parameters, const Recipe& recipe) {
+  std::vector<Tensor> cast;
+  for (const auto& parameter : parameters) cast.push_back(parameter.detach().to(recipe.dtype));
+  return redistribute_bucket(cast, recipe.layouts);
+}
+
+/// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial.
+Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
+  Layout target = parameter;
+  for (int axis = 0; axis < target.axis_count(); ++axis)
+    if (axis != shard_axis && gradient[axis].is_partial()) target = target.with(axis, gradient[axis]);
+  return target;
+}
+
+/// The sums of a Partial are kept in the accumulation dtype already: they become a gradient of the parameter's dtype
+/// without rounding first.
+Tensor widened(const Tensor& gradient, c10::ScalarType dtype) {
+  const auto& spec = spec_of(gradient);
+  if (spec.dtype == dtype) return gradient;
+  if (!spec.any_partial) return gradient.to(dtype);
+  const auto wanted = accumulation(spec.layout.mesh().world().domain(), dtype);
+  Shards shards;
+  for (const auto& sum : sharded(gradient).shards()->sums()) shards.push_back(sum.to(wanted));
+  return from_shards(std::move(shards), spec.layout, spec.sizes, dtype);
+}
+
+struct Gather : torch::autograd::Function<Gather> {
+  static variable_list forward(AutogradContext* context, at::TensorList parameters, const Recipe* recipe) {
+    std::vector<const TensorSpec*> specs;
+    for (const auto& parameter : parameters) specs.push_back(&spec_of(parameter));
+    std::vector<int64_t> pointers;
+    for (const auto* spec : specs) pointers.push_back(reinterpret_cast<int64_t>(spec));
+    context->saved_data["specs"] = pointers;
+    context->saved_data["axis"] = recipe->shard_axis;
+    auto gathered = gather_all(parameters, *recipe);
+    for (auto& tensor : gathered) {  // a node of the graph needs a tensor of its own
+      auto shards = std::make_shared<ShardSet>(*sharded(tensor).shards());
+      shards->make_read_only();
+      tensor = make_sharded(&spec_of(tensor), std::move(shards));
+    }
+    return gathered;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto specs = context->saved_data["specs"].toIntVector();
+    const auto axis = static_cast<int>(context->saved_data["axis"].toInt());
+    std::vector<Tensor> present;
+    std::vector<Layout> targets;
+    for (size_t p = 0; p < gradients.size(); ++p) {
+      if (!gradients[p].defined()) continue;
+      const auto& spec = *reinterpret_cast<const TensorSpec*>(specs[p]);
+      present.push_back(widened(gradients[p], spec.dtype));
+      targets.push_back(gradient_layout(layout_of(gradients[p]), spec.layout, axis));
+    }
+    const auto reduced = redistribute_bucket(present, targets);
+    for (size_t p = 0, next = 0; p < gradients.size(); ++p)
+      if (gradients[p].defined()) gradients[p] = reduced[next++];
+    gradients.emplace_back();  // of the recipe
+    return gradients;
+  }
+};
+
+}  // namespace
+
+struct GatheredParameters::Source {
+  std::vector<Tensor> parameters;
+  Recipe recipe;
+  std::vector<std::shared_ptr<ShardSet>> sets;
+  std::vector<Shards> again;  ///< gathered anew, until each set has taken its own
+  std::vector<uint32_t> versions;
+
+  Shards take(size_t p) {
+    if (again.empty()) {
+      check_unchanged();
+      for (const auto& tensor : gather_all(parameters, recipe)) again.push_back(sharded(tensor).shards()->whole());
+    }
+    return again[p].empty() ? fetch_alone(p) : std::move(again[p]);
+  }
+  Shards fetch_alone(size_t p) const {
+    return sharded(gather_all({parameters[p]}, {{recipe.layouts[p]}, recipe.dtype, recipe.shard_axis})[0])
+        .shards()->whole();
+  }
+  void check_unchanged() const {
+    for (size_t p = 0; p < parameters.size(); ++p)
+      LOCKSTEP_CHECK_EQ(parameters[p]._version(), versions[p], "a parameter was written between forward and backward");
+  }
+};
+
+GatheredParameters::GatheredParameters(const std::vector<Tensor>& parameters, const std::vector<Layout>& layouts,
+                                       c10::ScalarType dtype, int shard_axis)
+    : source_(std::make_shared<Source>(Source{parameters, {layouts, dtype, shard_axis}, {}, {}, {}})) {
+  tensors_ = Gather::apply(at::TensorList(source_->parameters), &source_->recipe);
+  for (size_t p = 0; p < tensors_.size(); ++p) {
+    source_->sets.push_back(sharded(tensors_[p]).shards());
+    source_->versions.push_back(static_cast<uint32_t>(parameters[p]._version()));
+  }
+}
+
+void GatheredParameters::evict() {
+  for (size_t p = 0; p < source_->sets.size(); ++p)
+    source_->sets[p]->evict([source = source_, p] { return source->take(p); });
+  source_->sets.clear();  // no cycle: the sets own the source from here on
+}
+
+}  // namespace lockstep::trainer

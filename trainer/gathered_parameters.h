@@ -1,0 +1,33 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "runtime/layout.h"
+
+namespace lockstep::trainer {
+
+/// The parameters of one block, brought together for computation and given back afterwards.
+///
+/// One all-gather for the whole block. In backward the gradients go to the parameters' dp_shard cut with one
+/// reduce-scatter; what is Partial over other axes stays so, for whoever accumulates to reduce once (all in fp32 or wider).
+class GatheredParameters {
+ public:
+  /// Differentiable. Computes in `dtype`; `layouts` are those of computation, `shard_axis` the mesh axis whose cut is
+  /// undone (-1: none).
+  GatheredParameters(const std::vector<at::Tensor>& parameters, const std::vector<Layout>& layouts,
+                     c10::ScalarType dtype, int shard_axis);
+
+  const std::vector<at::Tensor>& tensors() const { return tensors_; }
+
+  /// Frees the gathered bytes; the first use of any of them (in backward) gathers all again, with one all-gather.
+  void evict();
+
+ private:
+  struct Source;
+  std::shared_ptr<Source> source_;
+  std::vector<at::Tensor> tensors_;
+};
+
+}  // namespace lockstep::trainer

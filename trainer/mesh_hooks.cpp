@@ -1,0 +1,61 @@
+#include "trainer/mesh_hooks.h"
+
+#include <ATen/Functions.h>
+
+#include "runtime/redistribute.h"
+#include "runtime/sharded_tensor.h"
+#include "trainer/activation_checkpoint.h"
+
+namespace lockstep::trainer {
+
+MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options)
+    : plan_(std::move(plan)), options_(std::move(options)) {}
+
+at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) {
+  auto found = activation_layouts_.find(axes);
+  if (found == activation_layouts_.end())
+    found = activation_layouts_.emplace(std::string(axes), plan_.activation(axes)).first;
+  return redistribute(tensor, found->second);
+}
+
+at::Tensor MeshHooks::use(const models::Parameter& parameter) {
+  const auto found = gathered_.find(&parameter);
+  if (found != gathered_.end()) return found->second;
+  return gather({const_cast<models::Parameter*>(&parameter)}).tensors()[0];
+}
+
+at::Tensor MeshHooks::constant(const at::Tensor& table) {
+  auto& placed = constants_[{table.const_data_ptr(), table.sizes().vec()}];
+  if (!placed.defined()) placed = distribute(table, Layout::replicated(plan_.mesh()));
+  return placed;
+}
+
+at::Tensor MeshHooks::run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
+                                const at::Tensor& input) {
+  const auto run = [this, &block, forward](const at::Tensor& x) { return run_gathered(block, forward, x); };
+  return options_.recompute.contains(&block) && at::GradMode::is_enabled() ? checkpointed(run, input) : run(input);
+}
+
+at::Tensor MeshHooks::run_gathered(const models::Module& block,
+                                   const std::function<at::Tensor(const at::Tensor&)>& forward,
+                                   const at::Tensor& input) {
+  const auto parameters = block.parameters();
+  auto bucket = gather(parameters);
+  for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = bucket.tensors()[p];
+  auto output = forward(input);
+  for (const auto* parameter : parameters) gathered_.erase(parameter);
+  if (options_.reshard_after_forward && plan_.mesh().find_axis("dp_shard") >= 0) bucket.evict();
+  return output;
+}
+
+GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& parameters) const {
+  std::vector<at::Tensor> tensors;
+  std::vector<Layout> layouts;
+  for (const auto* parameter : parameters) {
+    tensors.push_back(parameter->tensor());
+    layouts.push_back(plan_.computing(*parameter));
+  }
+  return GatheredParameters(tensors, layouts, options_.compute_dtype, plan_.mesh().find_axis("dp_shard"));
+}
+
+}  // namespace lockstep::trainer

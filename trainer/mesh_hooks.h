@@ -1,0 +1,44 @@
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "models/module.h"
+#include "trainer/gathered_parameters.h"
+#include "trainer/sharding_plan.h"
+
+namespace lockstep::trainer {
+
+/// How blocks are run.
+struct BlockOptions {
+  c10::ScalarType compute_dtype = c10::kFloat;
+  bool reshard_after_forward = true;       ///< free a block's gathered parameters after its forward
+  std::set<const models::Module*> recompute = {};  ///< blocks that do not keep their activations
+};
+
+/// Runs a model on a mesh: moves annotated activations to the plan's layouts, gathers a block's parameters for its
+/// forward (and again for its backward), recomputes blocks that asked for it.
+class MeshHooks final : public models::Hooks {
+ public:
+  MeshHooks(ShardingPlan plan, BlockOptions options);
+
+  at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
+  at::Tensor use(const models::Parameter& parameter) override;
+  at::Tensor constant(const at::Tensor& table) override;
+  at::Tensor run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
+                       const at::Tensor& input) override;
+
+ private:
+  at::Tensor run_gathered(const models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
+                          const at::Tensor& input);
+  GatheredParameters gather(const std::vector<models::Parameter*>& parameters) const;
+
+  ShardingPlan plan_;
+  BlockOptions options_;
+  std::map<std::string, Layout, std::less<>> activation_layouts_;
+  std::unordered_map<const models::Parameter*, at::Tensor> gathered_;
+  std::map<std::pair<const void*, std::vector<int64_t>>, at::Tensor> constants_;
+};
+
+}  // namespace lockstep::trainer

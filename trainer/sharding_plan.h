@@ -1,0 +1,39 @@
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "models/module.h"
+#include "runtime/layout.h"
+
+namespace lockstep::trainer {
+
+/// Which mesh axes cut which logical axis of a model: plain data, {"batch": {"dp_replicate", "dp_shard"}, "heads": {"tp"}}.
+using AxisRules = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+/// Data parallel over the batch, tensor parallel over heads, feed-forward and vocabulary, sequence parallel for what
+/// lies between the blocks (Korthikanti et al., 2022).
+AxisRules default_axis_rules();
+
+/// Turns logical axes into layouts on one mesh.
+class ShardingPlan {
+ public:
+  ShardingPlan(const Mesh& mesh, AxisRules rules) : mesh_(&mesh), rules_(std::move(rules)) {}
+
+  const Mesh& mesh() const { return *mesh_; }
+
+  /// Of an activation with the logical axes "batch length embed".
+  Layout activation(std::string_view axes) const;
+
+  /// Of a parameter in computation: tensor-parallel cuts only, in the parameter's units.
+  Layout computing(const models::Parameter& parameter) const;
+
+  /// Of a parameter at rest: as computed with, and cut along its first dimension by dp_shard, inside the other cuts.
+  Layout stored(const models::Parameter& parameter) const;
+
+ private:
+  const Mesh* mesh_;
+  AxisRules rules_;
+};
+
+}  // namespace lockstep::trainer

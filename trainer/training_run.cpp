@@ -1,0 +1,161 @@
+#include "trainer/training_run.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "models/llama.h"
+#include "models/mlp.h"
+#include "runtime/backend.h"
+#include "runtime/mesh_ops.h"
+#include "runtime/random.h"
+#include "runtime/redistribute.h"
+#include "runtime/rule_set.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr int64_t kSum = 2;  // at::Reduction::Sum
+
+std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job& job) {
+  register_backend();
+  World::Options world;
+  world.rank_count = static_cast<int>(options.mesh.ranks());
+  world.domain = options.domain;
+  world.rules = options.rules;
+  world.policy.strict = job.parallelism.strict;
+  world.meta = options.meta;
+  if (options.meta) world.local_ranks = {0};
+  return std::make_unique<World>(std::move(world));
+}
+
+BlockOptions block_options(const Job& job, models::Model& model) {
+  BlockOptions options;
+  options.compute_dtype = job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
+  options.reshard_after_forward = job.parallelism.fsdp_reshard_after_forward != "never";
+  const auto& mode = job.activation_checkpoint.mode;
+  const auto blocks = model.blocks();
+  const size_t every = mode == "selective" ? std::stoul(job.activation_checkpoint.selective_ac_option) : 1;
+  // The first block reads tokens and the last one's activations are used at once: neither is worth recomputing.
+  for (size_t b = 1; mode != "none" && b + 1 < blocks.size(); b += every) options.recompute.insert(blocks[b]);
+  return options;
+}
+
+at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batch, int64_t first, int64_t count) {
+  return at::from_blob(const_cast<int64_t*>(values.data()) + first * batch.seq_len, {count, batch.seq_len}, at::kLong)
+      .clone();
+}
+
+double bias_correction(double beta, int64_t step) {
+  double power = 1;
+  for (int64_t i = 0; i < step; ++i) power *= beta;
+  return 1 - power;
+}
+
+}  // namespace
+
+std::unique_ptr<models::Model> make_model(const Job& job) {
+  if (job.model.name == "mlp") return std::make_unique<models::Mlp>(models::mlp_flavor(job.model.flavor));
+  auto options = models::llama_flavor(job.model.flavor);
+  options.length = job.training.seq_len;
+  return std::make_unique<models::Llama>(options);
+}
+
+std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees) {
+  std::vector<MeshAxis> axes;
+  for (const auto& axis : MeshDegrees::axes())
+    if (degrees.*axis.size > 1) axes.push_back({std::string(axis.name), degrees.*axis.size});
+  return axes;
+}
+
+TrainingRun::TrainingRun(Job job, Options options)
+    : job_(std::move(job)),
+      options_(std::move(options)),
+      batching_(derive_batching(job_, options_.mesh)),
+      world_(make_world(options_, job_)),
+      model_(options_.make_model ? options_.make_model() : make_model(job_)),
+      plan_(std::make_unique<ShardingPlan>(world_->mesh(mesh_axes(options_.mesh)), default_axis_rules())),
+      hooks_(std::make_unique<MeshHooks>(*plan_, block_options(job_, *model_))),
+      state_(initial_state(*model_, *plan_, static_cast<uint64_t>(job_.debug.seed))) {
+  std::vector<at::Tensor> parameters;
+  for (const auto& entry : state_) parameters.push_back(entry.value);
+  accumulator_ = std::make_unique<GradientAccumulator>(std::move(parameters));
+}
+
+TrainingRun::~TrainingRun() = default;
+
+StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learning_rate) {
+  LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
+  const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
+  begin_microbatch(step, 0);
+  const auto labels = distribute(plain_rows(batch.labels, batch, 0, batch.rows), plan_->activation("batch length"));
+  const auto count = at::sum(at::ne(labels, kIgnoredLabel));
+  const double valid = options_.meta ? 1 : static_cast<double>(std::max<int64_t>(count.item<int64_t>(), 1));
+  StepResult result;
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) result.loss += run_microbatch(step, m, batch, valid);
+  auto gradients = accumulator_->finish();
+  result.gradient_norm = gradient_norm(gradients);
+  if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm))
+    fail<Inconsistency>("step {}: loss {} and gradient norm {} are not both finite; parameters are unchanged", step,
+                        result.loss, result.gradient_norm);
+  const double limit = job_.training.max_norm;
+  const double scale = limit > 0 ? std::min(1.0, limit / (result.gradient_norm + 1e-6)) : 1.0;
+  update(step, gradients, learning_rate, scale);
+  if (options_.keep_gradients) result.gradients = std::move(gradients);
+  return result;
+}
+
+double TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid) {
+  const int64_t rows = batch.rows / batching_.accumulation_steps, first = microbatch * rows;
+  begin_microbatch(step, microbatch);
+  const BatchScope batch_scope(first);
+  const models::HooksScope hooks(*hooks_);
+  const auto layout = plan_->activation("batch length");
+  const auto tokens = distribute(plain_rows(batch.tokens, batch, first, rows), layout);
+  const auto labels = distribute(plain_rows(batch.labels, batch, first, rows), layout);
+  at::Tensor loss;
+  {
+    const PhaseScope phase(Phase::kForward);
+    const auto logits = model_->forward(tokens).to(c10::kFloat).view({-1, model_->vocabulary()});
+    const ModuleScope scope("loss");
+    loss = at::cross_entropy_loss(logits, labels.view({-1}), {}, kSum, kIgnoredLabel) / valid;
+  }
+  const PhaseScope phase(Phase::kBackward);
+  loss.backward();
+  return options_.meta ? 0 : loss.item<double>();
+}
+
+/// One small all-reduce per layout: squares of all parameters of a layout travel as one vector.
+double TrainingRun::gradient_norm(const std::vector<at::Tensor>& gradients) const {
+  const PhaseScope phase(Phase::kClip);
+  std::map<std::string, std::vector<at::Tensor>> by_layout;
+  for (const auto& gradient : gradients) {
+    const auto squares = mesh_ops::sum_of_squares(gradient);
+    by_layout[layout_of(squares).text()].push_back(squares);
+  }
+  double total = 0;
+  for (const auto& [layout, squares] : by_layout) {
+    const auto sum = at::sum(redistribute_values(at::stack(squares), Layout::replicated(mesh()), "gradient_norm"));
+    if (!options_.meta) total += sum.item<double>();
+  }
+  return std::sqrt(total);
+}
+
+void TrainingRun::update(int64_t step, const std::vector<at::Tensor>& gradients, double learning_rate, double scale) {
+  const PhaseScope phase(Phase::kOptimizer);
+  const at::NoGradGuard no_grad;
+  const auto& o = job_.optimizer;
+  mesh_ops::AdamwOptions options{learning_rate, o.beta1, o.beta2, o.eps, 0, bias_correction(o.beta1, step),
+                                 bias_correction(o.beta2, step)};
+  for (size_t p = 0; p < state_.size(); ++p) {
+    const ModuleScope scope(state_[p].name);
+    options.weight_decay = state_[p].value.dim() >= 2 ? o.weight_decay : 0;  // norms and biases do not decay
+    const auto clipped = scale < 1 ? at::mul(gradients[p], scale) : gradients[p];
+    mesh_ops::adamw(state_[p].value, clipped, state_[p].mean, state_[p].square, options);
+  }
+}
+
+}  // namespace lockstep::trainer
