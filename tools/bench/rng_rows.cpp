@@ -20,8 +20,7 @@ BenchRow row(const char* name, const rng::Distribution& distribution, const char
   const auto timing = time_in_pairs(
       [&] { rng::fill(out.data_ptr(), rng::ScalarKind::kFloat32, distribution, rng::Key{1}, ++stream, slice); },
       [&] { peer(peer_out); });
-  constexpr double kPerElement = 1e9 / kElements;
-  return {name, timing.ours * kPerElement, timing.peer * kPerElement, peer_name, timing.ratio, "ns/element"};
+  return make_row(name, timing, peer_name, "ns/element", 1e9 / kElements);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #pragma once
 #include <string>
 
+#include "tools/bench/paired.h"
+
 namespace lockstep::bench {
 
 /// One line of `lockstep bench` and of its JSON: something of ours beside its peer, measured in one run.
@@ -10,6 +12,14 @@ struct BenchRow {
   std::string peer_name;
   double ratio = 0;  ///< ours / peer, the median over pairs: below 1 we are faster
   std::string unit;
+  double ratio_upper = 0;  ///< 95 % upper confidence bound of that median
 };
+
+/// A row from a timing; `scale` turns seconds of one call into `unit`.
+inline BenchRow make_row(std::string name, const PairedTiming& timing, std::string peer_name, std::string unit,
+                         double scale) {
+  return {std::move(name), timing.ours * scale, timing.peer * scale, std::move(peer_name),
+          timing.ratio,    std::move(unit),     timing.upper};
+}
 
 }  // namespace lockstep::bench

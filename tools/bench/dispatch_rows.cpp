@@ -1,0 +1,83 @@
+#include "tools/bench/dispatch_rows.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include "runtime/backend.h"
+#include "runtime/plan_cache.h"
+#include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
+
+namespace lockstep::bench {
+namespace {
+
+/// A mesh of one axis, all its ranks here.
+struct LocalMesh {
+  explicit LocalMesh(int ranks) : world({.rank_count = ranks}), mesh(world.mesh({{"tp", ranks}})) {}
+
+  at::Tensor place(const at::Tensor& plain) const { return distribute(plain, Layout::replicated(mesh)); }
+
+  World world;
+  const Mesh& mesh;
+};
+
+struct Pair {
+  explicit Pair(c10::IntArrayRef sizes) : left(at::rand(sizes)), right(at::rand(sizes)) {}
+  Pair placed(const LocalMesh& mesh) const { return {mesh.place(left), mesh.place(right)}; }
+  at::Tensor sum() const { return at::add(left, right); }
+
+  at::Tensor left, right;
+
+ private:
+  Pair(at::Tensor a, at::Tensor b) : left(std::move(a)), right(std::move(b)) {}
+};
+
+class Measurement {
+ public:
+  explicit Measurement(const PairedOptions& options) : options_(options) {}
+
+  std::vector<BenchRow> rows() {
+    add(
+        "add", [&] { placed_.sum(); }, [&] { plain_.sum(); });
+    const auto a = at::rand({2, 4}), b = at::rand({4, 2});
+    const auto ours_a = one_.place(a), ours_b = one_.place(b);
+    add(
+        "mm", [&] { at::mm(ours_a, ours_b); }, [&] { at::mm(a, b); });
+    add(
+        "view",
+        [&] {
+          placed_.left.view({2, 4});
+        },
+        [&] {
+          plain_.left.view({2, 4});
+        });
+    const auto on_four = plain_.placed(four_);
+    add(
+        "add_four_ranks", [&] { on_four.sum(); }, [&] { placed_.sum(); }, "one rank");
+    // A new shape is one whose plan is not there.
+    add(
+        "add_new_shape", [&] { one_.world.plans().clear(), placed_.sum(); }, [&] { plain_.sum(); });
+    return std::move(rows_);
+  }
+
+ private:
+  template <class Ours, class Peer>
+  void add(const char* name, Ours&& ours, Peer&& peer, const char* peer_name = "libtorch") {
+    rows_.push_back(make_row(name, time_in_pairs(ours, peer, options_), peer_name, "ns", 1e9));
+  }
+
+  PairedOptions options_;
+  LocalMesh one_{1}, four_{4};
+  Pair plain_{{8}}, placed_ = plain_.placed(one_);
+  std::vector<BenchRow> rows_;
+};
+
+}  // namespace
+
+std::vector<BenchRow> dispatch_rows(const PairedOptions& options) {
+  at::set_num_threads(1);
+  register_backend();
+  return Measurement(options).rows();
+}
+
+}  // namespace lockstep::bench
