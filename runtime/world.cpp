@@ -20,7 +20,7 @@ World::World(Options options)
     local.resize(static_cast<size_t>(options_.rank_count));
     std::iota(local.begin(), local.end(), 0);
   }
-  LOCKSTEP_CHECK(options_.transport || static_cast<int>(local.size()) == options_.rank_count,
+  LOCKSTEP_CHECK(options_.transport || options_.meta || static_cast<int>(local.size()) == options_.rank_count,
                  "a World without a transport holds all its ranks");
   if (!options_.rules) options_.rules = RuleSet::built_in();
   local_index_.assign(static_cast<size_t>(options_.rank_count), -1);

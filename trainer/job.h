@@ -83,6 +83,7 @@ struct DebugSection {
 struct VerifySection {
   bool enable = false;
   int64_t every = 1;
+  int64_t steps = 2;
 };
 
 struct NumericsSection {

@@ -154,6 +154,8 @@ constexpr Key kKeys[] = {
      "Compare every step with one device; the same as train --verify. (Not in torchtitan.)"},
     {"verify", "every", at<&Job::verify, &VerifySection::every>(), kAtLeast1,
      "Steps between two comparisons. (Not in torchtitan.)"},
+    {"verify", "steps", at<&Job::verify, &VerifySection::steps>(), kAtLeast1,
+     "Steps that `lockstep verify` compares on every mesh. (Not in torchtitan.)"},
 
     {"numerics", "mode", at<&Job::numerics, &NumericsSection::mode>(), kNumerics,
      "native = whatever LibTorch computes. (Not in torchtitan.)"},

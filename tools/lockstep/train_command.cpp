@@ -1,7 +1,119 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/floating_environment.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/json_output.h"
+#include "trainer/dataset.h"
+#include "trainer/train_loop.h"
 
 namespace lockstep::tool {
+namespace {
 
-ExitCode run_train(const TrainOptions&, const trainer::Job&) { fail<InternalError>("train is not linked in yet"); }
+/// Lines on stdout, the progress bar on stderr.
+class Reporter {
+ public:
+  Reporter(const trainer::Job& job, bool quiet)
+      : job_(job), quiet_(quiet), draws_(trainer::may_draw_progress(quiet)), bar_(job.training.steps, to_stderr) {}
+
+  trainer::TrainEvents events() {
+    trainer::TrainEvents events;
+    events.on_step = [this](const trainer::StepMetrics& metrics) { step(metrics); };
+    events.on_check = [this](int64_t, const trainer::StepCheck& check) { count(check); };
+    events.on_note = [this](const std::string& note) { line(note + "\n"); };
+    return events;
+  }
+
+  void line(const std::string& text) {
+    if (quiet_) return;
+    if (draws_) bar_.clear();
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  }
+
+  void summary(const trainer::TrainOutcome& outcome) {
+    if (draws_) bar_.clear();
+    if (checked_ > 0)
+      line(fmt::format("verified  {} steps on {} beside one device, float64: worst relative difference loss {:.1e}, "
+                       "gradients {:.1e}, parameters {:.1e}\n",
+                       checked_, trainer::mesh_of(job_).text(), loss_, gradient_, parameter_));
+    if (!outcome.steps.empty())
+      line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n", outcome.steps.back().loss,
+                       outcome.steps.back().step, trainer::unigram_entropy(job_.training.dataset_path)));
+    line(fmt::format("state     {}\n", outcome.state_digest));
+    if (!outcome.saved_to.empty()) line(fmt::format("saved     {}\n", outcome.saved_to));
+  }
+
+ private:
+  static void to_stderr(std::string_view text) { fmt::print(stderr, "{}", text); }
+
+  void step(const trainer::StepMetrics& metrics) {
+    const bool logs = metrics.step % job_.metrics.log_freq == 0 || metrics.step == 1 || metrics.step == job_.training.steps;
+    if (logs) line(trainer::log_line(metrics, job_.training.steps) + "\n");
+    if (draws_) bar_.update(metrics.step);
+  }
+
+  void count(const trainer::StepCheck& check) {
+    ++checked_;
+    loss_ = std::max(loss_, check.comparison.loss);
+    gradient_ = std::max(gradient_, check.comparison.gradient);
+    parameter_ = std::max(parameter_, check.comparison.parameter);
+  }
+
+  const trainer::Job& job_;
+  bool quiet_, draws_;
+  trainer::ProgressBar bar_;
+  int64_t checked_ = 0;
+  double loss_ = 0, gradient_ = 0, parameter_ = 0;
+};
+
+nlohmann::ordered_json to_json(const trainer::TrainOutcome& outcome) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const auto& metrics : outcome.steps)
+    steps.push_back({{"step", metrics.step},
+                     {"loss", metrics.loss},
+                     {"grad_norm", metrics.grad_norm},
+                     {"tokens_per_second", metrics.tokens_per_second}});
+  return {{"steps", steps}, {"state_digest", outcome.state_digest}, {"findings", outcome.findings}};
+}
+
+ExitCode print_dry_run(const TrainOptions& options, const trainer::Job& job) {
+  const auto dry = trainer::dry_run(job);
+  fmt::print("mesh {}: {} parameters, {:.1f} MiB of parameters and optimizer state on a rank\n",
+             trainer::mesh_of(job).text(), dry.parameters, dry.parameter_bytes / (1 << 20));
+  fmt::print("{:<14}{:<16}{:>10}{:>14}\n", "axis", "collective", "per step", "MiB sent");
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const auto& [axis, kinds] : dry.traffic.by_axis())
+    for (size_t kind = 0; kind < kCollectiveKinds; ++kind) {
+      if (kinds[kind].count == 0) continue;
+      const char* name = to_text(static_cast<CollectiveKind>(kind));
+      fmt::print("{:<14}{:<16}{:>10}{:>14.3f}\n", axis, name, kinds[kind].count, kinds[kind].bytes / (1 << 20));
+      rows.push_back({{"axis", axis}, {"collective", name}, {"count", kinds[kind].count}, {"bytes", kinds[kind].bytes}});
+    }
+  for (const auto& [op, count] : dry.traffic.implicit_gathers())
+    fmt::print("warning: {} gathers a sharded operand that nobody asked for ({} plans)\n", op, count);
+  write_json(options.output, {{"mesh", trainer::mesh_of(job).text()},
+                              {"parameters", dry.parameters},
+                              {"state_bytes_per_rank", dry.parameter_bytes},
+                              {"collectives", rows}});
+  return ExitCode::kFine;
+}
+
+}  // namespace
+
+ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
+  check_floating_environment();
+  if (options.dry_run) return print_dry_run(options, job);
+  Reporter reporter(job, options.output.quiet);
+  const auto outcome = trainer::train(job, reporter.events());
+  reporter.summary(outcome);
+  write_json(options.output, to_json(outcome));
+  for (const auto& finding : outcome.findings) fmt::print("{}\n", finding);
+  if (!outcome.findings.empty()) return ExitCode::kInconsistent;
+  if (!outcome.interrupted_by.empty())
+    fail<Interrupted>("{}: stopped after step {}; the state is in {}. The same command with --checkpoint.enable true goes on",
+                      outcome.interrupted_by, outcome.steps.back().step, outcome.saved_to);
+  return ExitCode::kFine;
+}
 
 }  // namespace lockstep::tool

@@ -1,0 +1,77 @@
+#include "consistency/op_trace.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include "consistency/comparison.h"
+#include "runtime/plan.h"
+#include "runtime/rule.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep {
+namespace {
+
+/// The floating tensors that an op computed: its results, or what it wrote in place.
+std::vector<at::Tensor> computed(const OpEvent& event, std::span<const c10::IValue> results) {
+  if (event.plan.rule && std::string_view(event.plan.rule->family) == "view") return {};
+  std::vector<at::Tensor> tensors;
+  const auto take = [&](const at::Tensor& tensor) {
+    if (is_sharded(tensor) && tensor.is_floating_point()) tensors.push_back(tensor);
+  };
+  for (const auto& value : results) {
+    if (value.isTensor()) take(value.toTensor());
+    if (value.isTensorList())
+      for (const at::Tensor& tensor : value.toTensorVector()) take(tensor);
+  }
+  if (results.empty() && event.plan.written >= 0)
+    take(event.arguments[static_cast<size_t>(event.plan.slots[static_cast<size_t>(event.plan.written)].argument)]
+             .toTensor());
+  return tensors;
+}
+
+std::string layouts_of(const Plan& plan) {
+  std::string text;
+  for (const auto* spec : plan.wanted) text += fmt::format("{}{}", text.empty() ? "" : ", ", spec ? spec->layout.text() : "plain");
+  text += " -> ";
+  for (size_t r = 0; r < plan.results.size(); ++r) text += (r ? ", " : "") + plan.results[r]->layout.text();
+  return text;
+}
+
+}  // namespace
+
+void OpTrace::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
+  auto& kept = results_[event.id.text()];
+  for (const auto& tensor : computed(event, results)) kept.push_back(gather(tensor));
+}
+
+void BlameObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
+  if (blame_) return;
+  const auto expected = reference_.results().find(event.id.text());
+  if (expected == reference_.results().end()) return;  // communication that one device does not have
+  const auto tensors = computed(event, results);
+  for (size_t i = 0; i < std::min(tensors.size(), expected->second.size()); ++i) {
+    StepRecord mine, theirs;
+    mine.parameters = {{event.id.op, gather(tensors[i])}};
+    theirs.parameters = {{event.id.op, expected->second[i]}};
+    if (mine.parameters[0].value.sizes() != theirs.parameters[0].value.sizes()) continue;
+    const auto comparison = compare(theirs, mine, tolerance_);
+    if (comparison.agrees()) continue;
+    const auto* rule = event.plan.rule;
+    blame_ = Blame{event.id.text(), event.id.op, rule ? fmt::format("{} \"{}\"", rule->family, rule->dims) : "",
+                   layouts_of(event.plan), comparison.beyond[0].text()};
+    return;
+  }
+}
+
+std::string Blame::text() const {
+  return fmt::format("  op       {}\n  rule     {}\n  layouts  {}\n  worst    {}\n  before   all earlier ops agree: the fault is in this op, its rule or its communication",
+                     id, rule, layouts, worst);
+}
+
+void NonFiniteObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
+  if (!first_.empty()) return;
+  for (const auto& tensor : computed(event, results))
+    if (!gather(tensor).isfinite().all().item<bool>()) first_ = event.id.text();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+
+#include "trainer/checkpoint_file.h"
+#include "trainer/training_state.h"
+
+namespace lockstep::trainer {
+
+/// Saves parameters and optimizer state, each rank's cut as a chunk, copies of a cut once. Names: "NAME",
+/// "optimizer.mean.NAME", "optimizer.square.NAME".
+void save_state(const std::string& folder, const CheckpointMetadata& metadata, const TrainingState& state);
+
+/// Loads into a state of any mesh; bits are those that were saved. FileError or BadInput names what does not fit.
+CheckpointMetadata load_state(const std::string& folder, TrainingState& state);
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,95 @@
+#include "trainer/step_verifier.h"
+
+#include <ATen/Functions.h>
+
+#include <chrono>
+
+#include "runtime/observer.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep::trainer {
+namespace {
+
+TrainingRun::Options reference_options(TrainingRun::Options options) {
+  options.mesh = {};
+  options.rules = nullptr;
+  options.domain = Domain::kFloat64;
+  options.keep_gradients = true;
+  return options;
+}
+
+TrainingRun::Options candidate_options(TrainingRun::Options options) {
+  options.domain = Domain::kFloat64;
+  options.keep_gradients = true;
+  return options;
+}
+
+StepRecord record_of(int64_t step, const StepResult& result, const TrainingRun& run) {
+  StepRecord record{step, result.loss, result.gradient_norm, {}, {}};
+  for (size_t p = 0; p < run.state().size(); ++p) {
+    record.gradients.push_back({run.state()[p].name, gather(result.gradients[p])});
+    record.parameters.push_back({run.state()[p].name, gather(run.state()[p].value)});
+  }
+  return record;
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+StepVerifier::StepVerifier(const Job& job, TrainingRun::Options options)
+    : reference_(job, reference_options(options)), candidate_(job, candidate_options(options)) {}
+
+void StepVerifier::load(const TrainingState& state) {
+  copy_state(state, reference_.state());
+  copy_state(state, candidate_.state());
+}
+
+void StepVerifier::remember_start() {
+  start_.clear();
+  for (const auto& entry : reference_.state())
+    for (const auto& tensor : {entry.value, entry.mean, entry.square}) start_.push_back(gather(tensor));
+}
+
+StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double learning_rate) {
+  remember_start();
+  StepCheck check;
+  const double before = now();
+  const auto reference = reference_.step(step, batch, learning_rate);
+  const double between = now();
+  candidate_.world().traffic().clear();
+  const auto candidate = candidate_.step(step, batch, learning_rate);
+  check.seconds_ratio = (now() - between) / (between - before);
+  check.bytes = candidate_.world().traffic().bytes();
+  check.comparison =
+      compare(record_of(step, reference, reference_), record_of(step, candidate, candidate_), kFloat64Tolerance);
+  if (!check.comparison.agrees()) check.blame = find_blame(step, batch, learning_rate, check.comparison);
+  return check;
+}
+
+Blame StepVerifier::find_blame(int64_t step, const TokenBatch& batch, double learning_rate,
+                               const Comparison& comparison) {
+  for (auto* run : {&reference_, &candidate_}) {
+    const at::NoGradGuard no_grad;
+    for (size_t p = 0; p < run->state().size(); ++p) {
+      auto& entry = run->state()[p];
+      entry.value.copy_(start_[3 * p]);
+      entry.mean.copy_(start_[3 * p + 1]);
+      entry.square.copy_(start_[3 * p + 2]);
+    }
+  }
+  OpTrace trace;
+  {
+    const ObserverScope scope(reference_.world().observers(), trace);
+    reference_.step(step, batch, learning_rate);
+  }
+  BlameObserver blamer(trace, kFloat64Tolerance);
+  const ObserverScope scope(candidate_.world().observers(), blamer);
+  candidate_.step(step, batch, learning_rate);
+  if (blamer.blame()) return *blamer.blame();
+  return {"no single op: every op agrees on its own", "step", "", "", comparison.beyond[0].text()};
+}
+
+}  // namespace lockstep::trainer

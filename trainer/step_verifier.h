@@ -1,0 +1,41 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "consistency/comparison.h"
+#include "consistency/op_trace.h"
+#include "trainer/training_run.h"
+
+namespace lockstep::trainer {
+
+/// What checking one step found.
+struct StepCheck {
+  Comparison comparison;
+  std::optional<Blame> blame;  ///< the first op that differs, when the step does not agree
+  double bytes = 0;            ///< that one rank sent in the step
+  double seconds_ratio = 0;    ///< time on the mesh over time on one device
+};
+
+/// Steps of a job on a mesh beside the same steps on one device, both in the float64 domain, through the same dispatch.
+class StepVerifier {
+ public:
+  /// `rules`: of the mesh's run; the reference always has the built-in ones.
+  StepVerifier(const Job& job, TrainingRun::Options options);
+
+  /// Both continue from `state` (any mesh, any domain).
+  void load(const TrainingState& state);
+
+  /// Runs the step on both. On a difference both run it again from their start, to find the first op that differs.
+  StepCheck check(int64_t step, const TokenBatch& batch, double learning_rate);
+
+  TrainingRun& candidate() { return candidate_; }
+
+ private:
+  Blame find_blame(int64_t step, const TokenBatch& batch, double learning_rate, const Comparison& comparison);
+  void remember_start();
+
+  TrainingRun reference_, candidate_;
+  std::vector<at::Tensor> start_;  ///< of the reference: value, mean, square of each parameter
+};
+
+}  // namespace lockstep::trainer

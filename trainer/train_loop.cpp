@@ -1,0 +1,165 @@
+#include "trainer/train_loop.h"
+
+#include <ATen/Functions.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/atomic_file.h"
+#include "core/interruption.h"
+#include "runtime/observer.h"
+#include "runtime/sharded_tensor.h"
+#include "trainer/job_file.h"
+#include "trainer/schedule.h"
+#include "trainer/state_checkpoint.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+TrainingRun::Options run_options(const Job& job) {
+  TrainingRun::Options options;
+  options.mesh = mesh_of(job);
+  return options;
+}
+
+class Loop {
+ public:
+  Loop(const Job& job, const TrainEvents& events)
+      : job_(job),
+        events_(events),
+        run_(job, run_options(job)),
+        schedule_(job),
+        data_(job.training.dataset_path, job.training.seq_len, run_.model().vocabulary(),
+              static_cast<uint64_t>(job.debug.seed)),
+        metrics_(metrics_path()) {
+    if (job.verify.enable) verifier_ = std::make_unique<StepVerifier>(job, run_options(job));
+    resume();
+  }
+
+  TrainOutcome train() {
+    const InterruptionHandler handler;
+    const auto start = Clock::now();
+    for (step_ = first_; step_ <= job_.training.steps && outcome_.findings.empty(); ++step_) {
+      one_step(start);
+      const bool interrupted = interruption_requested();
+      if (interrupted) outcome_.interrupted_by = interruption_signal();
+      if (interrupted || due()) save();
+      if (interrupted) break;
+    }
+    outcome_.state_digest = state_digest(run_.state()).text();
+    return std::move(outcome_);
+  }
+
+ private:
+  std::string root() const { return (std::filesystem::path(job_.job.dump_folder) / job_.checkpoint.folder).string(); }
+
+  std::string metrics_path() const {
+    std::error_code error;
+    std::filesystem::create_directories(job_.job.dump_folder, error);
+    if (error) fail<FileError>("{}: cannot be made: {}", job_.job.dump_folder, error.message());
+    write_file_atomically((std::filesystem::path(job_.job.dump_folder) / "job.toml").string(), to_toml(job_));
+    return (std::filesystem::path(job_.job.dump_folder) / "metrics.jsonl").string();
+  }
+
+  void resume() {
+    if (!job_.checkpoint.enable) return;
+    const auto step = step_to_load(root(), job_.checkpoint.load_step);
+    if (!step) return;
+    const auto metadata = load_state(checkpoint_path(root(), *step), run_.state());
+    first_ = metadata.step + 1;
+    sample_ = metadata.sample;
+    events_.on_note(fmt::format("resumed after step {} from {}", metadata.step, checkpoint_path(root(), *step)));
+  }
+
+  bool due() const {
+    return job_.checkpoint.enable && (step_ % job_.checkpoint.interval == 0 || step_ == job_.training.steps);
+  }
+
+  void save() {
+    const auto folder = checkpoint_path(root(), step_);
+    save_state(folder, {step_, sample_, to_toml(job_)}, run_.state());
+    remove_old_checkpoints(root(), job_.checkpoint.keep_latest_k);
+    outcome_.saved_to = folder;
+  }
+
+  void one_step(Clock::time_point start) {
+    const auto batch = data_.batch(sample_, job_.training.global_batch_size);
+    const double rate = schedule_.learning_rate(step_);
+    check(batch, rate);
+    if (!outcome_.findings.empty()) return;
+    const auto before = Clock::now();
+    const auto result = run_step(batch, rate);
+    const double seconds = seconds_since(before);
+    sample_ += job_.training.global_batch_size;
+    const auto tokens = static_cast<double>(job_.training.global_batch_size * job_.training.seq_len);
+    const StepMetrics metrics{step_, result.loss, result.gradient_norm, rate, tokens / seconds, resident_bytes(),
+                              seconds_since(start)};
+    metrics_.append(metrics);
+    outcome_.steps.push_back(metrics);
+    events_.on_step(metrics);
+  }
+
+  void check(const TokenBatch& batch, double rate) {
+    if (!verifier_ || (step_ - 1) % job_.verify.every != 0) return;
+    verifier_->load(run_.state());
+    const auto check = verifier_->check(step_, batch, rate);
+    events_.on_check(step_, check);
+    if (!check.comparison.agrees())
+      outcome_.findings.push_back(
+          fmt::format("INCONSISTENT  step {}, mesh {}: {}\n{}", step_, mesh_of(job_).text(),
+                      check.comparison.beyond[0].text(), check.blame ? check.blame->text() : ""));
+  }
+
+  /// A step whose loss or gradient is not finite runs once more, watched, to name the op where it began.
+  StepResult run_step(const TokenBatch& batch, double rate) {
+    try {
+      return run_.step(step_, batch, rate);
+    } catch (const Inconsistency& error) {
+      NonFiniteObserver observer;
+      try {
+        const ObserverScope scope(run_.world().observers(), observer);
+        run_.step(step_, batch, rate);
+      } catch (const Inconsistency&) {
+      }
+      fail<Inconsistency>("{}; the first op with a NaN or an infinity is {}", error.what(),
+                          observer.first().empty() ? "none: parameters or optimizer state hold it" : observer.first());
+    }
+  }
+
+  const Job& job_;
+  const TrainEvents& events_;
+  TrainingRun run_;
+  LearningRateSchedule schedule_;
+  TextDataset data_;
+  MetricsFile metrics_;
+  std::unique_ptr<StepVerifier> verifier_;
+  int64_t first_ = 1, step_ = 1, sample_ = 0;
+  TrainOutcome outcome_;
+};
+
+}  // namespace
+
+TrainOutcome train(const Job& job, const TrainEvents& events) { return Loop(job, events).train(); }
+
+DryRun dry_run(const Job& job) {
+  auto options = run_options(job);
+  options.meta = true;
+  TrainingRun run(job, options);
+  const auto tokens = static_cast<size_t>(job.training.global_batch_size * job.training.seq_len);
+  const TokenBatch batch{job.training.global_batch_size, job.training.seq_len, std::vector<int64_t>(tokens),
+                         std::vector<int64_t>(tokens)};
+  run.world().traffic().clear();
+  run.step(1, batch, 1e-3);
+  DryRun result{run.world().traffic(), 0, run.model().parameter_count()};
+  for (const auto& entry : run.state())
+    for (const auto& tensor : {entry.value, entry.mean, entry.square})
+      result.parameter_bytes += static_cast<double>(sharded(tensor).shards()->whole()[0].nbytes());
+  return result;
+}
+
+}  // namespace lockstep::trainer

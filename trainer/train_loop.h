@@ -1,0 +1,40 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/job.h"
+#include "trainer/metrics.h"
+#include "trainer/step_verifier.h"
+
+namespace lockstep::trainer {
+
+/// What a finished (or interrupted) training run gives.
+struct TrainOutcome {
+  std::vector<StepMetrics> steps;
+  std::string state_digest;           ///< over all parameters and optimizer state, the same on every mesh
+  std::vector<std::string> findings;  ///< texts of differences that verification found
+  std::string interrupted_by;         ///< "SIGINT", or empty; the state was saved
+  std::string saved_to;               ///< folder of the last checkpoint, or empty
+};
+
+/// What the caller hears while it runs.
+struct TrainEvents {
+  std::function<void(const StepMetrics&)> on_step = [](const StepMetrics&) {};
+  std::function<void(int64_t, const StepCheck&)> on_check = [](int64_t, const StepCheck&) {};
+  std::function<void(const std::string&)> on_note = [](const std::string&) {};
+};
+
+/// Trains a resolved job on its mesh: data, schedule, steps, checks (verify.enable), checkpoints, metrics file. Stops at
+/// the first finding. Throws Inconsistency when a step's loss or gradient is not finite, naming the first op that gave it.
+TrainOutcome train(const Job& job, const TrainEvents& events);
+
+/// One step without values: what a rank sends and holds, for any preset and number of ranks.
+struct DryRun {
+  Traffic traffic;
+  double parameter_bytes = 0;  ///< parameters and optimizer state of one rank
+  int64_t parameters = 0;
+};
+DryRun dry_run(const Job& job);
+
+}  // namespace lockstep::trainer
