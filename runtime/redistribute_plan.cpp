@@ -2,6 +2,7 @@
 // in its target's.
 #include <map>
 #include <queue>
+#include <tuple>
 
 #include "core/error.h"
 #include "runtime/plan_cache.h"
@@ -48,7 +49,7 @@ class Search {
   std::vector<Move> run() {
     visit(&source_, 0, {});
     while (!frontier_.empty()) {
-      const auto [cost, spec] = frontier_.top();
+      const auto [cost, order, spec] = frontier_.top();
       frontier_.pop();
       if (spec == &target_) return path(spec);
       if (cost > best_.at(spec).cost) continue;
@@ -62,7 +63,8 @@ class Search {
     double cost;
     Move by;
   };
-  using Entry = std::pair<double, const TensorSpec*>;
+  /// Ties go to what was reached first: addresses must not decide in which order axes are reduced.
+  using Entry = std::tuple<double, int, const TensorSpec*>;
 
   void expand(const TensorSpec* spec, double cost) {
     for (int axis = 0; axis < spec->layout.axis_count(); ++axis) {
@@ -82,7 +84,7 @@ class Search {
     const auto [entry, is_new] = best_.try_emplace(spec, Reached{cost, by});
     if (!is_new && entry->second.cost <= cost) return;
     entry->second = {cost, by};
-    frontier_.push({cost, spec});
+    frontier_.push({cost, reached_++, spec});
   }
 
   std::vector<Move> path(const TensorSpec* spec) const {
@@ -94,6 +96,7 @@ class Search {
   const TensorSpec& source_;
   const TensorSpec& target_;
   std::map<const TensorSpec*, Reached> best_;
+  int reached_ = 0;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> frontier_;
 };
 

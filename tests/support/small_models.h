@@ -1,0 +1,43 @@
+#pragma once
+#include "models/llama.h"
+#include "trainer/training_run.h"
+
+namespace lockstep::testing {
+
+/// A job on small tensors: 12 sequences of 12 tokens.
+inline trainer::Job small_job() {
+  trainer::Job job;
+  job.training.seq_len = 12;
+  job.training.local_batch_size = 12;
+  job.training.global_batch_size = 12;
+  job.parallelism.data_parallel_shard_degree = 1;
+  job.debug.seed = 7;
+  return job;
+}
+
+/// A Llama with grouped heads and dropout, small enough that a step takes milliseconds.
+inline std::unique_ptr<models::Model> small_llama() {
+  models::LlamaOptions options;
+  options.width = 24;
+  options.layers = 2;
+  options.heads = 6;
+  options.key_value_heads = 3;
+  options.hidden = 36;
+  options.vocabulary = 29;
+  options.length = 12;
+  options.dropout = 0.1;
+  return std::make_unique<models::Llama>(options);
+}
+
+/// Tokens and labels that differ at every place and step; every fifth label is ignored, so that ranks hold different
+/// numbers of valid tokens.
+inline trainer::TokenBatch batch_for(const trainer::Job& job, int64_t step, int64_t vocabulary = 29) {
+  trainer::TokenBatch batch{job.training.global_batch_size, job.training.seq_len, {}, {}};
+  for (int64_t i = 0; i < batch.rows * batch.seq_len; ++i) {
+    batch.tokens.push_back((i * 7 + step * 3) % vocabulary);
+    batch.labels.push_back(i % 5 == 0 ? trainer::kIgnoredLabel : (i * 11 + step) % vocabulary);
+  }
+  return batch;
+}
+
+}  // namespace lockstep::testing

@@ -1,0 +1,123 @@
+#include "trainer/step_verifier.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include "runtime/observer.h"
+#include "runtime/rule_set.h"
+#include "tests/support/small_models.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using testing::batch_for;
+using testing::small_job;
+using testing::small_llama;
+
+StepVerifier verifier_on(const char* mesh, std::shared_ptr<const RuleSet> rules = nullptr) {
+  TrainingRun::Options options;
+  options.mesh = parse_mesh(mesh);
+  options.make_model = small_llama;
+  options.rules = std::move(rules);
+  return StepVerifier(small_job(), options);
+}
+
+/// The built-in rules with one row changed.
+std::shared_ptr<const RuleSet> mutated(const char* op, const std::function<void(Rule&)>& change) {
+  Rule rule = *RuleSet::built_in()->find(op);
+  change(rule);
+  return RuleSet::built_in()->with(rule);
+}
+
+StepCheck check_once(StepVerifier& verifier) { return verifier.check(1, batch_for(small_job(), 1), 1e-2); }
+
+class NoFalseAlarm : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NoFalseAlarm, AgreesForThreeSteps) {
+  auto verifier = verifier_on(GetParam());
+  for (int64_t step = 1; step <= 3; ++step) {
+    const auto check = verifier.check(step, batch_for(small_job(), step), 1e-2);
+    EXPECT_TRUE(check.comparison.agrees()) << check.comparison.beyond[0].text() << "\n"
+                                           << (check.blame ? check.blame->text() : "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, NoFalseAlarm,
+                         ::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2", "tp=3",
+                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2", "dp_replicate=2,dp_shard=2,tp=3"));
+
+TEST(StepVerifier, BlamesAMutatedRule) {
+  // A contraction whose partial sums are taken for whole values: Partial read as Replicate.
+  auto verifier = verifier_on("tp=2", mutated("silu", [](Rule& rule) {
+    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+      call.op.callBoxed(stack);
+      if (call.index == 1) stack = {stack[0].toTensor() * 1.001};
+    };
+  }));
+  const auto check = check_once(verifier);
+  ASSERT_FALSE(check.comparison.agrees());
+  ASSERT_TRUE(check.blame);
+  EXPECT_EQ(check.blame->id, "step 1, microbatch 0, forward, layers.0.feed_forward, silu #0");
+  EXPECT_EQ(check.blame->rule, "pointwise \"...->...\"");
+}
+
+/// Flips one bit of what one rank receives.
+struct CorruptPayload : Observer {
+  void received(const CollectiveEvent& event, int rank, int, at::Tensor& payload) override {
+    if (event.kind != CollectiveKind::kReduceScatter || rank != 1 || done || payload.numel() == 0) return;
+    payload = payload.clone();
+    payload.view({-1})[0] += 0.5;
+    done = true;
+  }
+  bool done = false;
+};
+
+TEST(StepVerifier, CatchesACorruptedCollective) {
+  auto verifier = verifier_on("dp_shard=2");
+  CorruptPayload fault;
+  const ObserverScope scope(verifier.candidate().world().observers(), fault);
+  const auto check = check_once(verifier);
+  ASSERT_TRUE(fault.done);
+  ASSERT_FALSE(check.comparison.agrees());
+  EXPECT_EQ(check.comparison.beyond[0].kind, "gradient");
+}
+
+TEST(StepVerifier, CatchesALossNormalizedByLocalCounts) {
+  // Every rank divides by what it counted itself: the sum of counts is not taken.
+  auto verifier = verifier_on("dp_shard=2", mutated("ne.Scalar", [](Rule& rule) {
+    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+      call.op.callBoxed(stack);
+      if (call.index == 1) stack = {at::zeros_like(stack[0].toTensor())};
+    };
+  }));
+  EXPECT_FALSE(check_once(verifier).comparison.agrees());
+}
+
+TEST(StepVerifier, CatchesARandomStreamKeyedByRank) {
+  auto verifier = verifier_on("dp_shard=2", mutated("native_dropout", [](Rule& rule) {
+    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+      const auto x = stack[0].toTensor();
+      const auto mask = at::arange(x.numel()).add(static_cast<int64_t>(call.index)).remainder(10).ne(0).view(x.sizes());
+      stack = {x.contiguous() * mask.to(x.scalar_type()) / 0.9, mask};
+    };
+  }));
+  const auto check = check_once(verifier);
+  ASSERT_FALSE(check.comparison.agrees());
+  EXPECT_EQ(check.blame->op, "native_dropout");
+}
+
+TEST(StepVerifier, CatchesAClipNormThatCountsTwice) {
+  auto verifier = verifier_on("tp=2", mutated("mesh::sum_of_squares", [](Rule& rule) {
+    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+      call.op.callBoxed(stack);
+      if (call.index == 0) stack = {stack[0].toTensor() * 2};
+    };
+  }));
+  const auto check = check_once(verifier);
+  ASSERT_FALSE(check.comparison.agrees());
+  EXPECT_EQ(check.comparison.beyond[0].kind, "gradient norm");
+  EXPECT_EQ(check.blame->op, "mesh::sum_of_squares");
+}
+
+}  // namespace
+}  // namespace lockstep::trainer
