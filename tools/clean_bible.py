@@ -3,7 +3,9 @@
 import re
 import sys
 
+asked = False  # before its first prompt the command shows Genesis 1:1 unasked
 for line in sys.stdin:
+    asked = asked or line.startswith("bible(")
     verse = re.match(r"\s+\d+ (.+)$", line)
-    if verse:
+    if asked and verse:
         print(verse.group(1))

@@ -1,0 +1,50 @@
+# make demo    train the demo job on a simulated 2 x 2 mesh and check every step against one device
+# make test    build everything, run all tests; ends in "N passed, N failed"
+# make bench   measure against plain LibTorch            make soak   the property tests with 100 times the cases
+# make format  rewrite the C++ files as CI wants them    make lint   clang-tidy over what differs from HEAD (ALL=1: all)
+# make setup   install what is missing (tools/setup)     make build  compile
+# Each target does what it needs first. Another build: make test PRESET=asan (dev, release, asan, tsan).
+PRESET ?= release
+BUILD := build/$(PRESET)
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test bench soak format lint setup build configure refuse_reproduce
+.DEFAULT_GOAL := build
+
+demo: configure
+	@cmake --build $(BUILD) --target lockstep lockstep_engine
+	$(BUILD)/lockstep train jobs/demo.toml --verify
+
+test: refuse_reproduce build
+	@python3 tools/test_summary.py $(BUILD) $(foreach step,$(STEPS),--step $(step))
+
+bench: configure
+	@cmake --build $(BUILD) --target lockstep lockstep_engine
+	$(BUILD)/lockstep bench rng
+	$(BUILD)/lockstep bench dispatch
+	$(BUILD)/lockstep bench step
+
+soak: refuse_reproduce build
+	@RC_PARAMS="max_success=10000 $(RC_PARAMS)" python3 tools/test_summary.py $(BUILD) --timeout 14400
+
+format: setup
+	@tools/check_format --fix
+
+lint: configure
+	@cmake --build $(BUILD) --target lockstep
+	@tools/lint $(BUILD) $(if $(ALL),--all)
+
+setup:
+	@tools/setup
+
+# Ninja reconfigures by itself when a CMake file changes; only the presets need this rule.
+configure: setup
+	@[ $(BUILD)/build.ninja -nt CMakePresets.json ] || cmake --preset $(PRESET)
+
+build: configure
+	@cmake --build $(BUILD)
+
+# With reproduce= RapidCheck passes, unrun, every property that the string does not name.
+refuse_reproduce:
+	@case "$(RC_PARAMS)" in *reproduce=*) \
+	  echo "make: RC_PARAMS holds reproduce=, which would skip most properties. Run the one test binary instead." >&2; exit 2;; esac
