@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "runtime/mesh_ops.h"
 
 namespace lockstep::models {
 namespace {
@@ -78,8 +79,9 @@ Tensor Attention::forward(const Tensor& x, const Tensor& cosines, const Tensor& 
   const int64_t batch = x.size(0), length = x.size(1), size = options_.head_size();
   const int64_t groups = options_.key_value_heads, queries = options_.heads / groups;
   const auto qkv = qkv_.forward(x).view({batch, length, groups, queries + 2, size});
-  const auto query = qkv.narrow(3, 0, queries).reshape({batch, length, options_.heads, size}).transpose(1, 2);
-  const auto key = qkv.select(3, queries).transpose(1, 2), value = qkv.select(3, queries + 1).transpose(1, 2);
+  const auto parts = qkv.split_with_sizes({queries, 1, 1}, 3);
+  const auto query = parts[0].reshape({batch, length, options_.heads, size}).transpose(1, 2);
+  const auto key = parts[1].squeeze(3).transpose(1, 2), value = parts[2].squeeze(3).transpose(1, 2);
   const auto mixed = at::scaled_dot_product_attention(rotate(query, cosines, sines), rotate(key, cosines, sines), value,
                                                       /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true,
                                                       /*scale=*/std::nullopt, /*enable_gqa=*/queries > 1);
@@ -96,8 +98,7 @@ FeedForward::FeedForward(Module& owner, std::string name, const LlamaOptions& o,
 Tensor FeedForward::forward(const Tensor& x) {
   const auto open = scope();
   const auto both = gate_up_.forward(x).view({x.size(0), x.size(1), groups_, 2, group_rows_});
-  const auto hidden = at::silu(both.select(3, 0)) * both.select(3, 1);
-  return down_.forward(hidden.reshape({x.size(0), x.size(1), groups_ * group_rows_}));
+  return down_.forward(mesh_ops::swiglu(both).view({x.size(0), x.size(1), groups_ * group_rows_}));
 }
 
 TransformerBlock::TransformerBlock(Module& owner, std::string name, const LlamaOptions& options, int64_t layer)
@@ -123,7 +124,8 @@ Head::Head(Module& owner, std::string name, const LlamaOptions& options, const E
     : Module(owner, std::move(name)), norm_(*this, "norm", options.width), embedding_(embedding) {
   if (!options.tied_head)
     output_ = std::make_unique<Linear>(
-        *this, "output", Linear::Options{options.width, options.vocabulary, "vocab embed", head_initial(options.width)});
+        *this, "output",
+        Linear::Options{options.width, options.vocabulary, "vocab embed", head_initial(options.width)});
 }
 
 Tensor Head::forward(const Tensor& x) {
@@ -149,13 +151,11 @@ Tensor Llama::forward(const Tensor& tokens) {
   const auto run = [](Module& block, const Tensor& x, const std::function<Tensor(const Tensor&)>& forward) {
     return Hooks::current() ? Hooks::current()->run_block(block, forward, x) : forward(x);
   };
-  auto x = run(embedding_, tokens, [this](const Tensor& input) {
-    return annotate(embedding_.forward(input), "batch norm_length embed");
-  });
+  auto x = run(embedding_, tokens,
+               [this](const Tensor& input) { return annotate(embedding_.forward(input), "batch norm_length embed"); });
   for (auto& layer : layers_)
-    x = run(*layer, x, [&block = *layer, cosines, sines](const Tensor& input) {
-      return block.forward(input, cosines, sines);
-    });
+    x = run(*layer, x,
+            [&block = *layer, cosines, sines](const Tensor& input) { return block.forward(input, cosines, sines); });
   return run(head_, x, [this](const Tensor& input) { return head_.forward(input); });
 }
 

@@ -1,9 +1,9 @@
 #include "models/rope.h"
 
 #include <ATen/Functions.h>
-#include <ATen/TensorOperators.h>
 
 #include "core/elementary.h"
+#include "runtime/mesh_ops.h"
 
 namespace lockstep::models {
 namespace {
@@ -16,8 +16,8 @@ double scaled(double frequency, const RopeOptions& options) {
   const double turns = static_cast<double>(options.original_length) * frequency / kTwoPi;
   if (turns > options.high_frequency_factor) return frequency;
   if (turns < options.low_frequency_factor) return frequency / options.scaling_factor;
-  const double blend = (turns - options.low_frequency_factor) /
-                       (options.high_frequency_factor - options.low_frequency_factor);
+  const double blend =
+      (turns - options.low_frequency_factor) / (options.high_frequency_factor - options.low_frequency_factor);
   return (1 - blend) * frequency / options.scaling_factor + blend * frequency;
 }
 
@@ -41,13 +41,7 @@ RopeTables rope_tables(const RopeOptions& options, int64_t length) {
 }
 
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines) {
-  auto sizes = x.sizes().vec();
-  sizes.back() /= 2;
-  sizes.push_back(2);
-  const auto pairs = x.view(sizes);
-  const auto even = pairs.select(-1, 0), odd = pairs.select(-1, 1);
-  const auto rotated = at::stack({even * cosines - odd * sines, even * sines + odd * cosines}, -1);
-  return rotated.view(x.sizes()).to(x.scalar_type());
+  return mesh_ops::rotate_pairs(x, cosines, sines);
 }
 
 }  // namespace lockstep::models

@@ -98,6 +98,37 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const std::opti
   return at::div(at::sum(loss), at::sum(at::ne(target, ignore)).to(logits.scalar_type()));
 }
 
+struct Swiglu : torch::autograd::Function<Swiglu> {
+  static Tensor forward(AutogradContext* context, const Tensor& both) {
+    context->save_for_backward({both});
+    const at::AutoDispatchBelowAutograd below;
+    return mesh_ops::swiglu(both);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {mesh_ops::swiglu_backward(gradients[0], context->get_saved_variables()[0])};
+  }
+};
+
+Tensor swiglu(const Tensor& both) { return Swiglu::apply(both); }
+
+struct RotatePairs : torch::autograd::Function<RotatePairs> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& cosines, const Tensor& sines,
+                        bool back) {
+    context->save_for_backward({cosines, sines});
+    context->saved_data["back"] = back;
+    const at::AutoDispatchBelowAutograd below;
+    return mesh_ops::rotate_pairs(x, cosines, sines, back);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    return {mesh_ops::rotate_pairs(gradients[0], saved[0], saved[1], !context->saved_data["back"].toBool()), {}, {}, {}};
+  }
+};
+
+Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back) {
+  return RotatePairs::apply(x, cosines, sines, back);
+}
+
 struct Redistribute : torch::autograd::Function<Redistribute> {
   static Tensor forward(AutogradContext* context, const Tensor& tensor, int64_t target) {
     const auto& layout = *reinterpret_cast<const Layout*>(target);
@@ -132,6 +163,9 @@ void register_autograd_kernels() {
   library.impl("rms_norm", TORCH_FN(rms_norm));
   library.impl("scaled_dot_product_attention", TORCH_FN(attention));
   library.impl("cross_entropy_loss", TORCH_FN(cross_entropy));
+  static torch::Library mesh(torch::Library::IMPL, "mesh", c10::DispatchKey::Autograd, __FILE__, __LINE__);
+  mesh.impl("swiglu", TORCH_FN(swiglu));
+  mesh.impl("rotate_pairs", TORCH_FN(rotate_pairs));
 }
 
 }  // namespace lockstep

@@ -77,9 +77,24 @@ Tensor sum_of_squares(const Tensor& x) {
 void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
            const AdamwOptions& o) {
   static const auto op = find<void(const Tensor&, const Tensor&, const Tensor&, const Tensor&, double, double, double,
-                                   double, double, double, double)>("mesh::adamw");
+                                   double, double, double, double, double)>("mesh::adamw");
   op.call(parameter, gradient, mean, square, o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay,
-          o.correction1, o.correction2);
+          o.correction1, o.correction2, o.gradient_scale);
+}
+
+Tensor swiglu(const Tensor& both) {
+  static const auto op = find<Tensor(const Tensor&)>("mesh::swiglu");
+  return op.call(both);
+}
+
+Tensor swiglu_backward(const Tensor& gradient, const Tensor& both) {
+  static const auto op = find<Tensor(const Tensor&, const Tensor&)>("mesh::swiglu_backward");
+  return op.call(gradient, both);
+}
+
+Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back) {
+  static const auto op = find<Tensor(const Tensor&, const Tensor&, const Tensor&, bool)>("mesh::rotate_pairs");
+  return op.call(x, cosines, sines, back);
 }
 
 }  // namespace lockstep::mesh_ops

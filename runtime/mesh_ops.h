@@ -4,7 +4,8 @@
 #include <tuple>
 
 /// Ops of Lockstep's own, in the dispatcher's namespace `mesh`: they run on plain CPU tensors (their kernels) and on
-/// sharded ones (their rows in runtime/rules/). They have no autograd formulas; autograd_ops.cpp builds on them.
+/// sharded ones (their rows in runtime/rules/). They have no autograd formulas but where it is said;
+/// autograd_kernels.cpp builds on them.
 namespace lockstep::mesh_ops {
 
 /// gradient [..., n], input [..., k] -> [n, k]: the sum over all leading dimensions of outer products.
@@ -29,9 +30,19 @@ at::Tensor cross_entropy_backward(const at::Tensor& gradient, const at::Tensor& 
 /// With `causal`, query row i attends to keys 0 .. first_row + i.
 std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                              bool causal, double scale, int64_t first_row = 0);
-std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(
-    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-    const at::Tensor& output, const at::Tensor& log_sum, bool causal, double scale, int64_t first_row = 0);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tensor& gradient, const at::Tensor& query,
+                                                                  const at::Tensor& key, const at::Tensor& value,
+                                                                  const at::Tensor& output, const at::Tensor& log_sum,
+                                                                  bool causal, double scale, int64_t first_row = 0);
+
+/// SwiGLU (Shazeer, 2020): both [..., 2, w] holds a gate and what it gates -> silu(gate) * up [..., w]. Differentiable.
+at::Tensor swiglu(const at::Tensor& both);
+at::Tensor swiglu_backward(const at::Tensor& gradient, const at::Tensor& both);
+
+/// Rotary position embedding (Su et al., 2021): x [batch, heads, length, size]; pair i of position l is turned by the
+/// angle with cosines[l, i] and sines[l, i] (tables [length, size / 2]), the other way with `back`. 16-bit inputs are
+/// turned in fp32. Differentiable in x.
+at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines, bool back = false);
 
 /// Sum of squares of all elements, as a float64 scalar.
 at::Tensor sum_of_squares(const at::Tensor& x);
@@ -40,6 +51,7 @@ at::Tensor sum_of_squares(const at::Tensor& x);
 /// corrections, which come as 1 - beta^step.
 struct AdamwOptions {
   double learning_rate, beta1, beta2, epsilon, weight_decay, correction1, correction2;
+  double gradient_scale = 1;  ///< the gradient is multiplied by it first (clipping), without being written
 };
 void adamw(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& mean, const at::Tensor& square,
            const AdamwOptions& options);

@@ -34,6 +34,13 @@ int64_t group_of(const Tensor& query, const Tensor& key) { return key.size(1) > 
 
 bool is_empty(const Tensor& query) { return query.numel() == 0; }
 
+/// Memory [batch, length, heads, ...] for a tensor [batch, heads, length, ...]: how the fused kernel writes, and what
+/// the rules of attention promise. No copy where it is so already.
+Tensor heads_inside(const Tensor& tensor) { return tensor.transpose(1, 2).contiguous().transpose(1, 2); }
+
+/// The fused kernel takes any strides but those of the last dimension.
+Tensor readable(const Tensor& tensor) { return tensor.stride(-1) == 1 ? tensor : tensor.contiguous(); }
+
 }  // namespace
 
 std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
@@ -42,13 +49,13 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
   auto sizes = query.sizes().vec();
   sizes[3] = value.size(3);
   if (is_empty(query))
-    return {at::empty(sizes, query.options()),
-            at::empty({sizes[0], sizes[1], sizes[2]}, query.options().dtype(wide))};
+    return {at::empty(sizes, query.options()), at::empty({sizes[0], sizes[1], sizes[2]}, query.options().dtype(wide))};
   const int64_t group = group_of(query, key);
   const auto mask = shifted_mask(query, key, causal, first_row);
   auto [output, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
-      query, repeat_heads(key, group), repeat_heads(value, group), 0.0, causal && !mask, mask, scale);
-  return {output.contiguous(), log_sum.contiguous()};
+      readable(query), repeat_heads(readable(key), group), repeat_heads(readable(value), group), 0.0, causal && !mask,
+      mask, scale);
+  return {heads_inside(output), heads_inside(log_sum)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, const Tensor& query, const Tensor& key,
@@ -58,9 +65,9 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, co
   const int64_t group = group_of(query, key);
   const auto mask = shifted_mask(query, key, causal, first_row);
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      gradient.contiguous(), query, repeat_heads(key, group), repeat_heads(value, group), output, log_sum, 0.0,
-      causal && !mask, mask, scale);
-  return {dq.contiguous(), sum_groups(dk, group).contiguous(), sum_groups(dv, group).contiguous()};
+      readable(gradient), readable(query), repeat_heads(readable(key), group), repeat_heads(readable(value), group),
+      output, log_sum, 0.0, causal && !mask, mask, scale);
+  return {heads_inside(dq), heads_inside(sum_groups(dk, group)), heads_inside(sum_groups(dv, group))};
 }
 
 }  // namespace lockstep::kernels

@@ -19,8 +19,9 @@ std::vector<std::string> define_mesh_ops(torch::Library& definitions, torch::Lib
   define("pick_class(Tensor logits, Tensor target) -> Tensor", TORCH_FN(kernels::pick_class));
   define("cross_entropy_backward(Tensor gradient, Tensor logits, Tensor log_sum, Tensor target) -> Tensor",
          TORCH_FN(kernels::cross_entropy_backward));
-  define("attention(Tensor query, Tensor key, Tensor value, bool causal, float scale, int first_row) -> (Tensor, Tensor)",
-         TORCH_FN(kernels::attention));
+  define(
+      "attention(Tensor query, Tensor key, Tensor value, bool causal, float scale, int first_row) -> (Tensor, Tensor)",
+      TORCH_FN(kernels::attention));
   define(
       "attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, Tensor log_sum, "
       "bool causal, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
@@ -28,8 +29,12 @@ std::vector<std::string> define_mesh_ops(torch::Library& definitions, torch::Lib
   define("sum_of_squares(Tensor x) -> Tensor", TORCH_FN(kernels::sum_of_squares));
   define(
       "adamw(Tensor(a!) parameter, Tensor gradient, Tensor(b!) mean, Tensor(c!) square, float learning_rate, "
-      "float beta1, float beta2, float epsilon, float weight_decay, float correction1, float correction2) -> ()",
+      "float beta1, float beta2, float epsilon, float weight_decay, float correction1, float correction2, "
+      "float gradient_scale) -> ()",
       TORCH_FN(kernels::adamw));
+  define("swiglu(Tensor both) -> Tensor", TORCH_FN(kernels::swiglu));
+  define("swiglu_backward(Tensor gradient, Tensor both) -> Tensor", TORCH_FN(kernels::swiglu_backward));
+  define("rotate_pairs(Tensor x, Tensor cosines, Tensor sines, bool back) -> Tensor", TORCH_FN(kernels::rotate_pairs));
   return names;
 }
 

@@ -29,7 +29,10 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, co
 Tensor sum_of_squares(const Tensor& x);
 void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
            double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, double correction1,
-           double correction2);
+           double correction2, double gradient_scale);
+Tensor swiglu(const Tensor& both);
+Tensor swiglu_backward(const Tensor& gradient, const Tensor& both);
+Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back);
 }  // namespace kernels
 
 }  // namespace lockstep

@@ -34,18 +34,30 @@ Form attention_backward_form(const Call& call) {
   return form;
 }
 
+/// [batch, heads, length, ...] with memory [batch, length, heads, ...], so that heads merge without a copy.
+ResultShape heads_inside(std::vector<int64_t> sizes, c10::ScalarType dtype) {
+  const int64_t inner = sizes.size() > 3 ? sizes[3] : 1;
+  std::vector<int64_t> strides{sizes[1] * sizes[2] * inner, inner, sizes[1] * inner};
+  if (sizes.size() > 3) strides.push_back(1);
+  return {std::move(sizes), std::move(strides), dtype};
+}
+
 std::vector<ResultShape> attention_shapes(const Call& call) {
   auto out = call.operand_sizes[0], rows = call.operand_sizes[0];
   out[3] = call.operand_sizes[2][3];
   rows.pop_back();
   const auto dtype = call.operand_dtypes[0];
-  return {{out, {}, dtype}, {rows, {}, dtype == c10::kDouble ? c10::kDouble : c10::kFloat}};
+  return {heads_inside(out, dtype), heads_inside(rows, dtype == c10::kDouble ? c10::kDouble : c10::kFloat)};
 }
 
 std::vector<ResultShape> attention_backward_shapes(const Call& call) {
   std::vector<ResultShape> shapes;
-  for (size_t i = 1; i <= 3; ++i) shapes.push_back({call.operand_sizes[i], {}, call.operand_dtypes[i]});
+  for (size_t i = 1; i <= 3; ++i) shapes.push_back(heads_inside(call.operand_sizes[i], call.operand_dtypes[i]));
   return shapes;
+}
+
+std::vector<ResultShape> rotated_shape(const Call& call) {
+  return {heads_inside(call.operand_sizes[0], call.operand_dtypes[0])};
 }
 
 /// The last argument is the position of the first query row; causal masks depend on it.
@@ -60,6 +72,7 @@ constexpr Rule kRows[] = {
      attention_shapes, local_attention},
     {"mesh::attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain, attention_backward_form,
      attention_backward_shapes, local_attention},
+    {"mesh::rotate_pairs", "attention", "bhlD,lP,lP->bhlD", "e--", Rule::kPlain, nullptr, rotated_shape},
 };
 
 }  // namespace

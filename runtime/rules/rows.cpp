@@ -62,6 +62,13 @@ void local_cross_entropy_backward(const LocalCall& call, torch::jit::Stack& stac
   call.op.callBoxed(stack);
 }
 
+/// The gate's dimension, the last but one, disappears.
+std::vector<ResultShape> gated_shape(const Call& call) {
+  auto sizes = call.operand_sizes[0];
+  sizes.erase(sizes.end() - 2);
+  return {{sizes, {}, call.operand_dtypes[0]}};
+}
+
 constexpr Rule kRows[] = {
     {"_log_softmax", "row", "all but dim", "-", Rule::kPlain, softmax_form},
     {"_log_softmax_backward_data", "row", "all but dim", "e-", Rule::kPlain, softmax_backward_form},
@@ -74,6 +81,8 @@ constexpr Rule kRows[] = {
     {"mesh::rms_norm", "row", "...D,D->...D,...", "-", Rule::kNoReduce, nullptr, rms_norm_shapes},
     {"mesh::rms_norm_backward", "row", "...D,...D,...,D->...D,D", "e---", Rule::kPlain, nullptr,
      rms_norm_backward_shapes},
+    {"mesh::swiglu", "row", "...Tw->...w", "-", Rule::kNoReduce, nullptr, gated_shape},
+    {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kPlain, nullptr, like_second},
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Meshes, NoFalseAlarm,
 
 TEST(StepVerifier, BlamesAMutatedRule) {
   // A contraction whose partial sums are taken for whole values: Partial read as Replicate.
-  auto verifier = verifier_on("tp=2", mutated("silu", [](Rule& rule) {
+  auto verifier = verifier_on("tp=2", mutated("mesh::swiglu", [](Rule& rule) {
     rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
       call.op.callBoxed(stack);
       if (call.index == 1) stack = {stack[0].toTensor() * 1.001};
@@ -57,8 +57,8 @@ TEST(StepVerifier, BlamesAMutatedRule) {
   const auto check = check_once(verifier);
   ASSERT_FALSE(check.comparison.agrees());
   ASSERT_TRUE(check.blame);
-  EXPECT_EQ(check.blame->id, "step 1, microbatch 0, forward, layers.0.feed_forward, silu #0");
-  EXPECT_EQ(check.blame->rule, "pointwise \"...->...\"");
+  EXPECT_EQ(check.blame->id, "step 1, microbatch 0, forward, layers.0.feed_forward, mesh::swiglu #0");
+  EXPECT_EQ(check.blame->rule, "row \"...Tw->...w\"");
 }
 
 /// Flips one bit of what one rank receives.

@@ -1,0 +1,43 @@
+#pragma once
+#include "core/instruction_set.h"
+#include "core/portable.h"
+
+/// Compiling one loop for every instruction set.
+namespace lockstep::kernels {
+namespace detail {
+
+template <class Loop, class... Arguments>
+void run_baseline(Arguments... arguments) {
+  Loop::run(arguments...);
+}
+
+#if defined(__x86_64__)
+template <class Loop, class... Arguments>
+LOCKSTEP_TARGET_AVX2 void run_avx2(Arguments... arguments) {
+  Loop::run(arguments...);
+}
+template <class Loop, class... Arguments>
+LOCKSTEP_TARGET_AVX512 void run_avx512(Arguments... arguments) {
+  Loop::run(arguments...);
+}
+#endif
+
+}  // namespace detail
+
+/// Loop::run(arguments...), compiled for the fastest instruction set of this machine. REQUIRES: run is
+/// LOCKSTEP_PORTABLE and its order of additions is written out (lanes), so that all sets give the same bits.
+template <class Loop, class... Arguments>
+void on_best_instruction_set(Arguments... arguments) {
+  switch (best_instruction_set()) {
+#if defined(__x86_64__)
+    case InstructionSet::kAvx512:
+      return detail::run_avx512<Loop>(arguments...);
+    case InstructionSet::kAvx2:
+      return detail::run_avx2<Loop>(arguments...);
+#endif
+    default:
+      return detail::run_baseline<Loop>(arguments...);
+  }
+}
+
+}  // namespace lockstep::kernels

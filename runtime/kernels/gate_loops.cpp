@@ -1,0 +1,81 @@
+#include "core/elementary.h"
+#include "runtime/kernels/best_instruction_set.h"
+#include "runtime/kernels/loops.h"
+
+namespace lockstep::kernels::loops {
+namespace {
+
+template <class T>
+struct Swiglu {
+  LOCKSTEP_PORTABLE static void run(Rows rows, const T* both, T* __restrict out) {
+    for (int64_t r = 0; r < rows.count; ++r, both += 2 * rows.width, out += rows.width) {
+      const T *gate = both, *up = both + rows.width;
+      for (int64_t i = 0; i < rows.width; ++i) out[i] = gate[i] / (T(1) + elementary::exp(-gate[i])) * up[i];
+    }
+  }
+};
+
+/// With s = 1 / (1 + e^-gate): d up = g gate s, d gate = g up s (1 + gate (1 - s)).
+template <class T>
+struct SwigluBackward {
+  LOCKSTEP_PORTABLE static void run(Rows rows, const T* g, const T* both, T* __restrict out) {
+    for (int64_t r = 0; r < rows.count; ++r, g += rows.width, both += 2 * rows.width, out += 2 * rows.width) {
+      const T *gate = both, *up = both + rows.width;
+      for (int64_t i = 0; i < rows.width; ++i) {
+        const T s = T(1) / (T(1) + elementary::exp(-gate[i]));
+        out[i] = g[i] * up[i] * s * (T(1) + gate[i] * (T(1) - s));
+        out[i + rows.width] = g[i] * (gate[i] * s);
+      }
+    }
+  }
+};
+
+template <class T>
+struct RotatePairs {
+  LOCKSTEP_PORTABLE static void run(HeadShape shape, const T* x, const T* cosines, const T* sines, T sign,
+                                    T* __restrict y) {
+    const int64_t pairs = shape.size / 2;
+    for (int64_t b = 0; b < shape.batch; ++b)
+      for (int64_t l = 0; l < shape.length; ++l)
+        for (int64_t h = 0; h < shape.heads; ++h, y += shape.size)
+          turn(pairs, x + b * shape.batch_stride + l * shape.length_stride + h * shape.head_stride, cosines + l * pairs,
+               sines + l * pairs, sign, y);
+  }
+
+ private:
+  LOCKSTEP_PORTABLE static void turn(int64_t pairs, const T* x, const T* cosines, const T* sines, T sign,
+                                     T* __restrict y) {
+    for (int64_t i = 0; i < pairs; ++i) {
+      const T even = x[2 * i], odd = x[2 * i + 1], sine = sign * sines[i];
+      y[2 * i] = even * cosines[i] - odd * sine;
+      y[2 * i + 1] = even * sine + odd * cosines[i];
+    }
+  }
+};
+
+}  // namespace
+
+template <class T>
+void swiglu(Rows rows, const T* both, T* out) {
+  on_best_instruction_set<Swiglu<T>>(rows, both, out);
+}
+
+template <class T>
+void swiglu_backward(Rows rows, const T* gradient, const T* both, T* out) {
+  on_best_instruction_set<SwigluBackward<T>>(rows, gradient, both, out);
+}
+
+template <class T>
+void rotate_pairs(const HeadShape& shape, const T* x, const T* cosines, const T* sines, T sign, T* y) {
+  on_best_instruction_set<RotatePairs<T>>(shape, x, cosines, sines, sign, y);
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                \
+  template void swiglu(Rows, const T*, T*);                    \
+  template void swiglu_backward(Rows, const T*, const T*, T*); \
+  template void rotate_pairs(const HeadShape&, const T*, const T*, const T*, T, T*)
+LOCKSTEP_INSTANTIATE(float);
+LOCKSTEP_INSTANTIATE(double);
+#undef LOCKSTEP_INSTANTIATE
+
+}  // namespace lockstep::kernels::loops

@@ -1,0 +1,63 @@
+// SwiGLU and rotary position embedding on plain CPU tensors: one pass over memory each.
+#include <ATen/Dispatch.h>
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/kernels/cpu_kernels.h"
+#include "runtime/kernels/loops.h"
+#include "runtime/kernels/widened.h"
+
+namespace lockstep::kernels {
+namespace {
+
+loops::Rows gate_rows(const Tensor& both) {
+  const int64_t width = both.size(-1);
+  return {width > 0 ? both.numel() / (2 * width) : 0, width};
+}
+
+/// Heads side by side in memory: [batch, length, heads, size] seen as [batch, heads, length, size].
+Tensor empty_heads(const Tensor& like) {
+  return at::empty({like.size(0), like.size(2), like.size(1), like.size(3)}, like.options()).transpose(1, 2);
+}
+
+}  // namespace
+
+Tensor swiglu(const Tensor& both) {
+  LOCKSTEP_CHECK_EQ(both.size(-2), 2);
+  const auto wide = widened(both);
+  auto sizes = both.sizes().vec();
+  sizes.erase(sizes.end() - 2);
+  const auto out = at::empty(sizes, wide.options());
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "swiglu", [&] {
+    loops::swiglu(gate_rows(wide), wide.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>());
+  });
+  return out.to(both.scalar_type());
+}
+
+Tensor swiglu_backward(const Tensor& gradient, const Tensor& both) {
+  const auto wide = widened(both), g = gradient.to(wide.scalar_type()).contiguous();
+  const auto out = at::empty_like(wide);
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "swiglu_backward", [&] {
+    loops::swiglu_backward(gate_rows(wide), g.const_data_ptr<scalar_t>(), wide.const_data_ptr<scalar_t>(),
+                           out.mutable_data_ptr<scalar_t>());
+  });
+  return out.to(both.scalar_type());
+}
+
+Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back) {
+  LOCKSTEP_CHECK_EQ(x.dim(), 4);
+  const bool narrow = x.scalar_type() == c10::kBFloat16 || x.scalar_type() == c10::kHalf;
+  auto wide = narrow ? x.to(c10::kFloat) : x;
+  if (wide.stride(3) != 1) wide = wide.contiguous();
+  const auto c = cosines.to(wide.scalar_type()).contiguous(), s = sines.to(wide.scalar_type()).contiguous();
+  const auto y = empty_heads(wide);
+  const loops::HeadShape shape{wide.size(0),   wide.size(1),   wide.size(2),  wide.size(3),
+                               wide.stride(0), wide.stride(1), wide.stride(2)};
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "rotate_pairs", [&] {
+    loops::rotate_pairs<scalar_t>(shape, wide.const_data_ptr<scalar_t>(), c.const_data_ptr<scalar_t>(),
+                                  s.const_data_ptr<scalar_t>(), back ? -1 : 1, y.mutable_data_ptr<scalar_t>());
+  });
+  return y.to(x.scalar_type());
+}
+
+}  // namespace lockstep::kernels

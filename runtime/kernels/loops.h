@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+
+/// The inner loops of the CPU kernels on raw memory, for float and double, vectorised for the machine's instruction
+/// set with the same bits on all. What each computes is documented in runtime/mesh_ops.h.
+namespace lockstep::kernels::loops {
+
+/// A matrix of contiguous rows.
+struct Rows {
+  int64_t count, width;
+};
+
+template <class T>
+struct AdamwStep {
+  T gradient_scale, decay, beta1, rest1, beta2, rest2, step_size, root_correction, epsilon;
+};
+
+/// Parameter, gradient, mean, square.
+template <class T>
+void adamw(int64_t count, T* p, const T* g, T* m, T* v, const AdamwStep<T>& step);
+
+/// In double whatever T is.
+template <class T>
+double sum_of_squares(int64_t count, const T* x);
+
+template <class T>
+void rms_norm(Rows rows, const T* x, const T* weight, T* y, T* reciprocal, T epsilon);
+/// Adds to dw.
+template <class T>
+void rms_norm_backward(Rows rows, const T* g, const T* x, const T* reciprocal, const T* weight, T* dx, T* dw);
+
+template <class T>
+void exponential_sum(Rows rows, const T* logits, const T* shift, T* sum);
+template <class T>
+void cross_entropy_backward(Rows rows, const T* gradient, const T* logits, const T* log_sum, const int64_t* target,
+                            T* out);
+
+/// Rows of a gate and of what it gates in turns: out = silu(gate) * up.
+template <class T>
+void swiglu(Rows rows, const T* both, T* out);
+template <class T>
+void swiglu_backward(Rows rows, const T* gradient, const T* both, T* out);
+
+/// x [batch, heads, length, size] with any strides but 1 in the last dimension -> y with memory [batch, length, heads,
+/// size]; tables [length, size / 2]. `sign` -1 turns back.
+struct HeadShape {
+  int64_t batch, heads, length, size;
+  int64_t batch_stride, head_stride, length_stride;
+};
+template <class T>
+void rotate_pairs(const HeadShape& shape, const T* x, const T* cosines, const T* sines, T sign, T* y);
+
+}  // namespace lockstep::kernels::loops

@@ -1,0 +1,111 @@
+#include "core/elementary.h"
+#include "runtime/kernels/best_instruction_set.h"
+#include "runtime/kernels/loops.h"
+
+namespace lockstep::kernels::loops {
+namespace {
+
+constexpr int64_t kLanes = 16;
+
+/// The sum of term(i) over i < width: lane after lane, then the rest, then the lanes.
+template <class T, class Term>
+LOCKSTEP_PORTABLE T sum_of(int64_t width, const Term& term) {
+  T lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
+  T sum = 0;
+  for (; i < width; ++i) sum += term(i);
+  for (int64_t lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
+  return sum;
+}
+
+template <class T>
+struct RmsNorm {
+  LOCKSTEP_PORTABLE static void run(Rows rows, const T* x, const T* weight, T* __restrict y, T* __restrict reciprocal,
+                                    T epsilon) {
+    for (int64_t r = 0; r < rows.count; ++r, x += rows.width, y += rows.width) {
+      const T sum = sum_of<T>(
+          rows.width, [x](int64_t i) __attribute__((always_inline)) { return x[i] * x[i]; });
+      const T scale = T(1) / portable::sqrt(sum / static_cast<T>(rows.width) + epsilon);
+      reciprocal[r] = scale;
+      for (int64_t i = 0; i < rows.width; ++i) y[i] = x[i] * scale * weight[i];
+    }
+  }
+};
+
+/// With n = x r: dx = r (g w - n mean(g w n)), dw = sum over rows of g n.
+template <class T>
+struct RmsNormBackward {
+  LOCKSTEP_PORTABLE static void run(Rows rows, const T* g, const T* x, const T* reciprocal, const T* weight,
+                                    T* __restrict dx, T* __restrict dw) {
+    for (int64_t r = 0; r < rows.count; ++r, g += rows.width, x += rows.width, dx += rows.width) {
+      const T scale = reciprocal[r];
+      const T sum = sum_of<T>(
+          rows.width, [ g, weight, x ](int64_t i) __attribute__((always_inline)) { return g[i] * weight[i] * x[i]; });
+      const T mean = sum * scale * scale / static_cast<T>(rows.width);
+      for (int64_t i = 0; i < rows.width; ++i) {
+        dx[i] = scale * (g[i] * weight[i] - x[i] * mean);
+        dw[i] += g[i] * x[i] * scale;
+      }
+    }
+  }
+};
+
+template <class T>
+struct ExponentialSum {
+  LOCKSTEP_PORTABLE static void run(Rows rows, const T* logits, const T* shift, T* __restrict sum) {
+    for (int64_t r = 0; r < rows.count; ++r, logits += rows.width) {
+      const T s = shift[r];
+      sum[r] = sum_of<T>(
+          rows.width,
+          [ logits, s ](int64_t i) __attribute__((always_inline)) { return elementary::exp(logits[i] - s); });
+    }
+  }
+};
+
+template <class T>
+struct CrossEntropyBackward {
+  LOCKSTEP_PORTABLE static void run(Rows rows, const T* gradient, const T* logits, const T* log_sum,
+                                    const int64_t* target, T* __restrict out) {
+    for (int64_t r = 0; r < rows.count; ++r, logits += rows.width, out += rows.width) {
+      const T g = gradient[r], shift = log_sum[r];
+      for (int64_t i = 0; i < rows.width; ++i) out[i] = elementary::exp(logits[i] - shift) * g;
+      if (target[r] >= 0) out[target[r]] -= g;
+    }
+  }
+};
+
+}  // namespace
+
+template <class T>
+void rms_norm(Rows rows, const T* x, const T* weight, T* y, T* reciprocal, T epsilon) {
+  on_best_instruction_set<RmsNorm<T>>(rows, x, weight, y, reciprocal, epsilon);
+}
+
+template <class T>
+void rms_norm_backward(Rows rows, const T* g, const T* x, const T* reciprocal, const T* weight, T* dx, T* dw) {
+  on_best_instruction_set<RmsNormBackward<T>>(rows, g, x, reciprocal, weight, dx, dw);
+}
+
+template <class T>
+void exponential_sum(Rows rows, const T* logits, const T* shift, T* sum) {
+  on_best_instruction_set<ExponentialSum<T>>(rows, logits, shift, sum);
+}
+
+template <class T>
+void cross_entropy_backward(Rows rows, const T* gradient, const T* logits, const T* log_sum, const int64_t* target,
+                            T* out) {
+  on_best_instruction_set<CrossEntropyBackward<T>>(rows, gradient, logits, log_sum, target, out);
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                          \
+  template void rms_norm(Rows, const T*, const T*, T*, T*, T);                           \
+  template void rms_norm_backward(Rows, const T*, const T*, const T*, const T*, T*, T*); \
+  template void exponential_sum(Rows, const T*, const T*, T*);                           \
+  template void cross_entropy_backward(Rows, const T*, const T*, const T*, const int64_t*, T*)
+LOCKSTEP_INSTANTIATE(float);
+LOCKSTEP_INSTANTIATE(double);
+#undef LOCKSTEP_INSTANTIATE
+
+}  // namespace lockstep::kernels::loops
