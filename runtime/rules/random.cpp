@@ -1,10 +1,11 @@
 // Ops that draw: values depend on the global index of an element, never on the rank that draws it.
+#include "runtime/random.h"
+
 #include <ATen/Functions.h>
 
 #include "core/error.h"
 #include "rng/stream.h"
 #include "runtime/op_id.h"
-#include "runtime/random.h"
 #include "runtime/rule_set.h"
 
 namespace lockstep::rules {
@@ -44,10 +45,28 @@ void local_dropout_backward(const LocalCall&, torch::jit::Stack& stack) {
   stack = {at::mul(gradient.contiguous(), scale.contiguous())};
 }
 
+/// Draws in the declared dtype, into the operand when the op is the in-place form.
+void draw_into(const LocalCall& call, torch::jit::Stack& stack, const rng::Distribution& distribution) {
+  auto values = draw_local(*call.plan.results[0], call.index, distribution, RandomScope::seed(), stream_for(call),
+                           BatchScope::first_row());
+  const auto self = stack[0].toTensor();
+  stack = {call.plan.written >= 0 ? self.copy_(values) : values.to(self.scalar_type())};
+}
+
+void local_normal(const LocalCall& call, torch::jit::Stack& stack) {
+  draw_into(call, stack, rng::normal(stack[1].toDouble(), stack[2].toDouble()));
+}
+
+void local_uniform(const LocalCall& call, torch::jit::Stack& stack) {
+  draw_into(call, stack, rng::uniform(stack[1].toDouble(), stack[2].toDouble()));
+}
+
 constexpr Rule kRows[] = {
     {"native_dropout", "random", "...->...,...", "-", Rule::kRandom, nullptr, dropout_shapes, local_dropout},
     {"native_dropout_backward", "pointwise", "...,...->...", "e-", Rule::kPlain, nullptr, dropout_backward_shape,
      local_dropout_backward},
+    {"normal", "random", "...->...", "-", Rule::kRandom, nullptr, nullptr, local_normal},
+    {"uniform", "random", "...->...", "-", Rule::kRandom, nullptr, nullptr, local_uniform},
 };
 
 }  // namespace

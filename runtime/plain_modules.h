@@ -1,0 +1,56 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/layout.h"
+#include "runtime/op_id.h"
+#include "runtime/random.h"
+#include "runtime/world.h"
+
+/// A user's own torch::nn module on a mesh, unchanged and unannotated. examples/own_module shows the whole of it.
+namespace lockstep {
+
+/// While it lives, factories that name no device (torch::empty in a module's constructor) make replicated tensors on
+/// `mesh`: a module constructed here has its parameters there. Initial values are functions of `seed`, `name` and the
+/// order of construction, not of the mesh. Keep it around constructors only: ops on plain tensors do not work inside.
+class MeshConstruction {
+ public:
+  MeshConstruction(const Mesh& mesh, uint64_t seed, std::string_view name = "module");
+
+ private:
+  MeshScope mesh_;
+  RandomScope random_;
+  ModuleScope name_;
+  c10::impl::ForceDispatchKeyGuard guard_;
+};
+
+/// The layout, in text form, of the parameters whose names match; `*` in a pattern stands for any characters.
+struct ParameterLayout {
+  std::string pattern;  ///< "*.in.weight"
+  std::string layout;   ///< "[tp=S(0)]"
+};
+
+struct NamedParameter {
+  std::string name;
+  at::Tensor tensor;
+};
+
+/// Moves parameters (leaves) to the layouts that `rows` give them, in place, and pins each one's gradient to its
+/// parameter's layout. The first row that matches decides; a parameter that none matches is only pinned. Throws
+/// BadInput for a row that decides nothing, a layout that does not fit, and a parameter that is not on the mesh.
+void shard_parameters(std::span<const NamedParameter> parameters, const Mesh& mesh,
+                      std::span<const ParameterLayout> rows);
+
+/// The same for all parameters of a torch::nn module.
+template <class Module>
+void shard_parameters(const Module& module, const Mesh& mesh, std::span<const ParameterLayout> rows) {
+  std::vector<NamedParameter> parameters;
+  for (const auto& item : module.named_parameters()) parameters.push_back({item.key(), item.value()});
+  shard_parameters(std::span<const NamedParameter>(parameters), mesh, rows);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,81 @@
+#include "runtime/plain_modules.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "tests/support/tensors.h"
+
+namespace lockstep {
+namespace {
+
+using testing::same_bits;
+
+/// A parameter as torch::nn::Linear makes it.
+at::Tensor constructed(const Mesh& mesh) {
+  const MeshConstruction construction(mesh, 5);
+  auto parameter = at::empty({6, 4});
+  {
+    const at::NoGradGuard guard;
+    parameter.uniform_(-0.5, 0.5);
+  }
+  return parameter.set_requires_grad(true);
+}
+
+class PlainModules : public ::testing::Test {
+ protected:
+  std::unique_ptr<World> world_ = testing::simulated_world({{"dp", 2}, {"tp", 2}});
+  const Mesh& mesh_ = world_->mesh("dp=2,tp=2");
+
+  void shard(const std::vector<ParameterLayout>& rows, const at::Tensor& parameter) {
+    const std::vector<NamedParameter> parameters{{"layers.0.weight", parameter}};
+    shard_parameters(std::span(parameters), mesh_, rows);
+  }
+  std::string refusal(const std::vector<ParameterLayout>& rows, const at::Tensor& parameter) {
+    try {
+      shard(rows, parameter);
+    } catch (const BadInput& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+};
+
+TEST_F(PlainModules, InitialValuesAreTheSameOnEveryMesh) {
+  const auto one = testing::simulated_world({});
+  const auto values = gather(constructed(one->mesh("")));
+  EXPECT_TRUE(same_bits(gather(constructed(mesh_)), values));
+  EXPECT_LT(values.abs().max().item<float>(), 0.5f);
+  EXPECT_GT(values.abs().max().item<float>(), 0.3f);
+}
+
+TEST_F(PlainModules, ShardsInPlaceAndPinsTheGradient) {
+  const auto parameter = constructed(mesh_);
+  const auto values = gather(parameter.detach());
+  shard({{"*.weight", "[tp=S(0)]"}}, parameter);
+  EXPECT_EQ(layout_of(parameter).text(), "[dp=R, tp=S(0)]");
+  EXPECT_TRUE(same_bits(gather(parameter.detach()), values));
+  const auto x = distribute(testing::exact_tensor({8, 4}), Layout::parse(mesh_, "[dp=S(0)]"));
+  at::linear(x, parameter).sum().backward();
+  EXPECT_EQ(layout_of(parameter.grad()).text(), "[dp=R, tp=S(0)]");
+}
+
+TEST_F(PlainModules, TheFirstMatchDecides) {
+  const auto parameter = constructed(mesh_);
+  EXPECT_EQ(refusal({{"layers.*.weight", "[tp=S(1)]"}, {"*", "[tp=S(0)]"}}, parameter),
+            "* decides the layout of no parameter");
+  shard({{"layers.*.weight", "[tp=S(1)]"}}, parameter);
+  EXPECT_EQ(layout_of(parameter).text(), "[dp=R, tp=S(1)]");
+}
+
+TEST_F(PlainModules, RefusesWhatCannotBeMeant) {
+  const auto parameter = constructed(mesh_);
+  EXPECT_EQ(refusal({{"*", "[tp=P(sum)]"}}, parameter), "*: [tp=P(sum)] would make a parameter a Partial");
+  EXPECT_EQ(refusal({{"*", "[tp=S(2)]"}}, parameter),
+            "*: [tp=S(2)] does not fit parameter layers.0.weight of 2 dimensions");
+  EXPECT_EQ(refusal({}, at::ones({2})),
+            "parameter layers.0.weight is not on the mesh; construct its module inside a MeshConstruction");
+}
+
+}  // namespace
+}  // namespace lockstep
