@@ -70,6 +70,7 @@ class ExchangeMachine {
     }
     for (const auto& tensor : request_.sent) append_bytes(message.payload, tensor[i][m]);
     message.header.bytes = message.payload.size();
+    message.header.checksum = XXH3_64bits(message.payload.data(), message.payload.size());
     world_.transport()->post(std::move(message));
   }
 
@@ -85,13 +86,15 @@ class ExchangeMachine {
     if (!world_.transport()->take(groups_[i][m], rank, message)) return false;
     auto expected = headers_[i];
     expected.bytes = expected_bytes(i, m);
+    expected.checksum = message.header.checksum;  // compared with the payload below
     if (expected != message.header)
       fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})", rank,
                            groups_[i][m], difference(expected, message.header), expected.text(),
                            message.header.text());
-    if (message.payload.size() != message.header.bytes)
-      fail<TransportError>("rank {} got {} bytes from rank {} in {}", rank, message.payload.size(), groups_[i][m],
-                           message.header.text());
+    if (message.payload.size() != message.header.bytes ||
+        XXH3_64bits(message.payload.data(), message.payload.size()) != message.header.checksum)
+      fail<TransportError>("rank {} got {} damaged bytes from rank {} in {}", rank, message.payload.size(),
+                           groups_[i][m], message.header.text());
     size_t offset = 0;
     for (size_t t = 0; t < received_.size(); ++t)
       received_[t][i][m] = read_bytes(message.payload, offset, request_.received_sizes(t, i, m), request_.dtype);

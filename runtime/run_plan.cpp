@@ -109,6 +109,8 @@ class Runner {
   }
 
   void make_meta(size_t index) {
+    for (const auto& operand : operands_)
+      if (operand) operand->either();  // what was freed is gathered again, and counted
     if (plan_.written >= 0) return;
     for (size_t r = 0; r < results_.size(); ++r)
       results_[r].push_back(at::empty(plan_.results[r]->local_sizes[index],

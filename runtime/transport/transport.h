@@ -15,6 +15,7 @@ struct MessageHeader {
   int8_t dtype = 0;         ///< c10::ScalarType
   uint64_t group = 0;       ///< digest of the group's ranks
   uint64_t bytes = 0;
+  uint64_t checksum = 0;    ///< XXH3-64 of the payload
 
   bool operator==(const MessageHeader&) const = default;
   /// "collective 12 round 0 all_gather Float group 4f.. 128 bytes"

@@ -1,0 +1,138 @@
+#include "trainer/train_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "core/error.h"
+#include "trainer/batching.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// A small MLP on a text of its own, in a folder of its own.
+class TrainLoop : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("lockstep_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::ofstream text(folder_ / "text.txt");
+    for (int i = 0; i < 400; ++i) text << "the cat " << i * i % 97 << " sat on the mat, ";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Job job(const char* mesh = "dp_shard=2", int64_t steps = 4) const {
+    Job job;
+    job.job.dump_folder = (folder_ / "out").string();
+    job.model.name = "mlp";
+    job.training.dataset_path = (folder_ / "text.txt").string();
+    job.training.seq_len = 16;
+    job.training.local_batch_size = 4;
+    job.training.global_batch_size = 8;
+    job.training.steps = steps;
+    job.lr_scheduler.warmup_steps = 1;
+    job.lr_scheduler.total_steps = 8;
+    job.checkpoint.interval = 2;
+    const auto degrees = parse_mesh(mesh);
+    for (const auto& axis : MeshDegrees::axes()) job.parallelism.*axis.degree = degrees.*axis.size;
+    return resolve(job, {});
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TrainLoop, LowersTheLossAndKeepsMetrics) {
+  const auto outcome = train(job("tp=2", 8), {});
+  ASSERT_EQ(outcome.steps.size(), 8u);
+  EXPECT_LT(outcome.steps.back().loss, outcome.steps.front().loss);
+  std::ifstream metrics(folder_ / "out" / "metrics.jsonl");
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(metrics), {}, '\n'), 8);
+}
+
+TEST_F(TrainLoop, IsTheSameEveryTime) {
+  EXPECT_EQ(train(job(), {}).state_digest, train(job(), {}).state_digest);
+}
+
+TEST_F(TrainLoop, ResumesBitByBit) {
+  const auto whole = train(job("dp_shard=2", 4), {});
+  auto first = job("dp_shard=2", 2);
+  first.checkpoint.enable = true;
+  train(first, {});
+  auto second = job("dp_shard=2", 4);
+  second.checkpoint.enable = true;
+  const auto resumed = train(second, {});
+  ASSERT_EQ(resumed.steps.size(), 2u);
+  EXPECT_EQ(resumed.steps[0].loss, whole.steps[2].loss);
+  EXPECT_EQ(resumed.state_digest, whole.state_digest);
+}
+
+TEST_F(TrainLoop, ResumesOnAnotherMeshWithTheSameDataAndRandomness) {
+  const auto whole = train(job("dp_shard=2", 4), {});
+  auto first = job("dp_shard=2", 2);
+  first.checkpoint.enable = true;
+  train(first, {});
+  auto second = job("tp=3", 4);
+  second.checkpoint.enable = true;
+  const auto resumed = train(second, {});
+  ASSERT_EQ(resumed.steps.size(), 2u);
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(resumed.steps[i].loss, whole.steps[i + 2].loss, 1e-5 * whole.steps[i + 2].loss);
+}
+
+TEST_F(TrainLoop, SavesWhenInterruptedAndGoesOn) {
+  TrainEvents events;
+  events.on_step = [](const StepMetrics& metrics) {
+    if (metrics.step == 3) std::raise(SIGTERM);
+  };
+  const auto whole = train(job("dp_shard=2", 6), {});
+  const auto stopped = train(job("dp_shard=2", 6), events);
+  EXPECT_EQ(stopped.interrupted_by, "SIGTERM");
+  EXPECT_EQ(stopped.steps.size(), 3u);
+  auto rest = job("dp_shard=2", 6);
+  rest.checkpoint.enable = true;
+  const auto resumed = train(rest, {});
+  EXPECT_EQ(resumed.steps.size(), 3u);
+  EXPECT_EQ(resumed.state_digest, whole.state_digest);
+}
+
+TEST_F(TrainLoop, NamesTheFirstOpThatIsNotFinite) {
+  auto diverging = job("tp=2", 8);
+  diverging.optimizer.lr = 1e30;
+  try {
+    train(diverging, {});
+    FAIL();
+  } catch (const Inconsistency& error) {
+    EXPECT_NE(std::string(error.what()).find("are not both finite; parameters are unchanged; the first op with a NaN or "
+                                             "an infinity is step "),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(TrainLoop, VerifiesEveryStep) {
+  auto verified = job("dp_shard=2,tp=2", 2);
+  verified.verify.enable = true;
+  int checks = 0;
+  TrainEvents events;
+  events.on_check = [&](int64_t, const StepCheck& check) {
+    ++checks;
+    EXPECT_TRUE(check.comparison.agrees());
+    EXPECT_GT(check.comparison.gradient, 0);  // two different programs really ran
+  };
+  const auto outcome = train(verified, events);
+  EXPECT_EQ(checks, 2);
+  EXPECT_TRUE(outcome.findings.empty());
+}
+
+TEST_F(TrainLoop, RefusesAFolderItCannotMake) {
+  auto bad = job();
+  bad.job.dump_folder = "/proc/nowhere";
+  EXPECT_THROW(train(bad, {}), FileError);
+}
+
+}  // namespace
+}  // namespace lockstep::trainer
