@@ -28,6 +28,8 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.rules = options.rules;
   world.policy.strict = job.parallelism.strict;
   world.meta = options.meta;
+  world.local_ranks = options.local_ranks;
+  world.transport = options.transport;
   if (options.meta) world.local_ranks = {0};
   return std::make_unique<World>(std::move(world));
 }
@@ -92,10 +94,16 @@ StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learn
   const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
   begin_microbatch(step, 0);
   const auto labels = distribute(plain_rows(batch.labels, batch, 0, batch.rows), plan_->activation("batch length"));
-  const auto count = at::sum(at::ne(labels, kIgnoredLabel));
+  const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
   const double valid = options_.meta ? 1 : static_cast<double>(std::max<int64_t>(count.item<int64_t>(), 1));
   StepResult result;
-  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) result.loss += run_microbatch(step, m, batch, valid);
+  at::Tensor loss;
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
+    const auto part = run_microbatch(step, m, batch, valid);
+    loss = loss.defined() ? at::add(loss, part) : part;
+  }
+  loss = whole(loss);
+  if (!options_.meta) result.loss = loss.item<double>();
   auto gradients = accumulator_->finish();
   result.gradient_norm = gradient_norm(gradients);
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm))
@@ -108,7 +116,11 @@ StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learn
   return result;
 }
 
-double TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid) {
+at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {
+  return redistribute_values(scalar, Layout::replicated(mesh()), "whole");
+}
+
+at::Tensor TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid) {
   const int64_t rows = batch.rows / batching_.accumulation_steps, first = microbatch * rows;
   begin_microbatch(step, microbatch);
   const BatchScope batch_scope(first);
@@ -124,8 +136,8 @@ double TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const Token
     loss = at::cross_entropy_loss(logits, labels.view({-1}), {}, kSum, kIgnoredLabel) / valid;
   }
   const PhaseScope phase(Phase::kBackward);
-  loss.backward();
-  return options_.meta ? 0 : loss.item<double>();
+  loss.backward(distribute(at::ones({}), Layout::replicated(mesh())));
+  return loss.detach();
 }
 
 /// One small all-reduce per layout: squares of all parameters of a layout travel as one vector.

@@ -33,6 +33,8 @@ class TrainingRun {
     bool meta = false;           ///< shapes and traffic only, for one rank
     bool keep_gradients = false;
     std::shared_ptr<const RuleSet> rules = {};
+    std::vector<int> local_ranks = {};               ///< empty: all ranks live here
+    std::shared_ptr<Transport> transport = {};       ///< needed where they do not
     std::function<std::unique_ptr<models::Model>()> make_model = {};  ///< empty: the job's model
   };
 
@@ -52,7 +54,9 @@ class TrainingRun {
   models::Model& model() { return *model_; }
 
  private:
-  double run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid);
+  /// The microbatch's part of the loss: a sum over its tokens, still Partial, over the global count.
+  at::Tensor run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid);
+  at::Tensor whole(const at::Tensor& scalar) const;
   double gradient_norm(const std::vector<at::Tensor>& gradients) const;
   void update(int64_t step, const std::vector<at::Tensor>& gradients, double learning_rate, double scale);
 
