@@ -1,7 +1,85 @@
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "runtime/backend.h"
+#include "runtime/make_plan.h"
+#include "runtime/rule_set.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/json_output.h"
 
 namespace lockstep::tool {
+namespace {
 
-ExitCode run_rules(const RulesOptions&) { fail<InternalError>("rules is not linked in yet"); }
+using Names = std::vector<std::string>;
+
+/// The in-place ops of LibTorch that follow from each row: "add.Tensor" -> {"add_.Tensor"}.
+std::map<std::string, Names> in_place_forms(const RuleSet& rules) {
+  std::map<std::string, Names> forms;
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const auto& full : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findSchema(full);
+    if (!op || !full.name.starts_with("aten::")) continue;
+    const auto& name = op_name(*op);
+    const auto functional = functional_name(name);
+    if (functional != name && rules.rows().contains(functional)) forms[functional].push_back(name);
+  }
+  for (auto& [row, names] : forms) std::sort(names.begin(), names.end());
+  return forms;
+}
+
+/// How many cases of each op the last soak checked, from the file that it keeps in the tree.
+nlohmann::json checked_cases() {
+  std::ifstream file(LOCKSTEP_RULE_CASES);
+  if (!file) return nlohmann::json::object();
+  auto cases = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!cases.is_object()) fail<FileError>("{} is not a JSON object of case counts.", LOCKSTEP_RULE_CASES);
+  return cases;
+}
+
+std::string traits_of(const Rule& rule) {
+  std::string text;
+  for (const auto& [trait, name] : {std::pair{Rule::kExact, "exact"}, std::pair{Rule::kRandom, "random"}})
+    if (rule.traits & trait) text += fmt::format("{}{}", text.empty() ? "" : " ", name);
+  return text;
+}
+
+void print_row(const Rule& rule, const Names& in_place, int64_t checked) {
+  fmt::print("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}{}{}\n", rule.op, rule.family, rule.dims, rule.linearity,
+             traits_of(rule), checked, in_place.empty() ? "" : "  ", fmt::join(in_place, " "));
+}
+
+nlohmann::ordered_json json_row(const std::string& op, const Rule& rule, const nlohmann::json& cases) {
+  const bool derived = op != rule.op;
+  return {{"op", op},
+          {"derived_from", derived ? nlohmann::ordered_json(rule.op) : nlohmann::ordered_json()},
+          {"family", rule.family},
+          {"dims", rule.dims},
+          {"checked", cases.value(op, int64_t{0})}};
+}
+
+}  // namespace
+
+ExitCode run_rules(const RulesOptions& options) {
+  register_backend();
+  const auto& rules = *RuleSet::built_in();
+  auto forms = in_place_forms(rules);
+  const auto cases = checked_cases();
+  auto rows = nlohmann::ordered_json::array();
+  fmt::print("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}  {}\n", "op", "family", "dims", "linearity", "traits", "checked",
+             "in place");
+  for (const auto& [op, rule] : rules.rows()) {
+    print_row(rule, forms[op], cases.value(op, int64_t{0}));
+    rows.push_back(json_row(op, rule, cases));
+    for (const auto& name : forms[op]) rows.push_back(json_row(name, rule, cases));
+  }
+  fmt::print("{} rows, {} ops\n", rules.rows().size(), rows.size());
+  write_json(options.output, {{"rows", rows}});
+  return ExitCode::kFine;
+}
 
 }  // namespace lockstep::tool
