@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "runtime/backend.h"
 #include "runtime/observer.h"
 #include "runtime/plan_cache.h"
 #include "runtime/rule_set.h"
@@ -15,6 +16,7 @@ thread_local const Mesh* current_mesh = nullptr;
 
 World::World(Options options)
     : options_(std::move(options)), plans_(std::make_unique<PlanCache>()), observers_(std::make_unique<Observers>()) {
+  register_backend();
   auto& local = options_.local_ranks;
   if (local.empty()) {
     local.resize(static_cast<size_t>(options_.rank_count));
