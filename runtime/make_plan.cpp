@@ -52,7 +52,9 @@ class Maker {
         if (plan_->written < 0) plan_->written = slot;
         written_.push_back(slot);
       }
-      if (!call_.arguments[i].isNone() && names_dtype(argument)) plan_->dtype_arguments.push_back(static_cast<int>(i));
+      // A factory without a dtype makes the default one, which the domain may store as another.
+      const bool given = !call_.arguments[i].isNone() || plan_->slots.empty();
+      if (given && names_dtype(argument)) plan_->dtype_arguments.push_back(static_cast<int>(i));
       if (call_.arguments[i].isDevice()) plan_->device_arguments.push_back(static_cast<int>(i));
     }
     call_.slots = plan_->slots;

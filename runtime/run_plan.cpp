@@ -85,7 +85,8 @@ class Runner {
     }
     for (const int i : plan_.dtype_arguments) {
       auto& value = local_[static_cast<size_t>(i)];
-      value = static_cast<int64_t>(stored(world_.domain(), value.toScalarType()));
+      const auto declared = value.isNone() ? plan_.results[0]->dtype : value.toScalarType();
+      value = static_cast<int64_t>(stored(world_.domain(), declared));
     }
     for (const int i : plan_.device_arguments) local_[static_cast<size_t>(i)] = world_.shard_device();
   }

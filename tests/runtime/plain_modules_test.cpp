@@ -49,6 +49,14 @@ TEST_F(PlainModules, InitialValuesAreTheSameOnEveryMesh) {
   EXPECT_GT(values.abs().max().item<float>(), 0.3f);
 }
 
+TEST_F(PlainModules, FactoriesFollowTheElementDomain) {
+  World::Options options;
+  options.domain = Domain::kFloat64;
+  const auto world = testing::simulated_world({}, options);
+  EXPECT_EQ(constructed(world->mesh("")).scalar_type(), c10::kFloat);
+  EXPECT_EQ(gather(constructed(world->mesh("")).detach()).scalar_type(), c10::kDouble);
+}
+
 TEST_F(PlainModules, ShardsInPlaceAndPinsTheGradient) {
   const auto parameter = constructed(mesh_);
   const auto values = gather(parameter.detach());
