@@ -9,13 +9,15 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 
 add_library(lockstep_flags INTERFACE)
+# Users of an installed Lockstep get the first line only: the rules of arithmetic, which inline functions depend on too.
 target_compile_options(lockstep_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-fPIC -ffp-contract=off -fno-fast-math -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
-  -Wold-style-cast -Wfloat-equal>
+  $<$<COMPILE_LANGUAGE:CXX>:-fPIC -ffp-contract=off -fno-fast-math>
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wold-style-cast
+  -Wfloat-equal>>
   # GCC 12 sees c10::SmallVector as uninitialized at -O2.
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LOCKSTEP_WERROR}>>:-Werror>
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>>
+  $<BUILD_INTERFACE:$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LOCKSTEP_WERROR}>>:-Werror>>
+  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>>)
 target_include_directories(lockstep_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
 if(LOCKSTEP_SANITIZE)
   target_compile_options(lockstep_flags INTERFACE -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
