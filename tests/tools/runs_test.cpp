@@ -1,0 +1,128 @@
+// Whole runs of the binary: results, exit codes, and what is left on the disk when something goes wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/run_lockstep.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A job of an MLP that trains in milliseconds, in a folder of its own.
+class Runs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "the cat " + std::to_string(i * i % 97) + " sat on the mat, ";
+    folder_.write("text.txt", text);
+    job_ = folder_.write("job.toml", "[job]\ndump_folder = \"" + folder_.file("out") +
+                                         "\"\ndescription = \"test\"\n[model]\nname = \"mlp\"\n[training]\ndataset_path = \"" +
+                                         folder_.file("text.txt") +
+                                         "\"\nseq_len = 16\nlocal_batch_size = 4\nsteps = 4\n[lr_scheduler]\nwarmup_steps = 1\n"
+                                         "[parallelism]\ndata_parallel_shard_degree = 2\n[checkpoint]\ninterval = 2\n");
+  }
+
+  lockstep::Run train(const std::string& more = "", const std::string& variables = "") {
+    return run_lockstep("train " + job_ + " -q --json " + folder_.file("result.json") + " " + more, variables);
+  }
+  nlohmann::json result() const { return nlohmann::json::parse(file_content(folder_.file("result.json"))); }
+
+  TemporaryFolder folder_;
+  std::string job_;
+};
+
+TEST_F(Runs, TrainWritesItsSteps) {
+  const auto run = train("--verify");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = result();
+  ASSERT_EQ(json.at("steps").size(), 4u);
+  for (const char* key : {"step", "loss", "grad_norm", "tokens_per_second"})
+    EXPECT_TRUE(json.at("steps")[0].contains(key)) << key;
+  EXPECT_EQ(json.at("steps")[0].at("step"), 1);
+  EXPECT_EQ(json.at("state_digest").get<std::string>().size(), 32u);
+  EXPECT_TRUE(json.at("findings").empty());
+}
+
+TEST_F(Runs, VerifyWritesAVerdictPerMesh) {
+  const auto run = run_lockstep("verify " + job_ + " --meshes 'tp=2; dp_shard=2,tp=3' --json " + folder_.file("v.json"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::json::parse(file_content(folder_.file("v.json")));
+  EXPECT_EQ(json.at("verdict"), "pass");
+  ASSERT_EQ(json.at("meshes").size(), 2u);
+  const auto& mesh = json.at("meshes")[1];
+  EXPECT_EQ(mesh.at("mesh"), "dp_shard=2,tp=3");
+  EXPECT_EQ(mesh.at("verdict"), "pass");
+  EXPECT_EQ(mesh.at("domain"), "float64");
+  for (const char* key : {"loss_max_relative", "grad_max_relative", "parameter_max_relative"})
+    EXPECT_LT(mesh.at(key).get<double>(), 1e-9) << key;
+  EXPECT_GT(mesh.at("bytes_per_step").get<double>(), 0);
+  EXPECT_THAT(run.out, HasSubstr("agrees"));
+}
+
+TEST_F(Runs, ADivergingRunNamesItsFirstBadOp) {
+  const auto run = train("--optimizer.lr 1e30");
+  EXPECT_EQ(run.code, 3);
+  EXPECT_THAT(run.err, HasSubstr("the first op with a NaN or an infinity is step "));
+}
+
+TEST_F(Runs, ASignalSavesAndTheSameJobGoesOn) {
+  const auto whole = train("--training.steps 300");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const auto digest = result().at("state_digest");
+  const auto stopped = run_binary("/usr/bin/timeout", "--preserve-status -s TERM 1 '" LOCKSTEP_BINARY "' train " + job_ +
+                                                          " -q --training.steps 300 --metrics.log_freq 1");
+  if (stopped.code == 0) GTEST_SKIP() << "the run was over before the signal came";
+  EXPECT_EQ(stopped.code, 6) << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("SIGTERM: stopped after step "));
+  const auto rest = train("--training.steps 300 --checkpoint.enable true");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(result().at("state_digest"), digest);
+}
+
+TEST_F(Runs, ATruncatedCheckpointIsNamedAndLeftAlone) {
+  ASSERT_EQ(train("--training.steps 2 --checkpoint.enable true").code, 0);
+  std::string damaged;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.file("out")))
+    if (entry.path().extension() == ".safetensors") {
+      damaged = entry.path().string();
+      std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
+    }
+  ASSERT_FALSE(damaged.empty());
+  const auto run = train("--checkpoint.enable true");
+  EXPECT_EQ(run.code, 5);
+  EXPECT_THAT(run.err, HasSubstr(damaged));
+  EXPECT_TRUE(std::filesystem::exists(damaged));
+}
+
+TEST_F(Runs, AFullDiskIsAnErrorAndKeepsTheOldCheckpoint) {
+  ASSERT_EQ(train("--training.steps 2 --checkpoint.enable true").code, 0);
+  const auto program = "ulimit -f 100; exec '" LOCKSTEP_BINARY "' train " + job_ + " -q --checkpoint.enable true";
+  const auto run = run_binary("/bin/sh", "-c \"" + program + "\"");
+  EXPECT_EQ(run.code, 5) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("File too large"));
+  EXPECT_EQ(train("--checkpoint.enable true").code, 0);  // goes on from step 2
+  EXPECT_EQ(result().at("steps")[0].at("step"), 3);
+}
+
+TEST_F(Runs, ADryRunNeedsNoMemoryForItsModel) {
+  const auto run = run_lockstep("train " + job_ +
+                                " -q --dry-run --model.name llama3 --model.flavor 405B --parallelism.tensor_parallel_degree 8 "
+                                "--parallelism.data_parallel_shard_degree 64 --json " +
+                                folder_.file("dry.json"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(file_content(folder_.file("dry.json"))).at("parameters"), 405853388800);
+}
+
+TEST_F(Runs, AnUnknownFlavorIsRefused) {
+  const auto run = train("--model.name llama3 --model.flavor 9B");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.err, "lockstep: model.flavor 9B is not known for llama3; choose one of debugmodel, 1B, 3B, 8B, 70B, 405B\n");
+}
+
+}  // namespace
+}  // namespace lockstep
