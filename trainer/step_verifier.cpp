@@ -24,6 +24,12 @@ TrainingRun::Options candidate_options(TrainingRun::Options options) {
   return options;
 }
 
+/// The job for one device with the microbatches of `mesh`: an op's id holds its microbatch, and only equal ids compare.
+Job with_microbatches_of(Job job, const MeshDegrees& mesh) {
+  job.training.local_batch_size = job.training.global_batch_size / derive_batching(job, mesh).accumulation_steps;
+  return job;
+}
+
 StepRecord record_of(int64_t step, const StepResult& result, const TrainingRun& run) {
   StepRecord record{step, result.loss, result.gradient_norm, {}, {}};
   for (size_t p = 0; p < run.state().size(); ++p) {
@@ -40,7 +46,8 @@ double now() {
 }  // namespace
 
 StepVerifier::StepVerifier(const Job& job, TrainingRun::Options options)
-    : reference_(job, reference_options(options)), candidate_(job, candidate_options(options)) {}
+    : reference_(with_microbatches_of(job, options.mesh), reference_options(options)),
+      candidate_(job, candidate_options(options)) {}
 
 void StepVerifier::load(const TrainingState& state) {
   copy_state(state, reference_.state());

@@ -61,6 +61,25 @@ TEST(StepVerifier, BlamesAMutatedRule) {
   EXPECT_EQ(check.blame->rule, "row \"...Tw->...w\"");
 }
 
+TEST(StepVerifier, ComparesOpsOfTheSameMicrobatch) {
+  // On one device the job's local batch would make three microbatches of what three ranks do in one.
+  auto job = small_job();
+  job.training.local_batch_size = 4;
+  TrainingRun::Options options;
+  options.mesh = parse_mesh("dp_shard=3");
+  options.make_model = small_llama;
+  options.rules = mutated("mesh::sum_of_squares", [](Rule& rule) {
+    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+      call.op.callBoxed(stack);
+      if (call.index == 0) stack = {stack[0].toTensor() * 2};
+    };
+  });
+  StepVerifier verifier(job, options);
+  const auto check = verifier.check(1, batch_for(job, 1), 1e-2);
+  ASSERT_TRUE(check.blame);
+  EXPECT_EQ(check.blame->op, "mesh::sum_of_squares");
+}
+
 /// Flips one bit of what one rank receives.
 struct CorruptPayload : Observer {
   void received(const CollectiveEvent& event, int rank, int, at::Tensor& payload) override {
