@@ -128,4 +128,18 @@ at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, s
   return make_sharded(target, move_shards(self.spec(), self.shards()->either(), *target, reason));
 }
 
+at::Tensor redistribute_later(const at::Tensor& tensor, const Layout& layout) {
+  const auto source = tensor.detach();  // above the guard, so that it shares the version counter
+  const PlainTensors guard;
+  const auto* target = with_layout(spec_of(source), layout);
+  const auto version = source._version();
+  auto move = [source, target, version] {
+    const PlainTensors below;
+    LOCKSTEP_CHECK_EQ(source._version(), version, "the source of a pending redistribution was written");
+    auto& self = sharded(source);
+    return move_shards(self.spec(), self.shards()->either(), *target, "redistribute_later");
+  };
+  return make_sharded(target, std::make_shared<ShardSet>(std::move(move), target->any_partial));
+}
+
 }  // namespace lockstep
