@@ -28,7 +28,8 @@ std::vector<int64_t> unravel(int64_t flat, c10::IntArrayRef sizes) {
 
 /// Elementwise |candidate - reference| over the largest finite |reference|; infinite where exactly one is NaN.
 at::Tensor relative_errors(const at::Tensor& reference, const at::Tensor& candidate) {
-  const auto scale = at::where(reference.isfinite(), reference.abs(), at::zeros_like(reference)).max().clamp_min(1e-300);
+  const auto scale =
+      at::where(reference.isfinite(), reference.abs(), at::zeros_like(reference)).max().clamp_min(1e-300);
   const auto agree = at::logical_or(reference == candidate, at::logical_and(reference.isnan(), candidate.isnan()));
   auto errors = ((candidate - reference).abs() / scale).nan_to_num(HUGE_VAL, HUGE_VAL, HUGE_VAL);
   return errors.masked_fill(agree, 0);
@@ -83,8 +84,8 @@ std::string Difference::text() const {
     return fmt::format("{} = {:.10g}, one device: {:.10g} (relative {:.1e})", kind, candidate, reference, relative);
   std::string place;
   for (const int64_t i : index) place += fmt::format("{}{}", place.empty() ? "" : ", ", i);
-  return fmt::format("{} of {}[{}] = {:.10g}, one device: {:.10g} (relative {:.1e}; {} of {} elements wrong)", kind, name,
-                     place, candidate, reference, relative, wrong_elements, elements);
+  return fmt::format("{} of {}[{}] = {:.10g}, one device: {:.10g} (relative {:.1e}; {} of {} elements wrong)", kind,
+                     name, place, candidate, reference, relative, wrong_elements, elements);
 }
 
 Comparison compare(const StepRecord& reference, const StepRecord& candidate, double tolerance) {

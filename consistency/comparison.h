@@ -20,8 +20,8 @@ struct StepRecord {
 
 /// The worst element of one tensor.
 struct Difference {
-  std::string kind;  ///< "loss", "gradient norm", "gradient", "parameter"
-  std::string name;  ///< of the parameter; empty for scalars
+  std::string kind;     ///< "loss", "gradient norm", "gradient", "parameter"
+  std::string name;     ///< of the parameter; empty for scalars
   double relative = 0;  ///< |candidate - reference| over the reference tensor's largest element
   std::vector<int64_t> index;
   double reference = 0, candidate = 0;

@@ -31,7 +31,8 @@ std::vector<at::Tensor> computed(const OpEvent& event, std::span<const c10::IVal
 
 std::string layouts_of(const Plan& plan) {
   std::string text;
-  for (const auto* spec : plan.wanted) text += fmt::format("{}{}", text.empty() ? "" : ", ", spec ? spec->layout.text() : "plain");
+  for (const auto* spec : plan.wanted)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", spec ? spec->layout.text() : "plain");
   text += " -> ";
   for (size_t r = 0; r < plan.results.size(); ++r) text += (r ? ", " : "") + plan.results[r]->layout.text();
   return text;
@@ -64,8 +65,10 @@ void BlameObserver::after_op(const OpEvent& event, std::span<const c10::IValue> 
 }
 
 std::string Blame::text() const {
-  return fmt::format("  op       {}\n  rule     {}\n  layouts  {}\n  worst    {}\n  before   all earlier ops agree: the fault is in this op, its rule or its communication",
-                     id, rule, layouts, worst);
+  return fmt::format(
+      "  op       {}\n  rule     {}\n  layouts  {}\n  worst    {}\n  before   all earlier ops agree: the fault is in "
+      "this op, its rule or its communication",
+      id, rule, layouts, worst);
 }
 
 void NonFiniteObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {

@@ -62,20 +62,19 @@ std::string message(fmt::format_string<Args...> format, Args&&... args) {
 }  // namespace lockstep
 
 /// An invariant of Lockstep's own: throws InternalError with place, expression and an optional formatted message.
-#define LOCKSTEP_CHECK(condition, ...)                                            \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]]                                                \
-      ::lockstep::detail::check_failed(__FILE__, __LINE__, #condition,            \
-                                       ::lockstep::detail::message(__VA_ARGS__)); \
+#define LOCKSTEP_CHECK(condition, ...)                                                                            \
+  do {                                                                                                            \
+    if (!(condition)) [[unlikely]]                                                                                \
+      ::lockstep::detail::check_failed(__FILE__, __LINE__, #condition, ::lockstep::detail::message(__VA_ARGS__)); \
   } while (false)
 
 /// Equality of two printable values; the message holds both.
-#define LOCKSTEP_CHECK_EQ(left, right, ...)                                                                           \
-  do {                                                                                                                \
-    const auto& lockstep_left = (left);                                                                               \
-    const auto& lockstep_right = (right);                                                                             \
-    if (!(lockstep_left == lockstep_right)) [[unlikely]]                                                              \
-      ::lockstep::detail::check_failed(__FILE__, __LINE__, #left " == " #right,                                       \
-                                       fmt::format("{} != {} {}", lockstep_left, lockstep_right,                      \
-                                                   ::lockstep::detail::message(__VA_ARGS__)));                        \
+#define LOCKSTEP_CHECK_EQ(left, right, ...)                                                                     \
+  do {                                                                                                          \
+    const auto& lockstep_left = (left);                                                                         \
+    const auto& lockstep_right = (right);                                                                       \
+    if (!(lockstep_left == lockstep_right)) [[unlikely]]                                                        \
+      ::lockstep::detail::check_failed(                                                                         \
+          __FILE__, __LINE__, #left " == " #right,                                                              \
+          fmt::format("{} != {} {}", lockstep_left, lockstep_right, ::lockstep::detail::message(__VA_ARGS__))); \
   } while (false)

@@ -46,7 +46,8 @@ Tensor Mlp::forward(const Tensor& tokens) {
   };
   auto x = run(embedding_, tokens,
                [this](const Tensor& input) { return annotate(embedding_.forward(input), "batch norm_length embed"); });
-  for (auto& layer : layers_) x = run(*layer, x, [&block = *layer](const Tensor& input) { return block.forward(input); });
+  for (auto& layer : layers_)
+    x = run(*layer, x, [&block = *layer](const Tensor& input) { return block.forward(input); });
   return run(*output_, x,
              [this](const Tensor& input) { return output_->forward(annotate(input, "batch length embed")); });
 }

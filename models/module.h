@@ -22,8 +22,8 @@ struct Initial {
 
 class Module;
 
-/// A parameter of a module: its name, sizes, and the logical axis of each dimension. `units` says in how many elements a
-/// dimension may be cut at the least (a head group). The tensor is assigned later, by whoever decides where it lives.
+/// A parameter of a module: its name, sizes, and the logical axis of each dimension. `units` says in how many elements
+/// a dimension may be cut at the least (a head group). The tensor is assigned later, by whoever decides where it lives.
 class Parameter {
  public:
   /// `axes` names the dimensions: "heads embed". `units`: one per dimension; empty: all 1.

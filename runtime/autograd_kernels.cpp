@@ -35,8 +35,8 @@ Tensor rms_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<
                 std::optional<double> epsilon) {
   if (shape.size() != 1 || !weight || !weight->defined())
     fail<BadInput>("rms_norm on the mesh needs a weight and one normalized dimension");
-  return RmsNorm::apply(x, *weight, epsilon.value_or(x.scalar_type() == c10::kDouble ? 2.220446049250313e-16
-                                                                                      : 1.1920928955078125e-07));
+  return RmsNorm::apply(
+      x, *weight, epsilon.value_or(x.scalar_type() == c10::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07));
 }
 
 struct Attention : torch::autograd::Function<Attention> {
@@ -121,7 +121,8 @@ struct RotatePairs : torch::autograd::Function<RotatePairs> {
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    return {mesh_ops::rotate_pairs(gradients[0], saved[0], saved[1], !context->saved_data["back"].toBool()), {}, {}, {}};
+    return {
+        mesh_ops::rotate_pairs(gradients[0], saved[0], saved[1], !context->saved_data["back"].toBool()), {}, {}, {}};
   }
 };
 

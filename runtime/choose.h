@@ -12,8 +12,8 @@ struct Candidate {
   std::vector<Placement> operands, results;
 };
 
-/// All candidates that follow from a form: cut each label; keep all whole; pass a Partial of each `partial` kind through
-/// linear operands.
+/// All candidates that follow from a form: cut each label; keep all whole; pass a Partial of each `partial` kind
+/// through linear operands.
 std::vector<Candidate> candidates(const Form& form, const std::vector<Reduction>& partials);
 
 /// The layouts that an op takes and gives.

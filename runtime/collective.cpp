@@ -89,8 +89,7 @@ class ExchangeMachine {
     expected.checksum = message.header.checksum;  // compared with the payload below
     if (expected != message.header)
       fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})", rank,
-                           groups_[i][m], difference(expected, message.header), expected.text(),
-                           message.header.text());
+                           groups_[i][m], difference(expected, message.header), expected.text(), message.header.text());
     if (message.payload.size() != message.header.bytes ||
         XXH3_64bits(message.payload.data(), message.payload.size()) != message.header.checksum)
       fail<TransportError>("rank {} got {} damaged bytes from rank {} in {}", rank, message.payload.size(),

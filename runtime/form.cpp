@@ -102,8 +102,10 @@ std::vector<Linearity> parse_linearity(std::string_view text, size_t operand_cou
   for (size_t i = 0; i < operand_count; ++i) {
     const char c = text.empty() ? '-' : text[std::min(i, text.size() - 1)];
     LOCKSTEP_CHECK(std::string_view("-eja").find(c) != std::string_view::npos, "linearity \"{}\"", text);
-    result.push_back(c == 'e' ? Linearity::kEach : c == 'j' ? Linearity::kJoint
-                     : c == 'a' ? Linearity::kAdditive : Linearity::kNone);
+    result.push_back(c == 'e'   ? Linearity::kEach
+                     : c == 'j' ? Linearity::kJoint
+                     : c == 'a' ? Linearity::kAdditive
+                                : Linearity::kNone);
   }
   return result;
 }

@@ -29,12 +29,12 @@ enum class Linearity : uint8_t {
 /// The sharding rule of one concrete call: what may be cut together. Everything else (candidates, costs, checks) is
 /// derived from it.
 struct Form {
-  std::vector<FormDims> operands;      ///< one per tensor operand, list elements counted one by one
+  std::vector<FormDims> operands;  ///< one per tensor operand, list elements counted one by one
   std::vector<FormDims> results;
-  std::vector<Linearity> linearity;    ///< per operand
+  std::vector<Linearity> linearity;       ///< per operand
   Reduction reduction = Reduction::kSum;  ///< how the ranks' results combine when a label that vanishes is cut
-  bool can_reduce = true;              ///< labels that vanish may be cut at all
-  bool exact = false;                  ///< sums may be taken before or after without changing a bit
+  bool can_reduce = true;                 ///< labels that vanish may be cut at all
+  bool exact = false;                     ///< sums may be taken before or after without changing a bit
 
   int label_count() const;
   /// Position of `label` in operand dims, or -1.

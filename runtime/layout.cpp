@@ -89,8 +89,8 @@ Placement parse_placement(Parser& parser, bool& explicit_depth) {
   if (kind == "R") return Placement::replicate();
   if (kind != "S" && kind != "P") parser.complain("expected R, S or P");
   parser.expect('(');
-  Placement placement = kind == "P" ? Placement::partial(parse_reduction(parser))
-                                    : Placement::shard(static_cast<int>(parser.number()));
+  Placement placement =
+      kind == "P" ? Placement::partial(parse_reduction(parser)) : Placement::shard(static_cast<int>(parser.number()));
   if (placement.is_shard() && parser.accept(':')) placement.unit = parser.number();
   if (placement.unit < 1) parser.complain("a unit is at least 1");
   parser.expect(')');

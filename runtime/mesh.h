@@ -20,8 +20,8 @@ struct MeshAxis {
 /// The ranks of a group that differ only in their coordinate on one axis, in the order of that coordinate.
 using RankGroup = std::vector<int>;
 
-/// An n-dimensional array of the ranks 0..n-1 with named axes; the last axis varies fastest. A mesh without axes has one
-/// rank. Immutable; owned by its World, and alive as long as the World is.
+/// An n-dimensional array of the ranks 0..n-1 with named axes; the last axis varies fastest. A mesh without axes has
+/// one rank. Immutable; owned by its World, and alive as long as the World is.
 class Mesh {
  public:
   /// Throws BadInput for a repeated or empty axis name or a size below one.

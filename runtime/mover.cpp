@@ -75,9 +75,12 @@ int Mover::rounds() const { return kind() == CollectiveKind::kAllReduce && !send
 
 Pieces Mover::pieces(int round) const {
   switch (kind()) {
-    case CollectiveKind::kAllReduce: return sends_whole_tensors() || round == 1 ? to_everyone() : flat_chunks();
-    case CollectiveKind::kAllGather: return to_everyone();
-    default: return cut_for_members();
+    case CollectiveKind::kAllReduce:
+      return sends_whole_tensors() || round == 1 ? to_everyone() : flat_chunks();
+    case CollectiveKind::kAllGather:
+      return to_everyone();
+    default:
+      return cut_for_members();
   }
 }
 
@@ -90,7 +93,8 @@ std::vector<int64_t> Mover::received_sizes(int round, size_t index, size_t membe
       return sizes_with(index, from_.dim, member_cut(*move_.before, move_.axis, index, member, from_.dim).length);
     case CollectiveKind::kReduceScatter:
       return sizes_with(index, to_.dim, move_.after->cut(index, to_.dim).length);
-    case CollectiveKind::kAllToAll: break;
+    case CollectiveKind::kAllToAll:
+      break;
   }
   const auto held = member_cut(*move_.before, move_.axis, index, member, from_.dim);
   const auto mine = move_.after->cut(index, to_.dim);
@@ -103,9 +107,14 @@ std::vector<int64_t> Mover::received_sizes(int round, size_t index, size_t membe
 void Mover::absorb(int round, const Pieces& received) {
   switch (kind()) {
     case CollectiveKind::kAllGather:
-    case CollectiveKind::kAllToAll: shards_ = concatenate(received, from_.dim); return;
-    case CollectiveKind::kReduceScatter: shards_ = combine(received); return;
-    case CollectiveKind::kAllReduce: break;
+    case CollectiveKind::kAllToAll:
+      shards_ = concatenate(received, from_.dim);
+      return;
+    case CollectiveKind::kReduceScatter:
+      shards_ = combine(received);
+      return;
+    case CollectiveKind::kAllReduce:
+      break;
   }
   if (sends_whole_tensors()) {
     shards_ = combine_once_per_group(received);

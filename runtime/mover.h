@@ -4,8 +4,8 @@
 
 namespace lockstep {
 
-/// One move of one tensor on all local ranks, as rounds of what to send and what to make of what arrives. Several movers
-/// of one kind and axis can share an exchange (a bucket).
+/// One move of one tensor on all local ranks, as rounds of what to send and what to make of what arrives. Several
+/// movers of one kind and axis can share an exchange (a bucket).
 class Mover {
  public:
   Mover(const Move& move, Shards shards);

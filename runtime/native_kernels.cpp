@@ -30,10 +30,8 @@ Tensor to_copy(const Tensor& self, std::optional<c10::ScalarType> dtype, std::op
     const PlainTensors guard;
     return distribute(dtype ? self.to(*dtype) : self, Layout::replicated(mesh));
   }
-  if (target.type() != c10::kPrivateUse1)
-    return gather(self).to(dtype.value_or(self.scalar_type())).to(target);
-  return dispatch_named("aten::_to_copy", "",
-                        {self, dtype, layout, c10::IValue(), pin_memory, non_blocking, format});
+  if (target.type() != c10::kPrivateUse1) return gather(self).to(dtype.value_or(self.scalar_type())).to(target);
+  return dispatch_named("aten::_to_copy", "", {self, dtype, layout, c10::IValue(), pin_memory, non_blocking, format});
 }
 
 Tensor copy_from(const Tensor& self, const Tensor& destination, bool /*non_blocking*/) {
@@ -53,8 +51,7 @@ Tensor& copy_into(Tensor& self, const Tensor& source, bool non_blocking) {
     self.copy_(gather(source));
     return self;
   }
-  const auto from =
-      is_sharded(source) ? source : distribute(source.expand(self.sizes()), layout_of(self));
+  const auto from = is_sharded(source) ? source : distribute(source.expand(self.sizes()), layout_of(self));
   dispatch_named("aten::copy_", "", {self, from, non_blocking});
   return self;
 }
@@ -132,8 +129,8 @@ std::set<std::string> register_native_kernels(torch::Library& library) {
   library.impl("resize_", TORCH_FN(refuse_resize));
   library.impl("linear_backward", TORCH_FN(linear_backward));
   library.impl("matmul_backward", TORCH_FN(matmul_backward));
-  return {"_to_copy", "_copy_from", "copy_", "_local_scalar_dense", "as_strided", "set_.source_Tensor", "resize_",
-          "linear_backward", "matmul_backward"};
+  return {"_to_copy",           "_copy_from", "copy_",           "_local_scalar_dense", "as_strided",
+          "set_.source_Tensor", "resize_",    "linear_backward", "matmul_backward"};
 }
 
 }  // namespace lockstep

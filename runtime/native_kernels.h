@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-/// Kernels of the mesh device that are no rule: copies between devices, reading a value, and the backward of ops that are
-/// taken whole. Returns the names registered.
+/// Kernels of the mesh device that are no rule: copies between devices, reading a value, and the backward of ops that
+/// are taken whole. Returns the names registered.
 std::set<std::string> register_native_kernels(torch::Library& library);
 
 /// Overrides above autograd: attention, cross-entropy and RMSNorm taken whole, with backward of our own.

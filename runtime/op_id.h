@@ -12,8 +12,8 @@ const char* to_text(Phase phase);
 struct OpId {
   int64_t step = 0, microbatch = 0;
   Phase phase = Phase::kInit;
-  std::string module;  ///< "layers.3.attention"; empty at the top
-  std::string op;      ///< "mm", "add.Tensor"
+  std::string module;      ///< "layers.3.attention"; empty at the top
+  std::string op;          ///< "mm", "add.Tensor"
   int64_t occurrence = 0;  ///< how many ops with the same other fields came before
 
   /// "step 17, microbatch 0, backward, layers.3.attention, mm #2"

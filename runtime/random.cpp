@@ -17,13 +17,20 @@ thread_local int64_t current_first_row = 0;
 
 rng::ScalarKind kind_of(c10::ScalarType dtype) {
   switch (dtype) {
-    case c10::kFloat: return rng::ScalarKind::kFloat32;
-    case c10::kDouble: return rng::ScalarKind::kFloat64;
-    case c10::kBFloat16: return rng::ScalarKind::kBFloat16;
-    case c10::kHalf: return rng::ScalarKind::kFloat16;
-    case c10::kLong: return rng::ScalarKind::kInt64;
-    case c10::kBool: return rng::ScalarKind::kBool;
-    default: fail<BadInput>("random values of dtype {} cannot be drawn", c10::toString(dtype));
+    case c10::kFloat:
+      return rng::ScalarKind::kFloat32;
+    case c10::kDouble:
+      return rng::ScalarKind::kFloat64;
+    case c10::kBFloat16:
+      return rng::ScalarKind::kBFloat16;
+    case c10::kHalf:
+      return rng::ScalarKind::kFloat16;
+    case c10::kLong:
+      return rng::ScalarKind::kInt64;
+    case c10::kBool:
+      return rng::ScalarKind::kBool;
+    default:
+      fail<BadInput>("random values of dtype {} cannot be drawn", c10::toString(dtype));
   }
 }
 
@@ -67,8 +74,10 @@ at::Tensor draw(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dt
   const auto& world = layout.mesh().world();
   Shards shards;
   for (size_t i = 0; i < world.local_count(); ++i)
-    shards.push_back(world.meta() ? at::empty(spec->local_sizes[i], at::TensorOptions().dtype(stored(world.domain(), dtype)).device(c10::kMeta))
-                                  : into_domain(world.domain(), draw_local(*spec, i, distribution, seed, stream)));
+    shards.push_back(world.meta()
+                         ? at::empty(spec->local_sizes[i],
+                                     at::TensorOptions().dtype(stored(world.domain(), dtype)).device(c10::kMeta))
+                         : into_domain(world.domain(), draw_local(*spec, i, distribution, seed, stream)));
   return make_sharded(spec, std::move(shards));
 }
 

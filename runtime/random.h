@@ -42,8 +42,8 @@ class BatchScope {
   int64_t previous_;
 };
 
-/// A tensor of random values that are the same on every mesh and layout: element i of the global tensor is a function of
-/// (seed, stream, i) alone. Values are drawn in the declared dtype.
+/// A tensor of random values that are the same on every mesh and layout: element i of the global tensor is a function
+/// of (seed, stream, i) alone. Values are drawn in the declared dtype.
 at::Tensor draw(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype,
                 const rng::Distribution& distribution, uint64_t seed, uint64_t stream);
 

@@ -21,8 +21,8 @@ at::Tensor redistribute(const at::Tensor& tensor, const Layout& layout);
 /// The same without autograd, and without a new tensor where nothing moves.
 at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, std::string_view reason);
 
-/// Starts nothing yet: the result is pending, and moves on first use. Any number may be pending; all ranks must first use
-/// them in the same order. The source must not be written in between (checked). No autograd.
+/// Starts nothing yet: the result is pending, and moves on first use. Any number may be pending; all ranks must first
+/// use them in the same order. The source must not be written in between (checked). No autograd.
 at::Tensor redistribute_later(const at::Tensor& tensor, const Layout& layout);
 
 /// Several tensors at once (all of one mesh): collectives of one kind on one axis are fused into one. No autograd.

@@ -1,5 +1,5 @@
-// Which moves lead from one layout to another: a shortest path over layouts, each axis in its source's placement, in R or
-// in its target's.
+// Which moves lead from one layout to another: a shortest path over layouts, each axis in its source's placement, in R
+// or in its target's.
 #include <map>
 #include <queue>
 #include <tuple>
@@ -115,7 +115,8 @@ std::vector<Move> plan_moves(const TensorSpec& source, const TensorSpec& target)
   auto& cache = source.layout.mesh().world().plans().moves;
   const auto found = cache.find({from, to});
   if (found != cache.end()) return found->second;
-  LOCKSTEP_CHECK(source.sizes == target.sizes && source.dtype == target.dtype, "{} to {}", source.text(), target.text());
+  LOCKSTEP_CHECK(source.sizes == target.sizes && source.dtype == target.dtype, "{} to {}", source.text(),
+                 target.text());
   return cache.emplace(std::pair{from, to}, Search(*from, *to).run()).first->second;
 }
 

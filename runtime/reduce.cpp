@@ -14,9 +14,12 @@ at::Tensor combine(const at::Tensor& left, const at::Tensor& right, Reduction re
     case Reduction::kSum:
     case Reduction::kAvg:
       return left.scalar_type() == c10::kBool ? at::logical_or(left, right) : at::add(left, right);
-    case Reduction::kMax: return at::maximum(left, right);
-    case Reduction::kMin: return at::minimum(left, right);
-    case Reduction::kProd: return at::mul(left, right);
+    case Reduction::kMax:
+      return at::maximum(left, right);
+    case Reduction::kMin:
+      return at::minimum(left, right);
+    case Reduction::kProd:
+      return at::mul(left, right);
   }
   LOCKSTEP_CHECK(false, "unknown reduction");
 }
@@ -33,7 +36,8 @@ at::Tensor reduce(std::span<const at::Tensor> nodes, Reduction reduction) {
   LOCKSTEP_CHECK(!nodes.empty());
   auto result = nodes.size() == 1 ? nodes[0].clone() : reduce_tree(nodes, reduction);
   if (reduction != Reduction::kAvg) return result;
-  if (!result.is_floating_point()) fail<BadInput>("an average needs a floating dtype, got {}", c10::toString(result.scalar_type()));
+  if (!result.is_floating_point())
+    fail<BadInput>("an average needs a floating dtype, got {}", c10::toString(result.scalar_type()));
   return result.div_(static_cast<double>(nodes.size()));
 }
 

@@ -12,7 +12,8 @@ namespace lockstep {
 /// the root.
 at::Tensor reduce(std::span<const at::Tensor> nodes, Reduction reduction);
 
-/// Makes `shard` a neutral summand (0) or factor (1); max, min and avg are idempotent over equal values and keep theirs.
+/// Makes `shard` a neutral summand (0) or factor (1); max, min and avg are idempotent over equal values and keep
+/// theirs.
 void fill_with_neutral(at::Tensor& shard, Reduction reduction);
 
 }  // namespace lockstep

@@ -42,15 +42,15 @@ struct Call {
 
 /// One row of the op table. In-place forms are derived from the functional row through the schema.
 struct Rule {
-  const char* op;      ///< "mm", "add.Tensor"
-  const char* family;  ///< "matmul", "pointwise", ...
-  const char* dims;    ///< see parse_form(); for rules with a form function, a description of it
-  const char* linearity = "-";               ///< see parse_linearity()
+  const char* op;               ///< "mm", "add.Tensor"
+  const char* family;           ///< "matmul", "pointwise", ...
+  const char* dims;             ///< see parse_form(); for rules with a form function, a description of it
+  const char* linearity = "-";  ///< see parse_linearity()
   enum Trait : unsigned { kPlain = 0, kExact = 1, kRandom = 2, kNoReduce = 4, kMax = 8 };
   unsigned traits = kPlain;
-  Form (*form)(const Call&) = nullptr;       ///< for ops whose dims depend on arguments
+  Form (*form)(const Call&) = nullptr;                        ///< for ops whose dims depend on arguments
   std::vector<ResultShape> (*shapes)(const Call&) = nullptr;  ///< where LibTorch has no meta kernel
-  LocalFunction local = nullptr;             ///< where a shard's result is not the op of the shards
+  LocalFunction local = nullptr;                              ///< where a shard's result is not the op of the shards
 };
 
 /// The form of a call under its rule.

@@ -104,7 +104,8 @@ at::Tensor distribute(const at::Tensor& plain, const Layout& layout) {
   const PlainTensors guard;
   const auto* spec = layout.mesh().specs().intern(layout, plain.sizes(), plain.scalar_type());
   const auto& world = layout.mesh().world();
-  const auto dtype = spec->any_partial ? accumulation(world.domain(), spec->dtype) : stored(world.domain(), spec->dtype);
+  const auto dtype =
+      spec->any_partial ? accumulation(world.domain(), spec->dtype) : stored(world.domain(), spec->dtype);
   Shards shards;
   for (size_t i = 0; i < world.local_count(); ++i) {
     auto shard = at::empty(spec->local_sizes[i], at::TensorOptions().dtype(dtype).device(world.shard_device()));

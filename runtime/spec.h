@@ -12,9 +12,9 @@ namespace lockstep {
 
 /// Everything about a sharded tensor but its values: interned, so that equal specs are one pointer.
 struct TensorSpec {
-  Layout layout;                              ///< units that change nothing about the cut are 1
-  std::vector<int64_t> sizes, strides;        ///< of the global tensor
-  c10::ScalarType dtype;                      ///< as declared; see domain.h for what is stored
+  Layout layout;                                  ///< units that change nothing about the cut are 1
+  std::vector<int64_t> sizes, strides;            ///< of the global tensor
+  c10::ScalarType dtype;                          ///< as declared; see domain.h for what is stored
   std::vector<std::vector<int64_t>> local_sizes;  ///< per rank of this process, in the order of World::local_ranks()
   bool any_partial = false, all_replicate = true;
 

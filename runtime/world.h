@@ -27,12 +27,12 @@ class World {
  public:
   struct Options {
     int rank_count = 1;
-    std::vector<int> local_ranks = {};            ///< empty: all ranks live here
-    std::shared_ptr<Transport> transport = {};    ///< null: every rank must be local, and bytes move by assignment
+    std::vector<int> local_ranks = {};          ///< empty: all ranks live here
+    std::shared_ptr<Transport> transport = {};  ///< null: every rank must be local, and bytes move by assignment
     Domain domain = Domain::kNative;
-    std::shared_ptr<const RuleSet> rules = {};    ///< null: the built-in rules
+    std::shared_ptr<const RuleSet> rules = {};  ///< null: the built-in rules
     Policy policy = {};
-    bool meta = false;                            ///< shards are meta tensors: shapes and traffic without values
+    bool meta = false;  ///< shards are meta tensors: shapes and traffic without values
   };
 
   explicit World(Options options);

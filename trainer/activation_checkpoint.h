@@ -5,8 +5,9 @@
 
 namespace lockstep::trainer {
 
-/// `forward(input)` without keeping its activations: backward runs it again (Chen et al., 2016). Parameters that it uses
-/// get their gradients in that second run; random numbers are the same, because they are named, not drawn in sequence.
+/// `forward(input)` without keeping its activations: backward runs it again (Chen et al., 2016). Parameters that it
+/// uses get their gradients in that second run; random numbers are the same, because they are named, not drawn in
+/// sequence.
 at::Tensor checkpointed(const std::function<at::Tensor(const at::Tensor&)>& forward, const at::Tensor& input);
 
 }  // namespace lockstep::trainer

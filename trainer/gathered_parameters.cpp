@@ -102,7 +102,8 @@ struct GatheredParameters::Source {
   }
   Shards fetch_alone(size_t p) const {
     return sharded(gather_all({parameters[p]}, {{recipe.layouts[p]}, recipe.dtype, recipe.shard_axis})[0])
-        .shards()->whole();
+        .shards()
+        ->whole();
   }
   void check_unchanged() const {
     for (size_t p = 0; p < parameters.size(); ++p)

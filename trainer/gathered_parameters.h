@@ -11,7 +11,8 @@ namespace lockstep::trainer {
 /// The parameters of one block, brought together for computation and given back afterwards.
 ///
 /// One all-gather for the whole block. In backward the gradients go to the parameters' dp_shard cut with one
-/// reduce-scatter; what is Partial over other axes stays so, for whoever accumulates to reduce once (all in fp32 or wider).
+/// reduce-scatter; what is Partial over other axes stays so, for whoever accumulates to reduce once (all in fp32 or
+/// wider).
 class GatheredParameters {
  public:
   /// Differentiable. Computes in `dtype`; `layouts` are those of computation, `shard_axis` the mesh axis whose cut is

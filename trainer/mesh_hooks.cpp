@@ -8,8 +8,7 @@
 
 namespace lockstep::trainer {
 
-MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options)
-    : plan_(std::move(plan)), options_(std::move(options)) {}
+MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
 
 at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) {
   auto found = activation_layouts_.find(axes);

@@ -13,7 +13,7 @@ namespace lockstep::trainer {
 /// How blocks are run.
 struct BlockOptions {
   c10::ScalarType compute_dtype = c10::kFloat;
-  bool reshard_after_forward = true;       ///< free a block's gathered parameters after its forward
+  bool reshard_after_forward = true;               ///< free a block's gathered parameters after its forward
   std::set<const models::Module*> recompute = {};  ///< blocks that do not keep their activations
 };
 

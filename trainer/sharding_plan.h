@@ -8,7 +8,8 @@
 
 namespace lockstep::trainer {
 
-/// Which mesh axes cut which logical axis of a model: plain data, {"batch": {"dp_replicate", "dp_shard"}, "heads": {"tp"}}.
+/// Which mesh axes cut which logical axis of a model: plain data, {"batch": {"dp_replicate", "dp_shard"}, "heads":
+/// {"tp"}}.
 using AxisRules = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 /// Data parallel over the batch, tensor parallel over heads, feed-forward and vocabulary, sequence parallel for what

@@ -49,8 +49,8 @@ void save_state(const std::string& folder, const CheckpointMetadata& metadata, c
       const auto box = box_of(spec, i);
       if (!saves(spec.layout, world.local_ranks()[i]) || box.elements() == 0) continue;
       const auto& shard = kept.emplace_back(sharded(tensor).shards()->whole()[i].to(c10::kFloat).contiguous());
-      chunks.push_back({name, "F32", spec.sizes, box,
-                        {static_cast<const std::byte*>(shard.const_data_ptr()), shard.nbytes()}});
+      chunks.push_back(
+          {name, "F32", spec.sizes, box, {static_cast<const std::byte*>(shard.const_data_ptr()), shard.nbytes()}});
     }
   });
   save_checkpoint(folder, metadata, chunks);

@@ -39,9 +39,7 @@ StepRecord record_of(int64_t step, const StepResult& result, const TrainingRun& 
   return record;
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 

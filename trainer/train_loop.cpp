@@ -5,8 +5,8 @@
 #include <chrono>
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/atomic_file.h"
+#include "core/error.h"
 #include "core/interruption.h"
 #include "runtime/observer.h"
 #include "runtime/sharded_tensor.h"
@@ -97,8 +97,8 @@ class Loop {
     const double seconds = seconds_since(before);
     sample_ += job_.training.global_batch_size;
     const auto tokens = static_cast<double>(job_.training.global_batch_size * job_.training.seq_len);
-    const StepMetrics metrics{step_, result.loss, result.gradient_norm, rate, tokens / seconds, resident_bytes(),
-                              seconds_since(start)};
+    const StepMetrics metrics{
+        step_, result.loss, result.gradient_norm, rate, tokens / seconds, resident_bytes(), seconds_since(start)};
     metrics_.append(metrics);
     outcome_.steps.push_back(metrics);
     events_.on_step(metrics);
@@ -110,9 +110,9 @@ class Loop {
     const auto check = verifier_->check(step_, batch, rate);
     events_.on_check(step_, check);
     if (!check.comparison.agrees())
-      outcome_.findings.push_back(
-          fmt::format("INCONSISTENT  step {}, mesh {}: {}\n{}", step_, mesh_of(job_).text(),
-                      check.comparison.beyond[0].text(), check.blame ? check.blame->text() : ""));
+      outcome_.findings.push_back(fmt::format("INCONSISTENT  step {}, mesh {}: {}\n{}", step_, mesh_of(job_).text(),
+                                              check.comparison.beyond[0].text(),
+                                              check.blame ? check.blame->text() : ""));
   }
 
   /// A step whose loss or gradient is not finite runs once more, watched, to name the op where it began.

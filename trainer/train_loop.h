@@ -25,8 +25,9 @@ struct TrainEvents {
   std::function<void(const std::string&)> on_note = [](const std::string&) {};
 };
 
-/// Trains a resolved job on its mesh: data, schedule, steps, checks (verify.enable), checkpoints, metrics file. Stops at
-/// the first finding. Throws Inconsistency when a step's loss or gradient is not finite, naming the first op that gave it.
+/// Trains a resolved job on its mesh: data, schedule, steps, checks (verify.enable), checkpoints, metrics file. Stops
+/// at the first finding. Throws Inconsistency when a step's loss or gradient is not finite, naming the first op that
+/// gave it.
 TrainOutcome train(const Job& job, const TrainEvents& events);
 
 /// One step without values: what a rank sends and holds, for any preset and number of ranks.

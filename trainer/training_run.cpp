@@ -160,8 +160,8 @@ void TrainingRun::update(int64_t step, const std::vector<at::Tensor>& gradients,
   const PhaseScope phase(Phase::kOptimizer);
   const at::NoGradGuard no_grad;
   const auto& o = job_.optimizer;
-  mesh_ops::AdamwOptions options{learning_rate, o.beta1, o.beta2, o.eps, 0, bias_correction(o.beta1, step),
-                                 bias_correction(o.beta2, step), scale};
+  mesh_ops::AdamwOptions options{
+      learning_rate, o.beta1, o.beta2, o.eps, 0, bias_correction(o.beta1, step), bias_correction(o.beta2, step), scale};
   for (size_t p = 0; p < state_.size(); ++p) {
     const ModuleScope scope(state_[p].name);
     options.weight_decay = state_[p].value.dim() >= 2 ? o.weight_decay : 0;  // norms and biases do not decay

@@ -15,8 +15,8 @@ namespace lockstep::trainer {
 
 /// What one step gives besides the new state.
 struct StepResult {
-  double loss = 0;           ///< mean over the valid tokens of the global batch
-  double gradient_norm = 0;  ///< before clipping
+  double loss = 0;                    ///< mean over the valid tokens of the global batch
+  double gradient_norm = 0;           ///< before clipping
   std::vector<at::Tensor> gradients;  ///< raw (before clipping), in the parameters' layouts and order; if asked for
 };
 
@@ -30,11 +30,11 @@ class TrainingRun {
   struct Options {
     MeshDegrees mesh;
     Domain domain = Domain::kNative;
-    bool meta = false;           ///< shapes and traffic only, for one rank
+    bool meta = false;  ///< shapes and traffic only, for one rank
     bool keep_gradients = false;
     std::shared_ptr<const RuleSet> rules = {};
-    std::vector<int> local_ranks = {};               ///< empty: all ranks live here
-    std::shared_ptr<Transport> transport = {};       ///< needed where they do not
+    std::vector<int> local_ranks = {};                                ///< empty: all ranks live here
+    std::shared_ptr<Transport> transport = {};                        ///< needed where they do not
     std::function<std::unique_ptr<models::Model>()> make_model = {};  ///< empty: the job's model
   };
 

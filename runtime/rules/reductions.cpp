@@ -50,7 +50,8 @@ void local_mean(const LocalCall& call, torch::jit::Stack& stack) {
 void local_amax(const LocalCall& call, torch::jit::Stack& stack) {
   const auto input = stack[0].toTensor();
   if (input.numel() > 0) return call.op.callBoxed(stack);
-  stack = {at::full(call.plan.results[0]->local_sizes[call.index], -std::numeric_limits<double>::infinity(), input.options())};
+  stack = {at::full(call.plan.results[0]->local_sizes[call.index], -std::numeric_limits<double>::infinity(),
+                    input.options())};
 }
 
 std::vector<ResultShape> sum_of_squares_shape(const Call&) { return {{{}, {}, c10::kDouble}}; }

@@ -54,7 +54,7 @@ Form unsqueezed(const Call& call) { return with_new_dim(call, call.dimension(1, 
 
 /// Without the dimensions that are squeezed (size 1, globally).
 Form squeezed(const Call& call) {
-  const auto asked = call.arguments.size() == 1 ? std::vector<int>{}
+  const auto asked = call.arguments.size() == 1  ? std::vector<int>{}
                      : call.arguments[1].isInt() ? std::vector<int>{call.dimension(1, call.dims(0))}
                                                  : call.dimensions(1, call.dims(0));
   FormDims dims;

@@ -14,8 +14,8 @@ namespace lockstep {
 /// thread that has nothing to do waits for the others.
 class SimulatedTransport final : public Transport {
  public:
-  /// `driver_count`: how many threads call progress(). When all of them wait and nothing is in flight, the run is stuck,
-  /// and each gets a TransportError.
+  /// `driver_count`: how many threads call progress(). When all of them wait and nothing is in flight, the run is
+  /// stuck, and each gets a TransportError.
   explicit SimulatedTransport(uint64_t seed, int driver_count = 1) : random_(seed), drivers_(driver_count) {}
 
   void post(Message message) override;

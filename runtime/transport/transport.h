@@ -15,7 +15,7 @@ struct MessageHeader {
   int8_t dtype = 0;         ///< c10::ScalarType
   uint64_t group = 0;       ///< digest of the group's ranks
   uint64_t bytes = 0;
-  uint64_t checksum = 0;    ///< XXH3-64 of the payload
+  uint64_t checksum = 0;  ///< XXH3-64 of the payload
 
   bool operator==(const MessageHeader&) const = default;
   /// "collective 12 round 0 all_gather Float group 4f.. 128 bytes"
@@ -34,7 +34,8 @@ struct Message {
 };
 
 /// Moves messages between ranks. Messages of one (source, destination) pair arrive in the order they were posted unless
-/// a fault is injected. Calls return at once; a collective is a state machine that posts, then takes until all is there.
+/// a fault is injected. Calls return at once; a collective is a state machine that posts, then takes until all is
+/// there.
 class Transport {
  public:
   virtual ~Transport() = default;

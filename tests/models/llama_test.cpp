@@ -9,9 +9,9 @@ namespace lockstep::models {
 namespace {
 
 TEST(Llama, HasThePublishedParameterCounts) {
-  const std::pair<const char*, int64_t> expected[] = {{"debugmodel", 6163712},    {"1B", 1235814400},
-                                                      {"3B", 3212749824},         {"8B", 8030261248},
-                                                      {"70B", 70553706496},       {"405B", 405853388800}};
+  const std::pair<const char*, int64_t> expected[] = {{"debugmodel", 6163712}, {"1B", 1235814400},
+                                                      {"3B", 3212749824},      {"8B", 8030261248},
+                                                      {"70B", 70553706496},    {"405B", 405853388800}};
   for (const auto& [name, count] : expected) EXPECT_EQ(Llama(llama_flavor(name)).parameter_count(), count) << name;
 }
 
@@ -35,7 +35,8 @@ TEST(Rope, RotatesPairsByPositionTimesFrequency) {
       const double angle = static_cast<double>(position) * std::pow(10000.0, -static_cast<double>(pair) / 2);
       const double a = x[0][0][position][2 * pair].item<double>(), b = x[0][0][position][2 * pair + 1].item<double>();
       EXPECT_NEAR(rotated[0][0][position][2 * pair].item<double>(), a * std::cos(angle) - b * std::sin(angle), 1e-5);
-      EXPECT_NEAR(rotated[0][0][position][2 * pair + 1].item<double>(), a * std::sin(angle) + b * std::cos(angle), 1e-5);
+      EXPECT_NEAR(rotated[0][0][position][2 * pair + 1].item<double>(), a * std::sin(angle) + b * std::cos(angle),
+                  1e-5);
     }
 }
 

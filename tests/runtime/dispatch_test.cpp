@@ -18,7 +18,9 @@ class Dispatch : public ::testing::Test {
  protected:
   std::unique_ptr<World> world_ = testing::simulated_world({{"dp", 2}, {"tp", 2}});
   const Mesh& mesh_ = world_->mesh("dp=2,tp=2");
-  at::Tensor put(const at::Tensor& plain, const char* layout) { return distribute(plain, Layout::parse(mesh_, layout)); }
+  at::Tensor put(const at::Tensor& plain, const char* layout) {
+    return distribute(plain, Layout::parse(mesh_, layout));
+  }
   static std::string text(const at::Tensor& tensor) { return layout_of(tensor).text(); }
 };
 
@@ -92,7 +94,8 @@ TEST_F(Dispatch, ReducesAPartialOnceForAllReaders) {
 }
 
 TEST_F(Dispatch, DifferentiatesLikeOneDevice) {
-  const auto x = exact_tensor({4, 6}), w = exact_tensor({8, 6}, c10::kFloat, 5), v = exact_tensor({3, 8}, c10::kFloat, 7);
+  const auto x = exact_tensor({4, 6}), w = exact_tensor({8, 6}, c10::kFloat, 5),
+             v = exact_tensor({3, 8}, c10::kFloat, 7);
   auto run = [](at::Tensor a, at::Tensor b, at::Tensor c) {
     a.requires_grad_();
     b.requires_grad_();
@@ -110,9 +113,10 @@ TEST_F(Dispatch, NamesAnOpWithoutARule) {
     at::cumsum(put(exact_tensor({4}), "[]"), 0);
     FAIL();
   } catch (const BadInput& error) {
-    EXPECT_STREQ(error.what(),
-                 "cumsum has no sharding rule; add a row to the file of its family in runtime/rules/ (docs/rules.md shows "
-                 "how)");
+    EXPECT_STREQ(
+        error.what(),
+        "cumsum has no sharding rule; add a row to the file of its family in runtime/rules/ (docs/rules.md shows "
+        "how)");
   }
 }
 

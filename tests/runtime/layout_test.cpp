@@ -68,8 +68,7 @@ TEST(Layout, TellsWhatIsWrongWithAText) {
 TEST(Mesh, ParsesAndRefusesTexts) {
   EXPECT_EQ(to_text(parse_mesh_axes(" dp_shard = 2 , tp=3")), "dp_shard=2,tp=3");
   EXPECT_EQ(to_text(parse_mesh_axes("")), "one device");
-  EXPECT_EQ(message_of([] { parse_mesh_axes("tp"); }),
-            "mesh axis 'tp' should read name=size, for example tp=2");
+  EXPECT_EQ(message_of([] { parse_mesh_axes("tp"); }), "mesh axis 'tp' should read name=size, for example tp=2");
   EXPECT_THROW(parse_mesh_axes("tp=two"), BadInput);
   EXPECT_THROW(parse_mesh_list(" ; "), BadInput);
   const auto world = testing::simulated_world({{"tp", 2}});

@@ -90,7 +90,8 @@ TEST(Redistribute, LaterMovesOnFirstUse) {
   const auto world = testing::simulated_world({{"tp", 2}});
   const auto& mesh = world->mesh("tp=2");
   auto x = distribute(exact_tensor({4}), Layout::parse(mesh, "[tp=S(0)]"));
-  const auto first = redistribute_later(x, Layout::replicated(mesh)), second = redistribute_later(x, Layout::replicated(mesh));
+  const auto first = redistribute_later(x, Layout::replicated(mesh)),
+             second = redistribute_later(x, Layout::replicated(mesh));
   EXPECT_EQ(world->traffic().total(CollectiveKind::kAllGather).count, 0);
   EXPECT_TRUE(same_bits(gather(second + 1), exact_tensor({4}) + 1));
   EXPECT_EQ(world->traffic().total(CollectiveKind::kAllGather).count, 1);

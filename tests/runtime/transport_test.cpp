@@ -31,9 +31,10 @@ class Faults : public ::testing::Test {
     options.transport = transport_;
     world_ = testing::simulated_world({{"tp", 2}}, options);
     const auto& mesh = world_->mesh("tp=2");
-    const auto whole = redistribute(distribute(exact_tensor({6, 2}), Layout::parse(mesh, "[tp=S(0)]")),
-                                    Layout::replicated(mesh));
-    return gather(redistribute(redistribute(whole, Layout::parse(mesh, "[tp=S(1)]")), Layout::parse(mesh, "[tp=S(0)]")));
+    const auto whole =
+        redistribute(distribute(exact_tensor({6, 2}), Layout::parse(mesh, "[tp=S(0)]")), Layout::replicated(mesh));
+    return gather(
+        redistribute(redistribute(whole, Layout::parse(mesh, "[tp=S(1)]")), Layout::parse(mesh, "[tp=S(0)]")));
   }
 
   std::string error() {
@@ -74,11 +75,12 @@ TEST_F(Faults, AMessageOfAnotherGroupIsRefusedWithADiff) {
 
 TEST_F(Faults, AnOvertakenMessageIsRefusedWithADiff) {
   // Rank 1's message of collective 0 is overtaken by the next one to rank 0: posted only after it.
-  transport_ = std::make_shared<FaultyTransport>(
-      std::make_shared<SimulatedTransport>(5), [](const Message& message) -> std::optional<FaultKind> {
-        if (message.source == 1 && message.header.collective == 0) return FaultKind::kReorder;
-        return std::nullopt;
-      });
+  transport_ = std::make_shared<FaultyTransport>(std::make_shared<SimulatedTransport>(5),
+                                                 [](const Message& message) -> std::optional<FaultKind> {
+                                                   if (message.source == 1 && message.header.collective == 0)
+                                                     return FaultKind::kReorder;
+                                                   return std::nullopt;
+                                                 });
   World::Options options;
   options.transport = transport_;
   world_ = testing::simulated_world({{"tp", 2}}, options);

@@ -20,11 +20,12 @@ class Runs : public ::testing::Test {
     std::string text;
     for (int i = 0; i < 400; ++i) text += "the cat " + std::to_string(i * i % 97) + " sat on the mat, ";
     folder_.write("text.txt", text);
-    job_ = folder_.write("job.toml", "[job]\ndump_folder = \"" + folder_.file("out") +
-                                         "\"\ndescription = \"test\"\n[model]\nname = \"mlp\"\n[training]\ndataset_path = \"" +
-                                         folder_.file("text.txt") +
-                                         "\"\nseq_len = 16\nlocal_batch_size = 4\nsteps = 4\n[lr_scheduler]\nwarmup_steps = 1\n"
-                                         "[parallelism]\ndata_parallel_shard_degree = 2\n[checkpoint]\ninterval = 2\n");
+    job_ = folder_.write("job.toml",
+                         "[job]\ndump_folder = \"" + folder_.file("out") +
+                             "\"\ndescription = \"test\"\n[model]\nname = \"mlp\"\n[training]\ndataset_path = \"" +
+                             folder_.file("text.txt") +
+                             "\"\nseq_len = 16\nlocal_batch_size = 4\nsteps = 4\n[lr_scheduler]\nwarmup_steps = 1\n"
+                             "[parallelism]\ndata_parallel_shard_degree = 2\n[checkpoint]\ninterval = 2\n");
   }
 
   lockstep::Run train(const std::string& more = "", const std::string& variables = "") {
@@ -49,7 +50,8 @@ TEST_F(Runs, TrainWritesItsSteps) {
 }
 
 TEST_F(Runs, VerifyWritesAVerdictPerMesh) {
-  const auto run = run_lockstep("verify " + job_ + " --meshes 'tp=2; dp_shard=2,tp=3' --json " + folder_.file("v.json"));
+  const auto run =
+      run_lockstep("verify " + job_ + " --meshes 'tp=2; dp_shard=2,tp=3' --json " + folder_.file("v.json"));
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = nlohmann::json::parse(file_content(folder_.file("v.json")));
   EXPECT_EQ(json.at("verdict"), "pass");
@@ -74,8 +76,8 @@ TEST_F(Runs, ASignalSavesAndTheSameJobGoesOn) {
   const auto whole = train("--training.steps 300");
   ASSERT_EQ(whole.code, 0) << whole.err;
   const auto digest = result().at("state_digest");
-  const auto stopped = run_binary("/usr/bin/timeout", "--preserve-status -s TERM 1 '" LOCKSTEP_BINARY "' train " + job_ +
-                                                          " -q --training.steps 300 --metrics.log_freq 1");
+  const auto stopped = run_binary("/usr/bin/timeout", "--preserve-status -s TERM 1 '" LOCKSTEP_BINARY "' train " +
+                                                          job_ + " -q --training.steps 300 --metrics.log_freq 1");
   if (stopped.code == 0) GTEST_SKIP() << "the run was over before the signal came";
   EXPECT_EQ(stopped.code, 6) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("SIGTERM: stopped after step "));
@@ -110,10 +112,11 @@ TEST_F(Runs, AFullDiskIsAnErrorAndKeepsTheOldCheckpoint) {
 }
 
 TEST_F(Runs, ADryRunNeedsNoMemoryForItsModel) {
-  const auto run = run_lockstep("train " + job_ +
-                                " -q --dry-run --model.name llama3 --model.flavor 405B --parallelism.tensor_parallel_degree 8 "
-                                "--parallelism.data_parallel_shard_degree 64 --json " +
-                                folder_.file("dry.json"));
+  const auto run =
+      run_lockstep("train " + job_ +
+                   " -q --dry-run --model.name llama3 --model.flavor 405B --parallelism.tensor_parallel_degree 8 "
+                   "--parallelism.data_parallel_shard_degree 64 --json " +
+                   folder_.file("dry.json"));
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(nlohmann::json::parse(file_content(folder_.file("dry.json"))).at("parameters"), 405853388800);
 }
@@ -121,7 +124,8 @@ TEST_F(Runs, ADryRunNeedsNoMemoryForItsModel) {
 TEST_F(Runs, AnUnknownFlavorIsRefused) {
   const auto run = train("--model.name llama3 --model.flavor 9B");
   EXPECT_EQ(run.code, 2);
-  EXPECT_EQ(run.err, "lockstep: model.flavor 9B is not known for llama3; choose one of debugmodel, 1B, 3B, 8B, 70B, 405B\n");
+  EXPECT_EQ(run.err,
+            "lockstep: model.flavor 9B is not known for llama3; choose one of debugmodel, 1B, 3B, 8B, 70B, 405B\n");
 }
 
 }  // namespace

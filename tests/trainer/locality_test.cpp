@@ -1,5 +1,5 @@
-// Where a rank lives must not matter: the same training steps with all ranks in one World, with the ranks split over two
-// threads, and with one thread per rank, over messages in random order, give the same bits.
+// Where a rank lives must not matter: the same training steps with all ranks in one World, with the ranks split over
+// two threads, and with one thread per rank, over messages in random order, give the same bits.
 #include <gtest/gtest.h>
 
 #include <thread>

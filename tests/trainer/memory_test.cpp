@@ -1,4 +1,5 @@
-// Fully sharded training holds its shards and at most two gathered blocks at a time: measured by an allocator that counts.
+// Fully sharded training holds its shards and at most two gathered blocks at a time: measured by an allocator that
+// counts.
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 

@@ -51,8 +51,7 @@ void compare_with_plain(const std::function<std::unique_ptr<models::Model>()>& m
   TrainingRun run(job, options);
   const auto model = make();
   const auto parameters = model->parameters();
-  for (size_t p = 0; p < parameters.size(); ++p)
-    parameters[p]->assign(gather(run.state()[p].value).requires_grad_());
+  for (size_t p = 0; p < parameters.size(); ++p) parameters[p]->assign(gather(run.state()[p].value).requires_grad_());
   const auto logits = model->forward(plain(batch.tokens, batch)).view({-1, kVocabulary});
   const auto labels = plain(batch.labels, batch).view({-1});
   const auto loss = at::cross_entropy_loss(logits, labels, {}, /*reduction=*/1, kIgnoredLabel);
@@ -63,11 +62,19 @@ void compare_with_plain(const std::function<std::unique_ptr<models::Model>()>& m
     expect_close(gather(result.gradients[p]), parameters[p]->tensor().grad(), parameters[p]->name());
 }
 
-TEST(PlainEquality, Llama) { compare_with_plain([] { return llama_without_dropout(false); }, "one device"); }
-TEST(PlainEquality, LlamaWithATiedHead) { compare_with_plain([] { return llama_without_dropout(true); }, "one device"); }
+TEST(PlainEquality, Llama) {
+  compare_with_plain([] { return llama_without_dropout(false); }, "one device");
+}
+TEST(PlainEquality, LlamaWithATiedHead) {
+  compare_with_plain([] { return llama_without_dropout(true); }, "one device");
+}
 TEST(PlainEquality, Mlp) { compare_with_plain(small_mlp, "one device"); }
-TEST(PlainEquality, LlamaOnAMesh) { compare_with_plain([] { return llama_without_dropout(false); }, "dp_shard=2,tp=3"); }
-TEST(PlainEquality, TiedHeadOnAMesh) { compare_with_plain([] { return llama_without_dropout(true); }, "dp_shard=2,tp=2"); }
+TEST(PlainEquality, LlamaOnAMesh) {
+  compare_with_plain([] { return llama_without_dropout(false); }, "dp_shard=2,tp=3");
+}
+TEST(PlainEquality, TiedHeadOnAMesh) {
+  compare_with_plain([] { return llama_without_dropout(true); }, "dp_shard=2,tp=2");
+}
 TEST(PlainEquality, MlpOnAMesh) { compare_with_plain(small_mlp, "dp_replicate=2,tp=3"); }
 
 /// bf16 computation: parameters, gradients and reductions stay fp32, and the loss stays close to fp32's.

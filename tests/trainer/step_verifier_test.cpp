@@ -44,16 +44,17 @@ TEST_P(NoFalseAlarm, AgreesForThreeSteps) {
 
 INSTANTIATE_TEST_SUITE_P(Meshes, NoFalseAlarm,
                          ::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2", "tp=3",
-                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2", "dp_replicate=2,dp_shard=2,tp=3"));
+                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2",
+                                           "dp_replicate=2,dp_shard=2,tp=3"));
 
 TEST(StepVerifier, BlamesAMutatedRule) {
   // A contraction whose partial sums are taken for whole values: Partial read as Replicate.
   auto verifier = verifier_on("tp=2", mutated("mesh::swiglu", [](Rule& rule) {
-    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
-      call.op.callBoxed(stack);
-      if (call.index == 1) stack = {stack[0].toTensor() * 1.001};
-    };
-  }));
+                                rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+                                  call.op.callBoxed(stack);
+                                  if (call.index == 1) stack = {stack[0].toTensor() * 1.001};
+                                };
+                              }));
   const auto check = check_once(verifier);
   ASSERT_FALSE(check.comparison.agrees());
   ASSERT_TRUE(check.blame);
@@ -104,22 +105,24 @@ TEST(StepVerifier, CatchesACorruptedCollective) {
 TEST(StepVerifier, CatchesALossNormalizedByLocalCounts) {
   // Every rank divides by what it counted itself: the sum of counts is not taken.
   auto verifier = verifier_on("dp_shard=2", mutated("ne.Scalar", [](Rule& rule) {
-    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
-      call.op.callBoxed(stack);
-      if (call.index == 1) stack = {at::zeros_like(stack[0].toTensor())};
-    };
-  }));
+                                rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+                                  call.op.callBoxed(stack);
+                                  if (call.index == 1) stack = {at::zeros_like(stack[0].toTensor())};
+                                };
+                              }));
   EXPECT_FALSE(check_once(verifier).comparison.agrees());
 }
 
 TEST(StepVerifier, CatchesARandomStreamKeyedByRank) {
-  auto verifier = verifier_on("dp_shard=2", mutated("native_dropout", [](Rule& rule) {
-    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
-      const auto x = stack[0].toTensor();
-      const auto mask = at::arange(x.numel()).add(static_cast<int64_t>(call.index)).remainder(10).ne(0).view(x.sizes());
-      stack = {x.contiguous() * mask.to(x.scalar_type()) / 0.9, mask};
-    };
-  }));
+  auto verifier = verifier_on(
+      "dp_shard=2", mutated("native_dropout", [](Rule& rule) {
+        rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+          const auto x = stack[0].toTensor();
+          const auto mask =
+              at::arange(x.numel()).add(static_cast<int64_t>(call.index)).remainder(10).ne(0).view(x.sizes());
+          stack = {x.contiguous() * mask.to(x.scalar_type()) / 0.9, mask};
+        };
+      }));
   const auto check = check_once(verifier);
   ASSERT_FALSE(check.comparison.agrees());
   EXPECT_EQ(check.blame->op, "native_dropout");
@@ -127,11 +130,11 @@ TEST(StepVerifier, CatchesARandomStreamKeyedByRank) {
 
 TEST(StepVerifier, CatchesAClipNormThatCountsTwice) {
   auto verifier = verifier_on("tp=2", mutated("mesh::sum_of_squares", [](Rule& rule) {
-    rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
-      call.op.callBoxed(stack);
-      if (call.index == 0) stack = {stack[0].toTensor() * 2};
-    };
-  }));
+                                rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+                                  call.op.callBoxed(stack);
+                                  if (call.index == 0) stack = {stack[0].toTensor() * 2};
+                                };
+                              }));
   const auto check = check_once(verifier);
   ASSERT_FALSE(check.comparison.agrees());
   EXPECT_EQ(check.comparison.beyond[0].kind, "gradient norm");

@@ -53,7 +53,8 @@ TEST(Traffic, FullySharedGathersABlockOnceAPassAndReducesItOnce) {
   const auto counts = step_on("dp_shard=4");
   // Backward gathers all but the embedding again, whose gradient does not need the table.
   EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kAllGather).count, (kLayers + 2) + (kLayers + 1));
-  EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kAllGather).bytes, 4 * (2 * kAllElements - kEmbeddingElements) * 3 / 4);
+  EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kAllGather).bytes,
+            4 * (2 * kAllElements - kEmbeddingElements) * 3 / 4);
   EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kReduceScatter).count, kLayers + 2);
   EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kReduceScatter).bytes, 4 * kAllElements * 3 / 4);
 }
@@ -86,7 +87,8 @@ TEST(Traffic, TensorParallelWithSequenceParallelMatchesMegatron) {
 
 TEST(Traffic, FullyShardedTimesTensorParallelAddsNothing) {
   const auto both = step_on("dp_shard=2,tp=2"), shard = step_on("dp_shard=2"), tensor = step_on("tp=2");
-  EXPECT_EQ(both.on("dp_shard", CollectiveKind::kAllGather).count, shard.on("dp_shard", CollectiveKind::kAllGather).count);
+  EXPECT_EQ(both.on("dp_shard", CollectiveKind::kAllGather).count,
+            shard.on("dp_shard", CollectiveKind::kAllGather).count);
   EXPECT_EQ(both.on("dp_shard", CollectiveKind::kReduceScatter).count,
             shard.on("dp_shard", CollectiveKind::kReduceScatter).count);
   for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter})

@@ -53,9 +53,7 @@ TEST_F(TrainLoop, LowersTheLossAndKeepsMetrics) {
   EXPECT_EQ(std::count(std::istreambuf_iterator<char>(metrics), {}, '\n'), 8);
 }
 
-TEST_F(TrainLoop, IsTheSameEveryTime) {
-  EXPECT_EQ(train(job(), {}).state_digest, train(job(), {}).state_digest);
-}
+TEST_F(TrainLoop, IsTheSameEveryTime) { EXPECT_EQ(train(job(), {}).state_digest, train(job(), {}).state_digest); }
 
 TEST_F(TrainLoop, ResumesBitByBit) {
   const auto whole = train(job("dp_shard=2", 4), {});
@@ -106,8 +104,9 @@ TEST_F(TrainLoop, NamesTheFirstOpThatIsNotFinite) {
     train(diverging, {});
     FAIL();
   } catch (const Inconsistency& error) {
-    EXPECT_NE(std::string(error.what()).find("are not both finite; parameters are unchanged; the first op with a NaN or "
-                                             "an infinity is step "),
+    EXPECT_NE(std::string(error.what())
+                  .find("are not both finite; parameters are unchanged; the first op with a NaN or "
+                        "an infinity is step "),
               std::string::npos)
         << error.what();
   }

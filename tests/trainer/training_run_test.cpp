@@ -40,7 +40,8 @@ Trace train(const Job& job, const char* mesh, int64_t steps = 3, int64_t local_b
 double worst(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   double result = 0;
   for (size_t i = 0; i < a.size(); ++i)
-    result = std::max(result, (a[i] - b[i]).abs().max().item<double>() / std::max(1e-30, b[i].abs().max().item<double>()));
+    result =
+        std::max(result, (a[i] - b[i]).abs().max().item<double>() / std::max(1e-30, b[i].abs().max().item<double>()));
   return result;
 }
 
@@ -60,8 +61,8 @@ TEST_P(EveryMesh, TrainsLikeOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Meshes, EveryMesh,
                          ::testing::Values("dp_replicate=2", "dp_shard=2", "dp_shard=3", "tp=2", "tp=3", "tp=5",
-                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=3", "dp_replicate=2,dp_shard=2,tp=3",
-                                           "dp_shard=4,tp=3"),
+                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=3",
+                                           "dp_replicate=2,dp_shard=2,tp=3", "dp_shard=4,tp=3"),
                          [](const auto& parameter) {
                            std::string name = parameter.param;
                            for (auto& c : name)

@@ -34,12 +34,14 @@ class Reporter {
   void summary(const trainer::TrainOutcome& outcome) {
     if (draws_) bar_.clear();
     if (checked_ > 0)
-      line(fmt::format("verified  {} steps on {} beside one device, float64: worst relative difference loss {:.1e}, "
-                       "gradients {:.1e}, parameters {:.1e}\n",
-                       checked_, trainer::mesh_of(job_).text(), loss_, gradient_, parameter_));
+      line(
+          fmt::format("verified  {} steps on {} beside one device, float64: worst relative difference loss {:.1e}, "
+                      "gradients {:.1e}, parameters {:.1e}\n",
+                      checked_, trainer::mesh_of(job_).text(), loss_, gradient_, parameter_));
     if (!outcome.steps.empty())
-      line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n", outcome.steps.back().loss,
-                       outcome.steps.back().step, trainer::unigram_entropy(job_.training.dataset_path)));
+      line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n",
+                       outcome.steps.back().loss, outcome.steps.back().step,
+                       trainer::unigram_entropy(job_.training.dataset_path)));
     line(fmt::format("state     {}\n", outcome.state_digest));
     if (!outcome.saved_to.empty()) line(fmt::format("saved     {}\n", outcome.saved_to));
   }
@@ -48,7 +50,8 @@ class Reporter {
   static void to_stderr(std::string_view text) { fmt::print(stderr, "{}", text); }
 
   void step(const trainer::StepMetrics& metrics) {
-    const bool logs = metrics.step % job_.metrics.log_freq == 0 || metrics.step == 1 || metrics.step == job_.training.steps;
+    const bool logs =
+        metrics.step % job_.metrics.log_freq == 0 || metrics.step == 1 || metrics.step == job_.training.steps;
     if (logs) line(trainer::log_line(metrics, job_.training.steps) + "\n");
     if (draws_) bar_.update(metrics.step);
   }
@@ -88,7 +91,8 @@ ExitCode print_dry_run(const TrainOptions& options, const trainer::Job& job) {
       if (kinds[kind].count == 0) continue;
       const char* name = to_text(static_cast<CollectiveKind>(kind));
       fmt::print("{:<14}{:<16}{:>10}{:>14.3f}\n", axis, name, kinds[kind].count, kinds[kind].bytes / (1 << 20));
-      rows.push_back({{"axis", axis}, {"collective", name}, {"count", kinds[kind].count}, {"bytes", kinds[kind].bytes}});
+      rows.push_back(
+          {{"axis", axis}, {"collective", name}, {"count", kinds[kind].count}, {"bytes", kinds[kind].bytes}});
     }
   for (const auto& [op, count] : dry.traffic.implicit_gathers())
     fmt::print("warning: {} gathers a sharded operand that nobody asked for ({} plans)\n", op, count);
@@ -111,8 +115,9 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   for (const auto& finding : outcome.findings) fmt::print("{}\n", finding);
   if (!outcome.findings.empty()) return ExitCode::kInconsistent;
   if (!outcome.interrupted_by.empty())
-    fail<Interrupted>("{}: stopped after step {}; the state is in {}. The same command with --checkpoint.enable true goes on",
-                      outcome.interrupted_by, outcome.steps.back().step, outcome.saved_to);
+    fail<Interrupted>(
+        "{}: stopped after step {}; the state is in {}. The same command with --checkpoint.enable true goes on",
+        outcome.interrupted_by, outcome.steps.back().step, outcome.saved_to);
   return ExitCode::kFine;
 }
 
