@@ -1,4 +1,7 @@
 // Contractions. Linear in each factor; a bias is a summand, Partial whenever the contraction is.
+#include <ATen/ExpandUtils.h>
+#include <ATen/Functions.h>
+
 #include "core/error.h"
 #include "runtime/rule_set.h"
 
@@ -14,6 +17,40 @@ Form matmul_form(const Call& call) {
   return parse_form(leading_only_left ? "...mk,k->...m" : dims, call.operand_sizes, call.result_sizes());
 }
 
+/// LibTorch has no meta kernel for the product of two vectors.
+std::vector<ResultShape> matmul_shape(const Call& call) {
+  auto left = call.operand_sizes[0], right = call.operand_sizes[1];
+  std::vector<int64_t> last;
+  if (left.size() > 1) last.push_back(left[left.size() - 2]);
+  if (right.size() > 1) last.push_back(right.back());
+  left.resize(left.size() - std::min<size_t>(left.size(), 2));
+  right.resize(right.size() - std::min<size_t>(right.size(), 2));
+  auto sizes = at::infer_size(left, right);
+  sizes.insert(sizes.end(), last.begin(), last.end());
+  return {{sizes, {}, call.operand_dtypes[0]}};
+}
+
+/// The bias is broadcast to the product.
+Form addmm_form(const Call& call) {
+  constexpr const char* kDims[] = {",mk,kn->mn", "n,mk,kn->mn", "mn,mk,kn->mn"};
+  return parse_form(kDims[call.dims(0)], call.operand_sizes, call.result_sizes());
+}
+
+/// A Partial bias in 16 bits is held in fp32, which the fused kernels do not mix with 16-bit factors: it is added apart.
+void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto input = stack[0].toTensor(), weight = stack[1].toTensor();
+  if (stack[2].isNone() || stack[2].toTensor().scalar_type() == input.scalar_type()) return call.op.callBoxed(stack);
+  const auto bias = stack[2].toTensor();
+  stack = {at::linear(input, weight).to(bias.scalar_type()).add_(bias)};
+}
+
+void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto bias = stack[0].toTensor(), left = stack[1].toTensor(), right = stack[2].toTensor();
+  if (bias.scalar_type() == left.scalar_type()) return call.op.callBoxed(stack);
+  const auto beta = stack[3].toScalar(), alpha = stack[4].toScalar();
+  stack = {at::mm(left, right).to(bias.scalar_type()).mul_(alpha).add_(bias, beta)};
+}
+
 std::vector<ResultShape> linear_shape(const Call& call) {
   auto sizes = call.operand_sizes[0];
   sizes.back() = call.operand_sizes[1][0];
@@ -25,10 +62,10 @@ std::vector<ResultShape> weight_gradient_shape(const Call& call) {
 }
 
 constexpr Rule kRows[] = {
-    {"addmm", "matmul", "...n,mk,kn->mn", "aee"},
+    {"addmm", "matmul", "...,mk,kn->mn", "aee", Rule::kPlain, addmm_form, nullptr, local_addmm},
     {"bmm", "matmul", "bmk,bkn->bmn", "ee"},
-    {"linear", "matmul", "...k,nk,n->...n", "eea", Rule::kPlain, nullptr, linear_shape},
-    {"matmul", "matmul", "...mk,...kn->...mn", "ee", Rule::kPlain, matmul_form},
+    {"linear", "matmul", "...k,nk,n->...n", "eea", Rule::kPlain, nullptr, linear_shape, local_linear},
+    {"matmul", "matmul", "...mk,...kn->...mn", "ee", Rule::kPlain, matmul_form, matmul_shape},
     {"mesh::weight_gradient", "matmul", "...n,...k->nk", "ee", Rule::kPlain, nullptr, weight_gradient_shape},
     {"mm", "matmul", "mk,kn->mn", "ee"},
 };

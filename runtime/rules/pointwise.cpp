@@ -32,6 +32,18 @@ std::vector<ResultShape> like_operand(const Call& call) {
   return {shape_of(at::empty_like(on_meta(call.arguments[0].toTensor())))};
 }
 
+ResultShape as_mask(ResultShape shape) {
+  shape.dtype = c10::kBool;
+  return shape;
+}
+
+std::vector<ResultShape> mask_like_operand(const Call& call) { return {as_mask(like_operand(call)[0])}; }
+
+/// The two operands, broadcast; strides as for a sum.
+std::vector<ResultShape> mask_of_two(const Call& call) {
+  return {as_mask(shape_of(at::add(on_meta(call.arguments[0].toTensor()), on_meta(call.arguments[1].toTensor()))))};
+}
+
 /// The three operands of `where`, broadcast; strides as for a sum.
 std::vector<ResultShape> where_shape(const Call& call) {
   const auto choices = at::add(on_meta(call.arguments[1].toTensor()), on_meta(call.arguments[2].toTensor()));
@@ -39,9 +51,14 @@ std::vector<ResultShape> where_shape(const Call& call) {
   return {{all.sizes().vec(), all.strides().vec(), choices.scalar_type()}};
 }
 
+/// An op without a meta kernel in LibTorch's library (its own are written in Python).
+constexpr Rule shaped_row(const char* op, std::vector<ResultShape> (*shapes)(const Call&)) {
+  return {op, "pointwise", "...->...", "-", Rule::kPlain, nullptr, shapes};
+}
+
 constexpr Rule kRows[] = {
     // not linear
-    pointwise_row("abs", "-"),
+    shaped_row("abs", like_operand),
     pointwise_row("add.Scalar", "-"),
     pointwise_row("addcdiv", "-"),
     pointwise_row("addcmul", "-"),
@@ -63,16 +80,16 @@ constexpr Rule kRows[] = {
     pointwise_row("gelu_backward", "e-"),
     pointwise_row("gt.Scalar", "-"),
     pointwise_row("gt.Tensor", "-"),
-    pointwise_row("isfinite", "-"),
-    pointwise_row("isinf", "-"),
-    pointwise_row("isnan", "-"),
+    shaped_row("isfinite", mask_like_operand),
+    shaped_row("isinf", mask_like_operand),
+    shaped_row("isnan", mask_like_operand),
     pointwise_row("le.Scalar", "-"),
     pointwise_row("le.Tensor", "-"),
     pointwise_row("log", "-"),
     pointwise_row("log1p", "-"),
-    pointwise_row("logical_and", "-"),
-    pointwise_row("logical_not", "-"),
-    pointwise_row("logical_or", "-"),
+    shaped_row("logical_and", mask_of_two),
+    shaped_row("logical_not", mask_like_operand),
+    shaped_row("logical_or", mask_of_two),
     pointwise_row("lt.Scalar", "-"),
     pointwise_row("lt.Tensor", "-"),
     pointwise_row("masked_fill.Scalar", "-"),
@@ -83,7 +100,7 @@ constexpr Rule kRows[] = {
     pointwise_row("pow.Tensor_Scalar", "-"),
     pointwise_row("pow.Tensor_Tensor", "-"),
     pointwise_row("reciprocal", "-"),
-    {"relu", "pointwise", "...->...", "-", Rule::kPlain, nullptr, like_operand},
+    shaped_row("relu", like_operand),
     pointwise_row("rsqrt", "-"),
     pointwise_row("rsub.Scalar", "-"),
     pointwise_row("sigmoid", "-"),
@@ -98,7 +115,7 @@ constexpr Rule kRows[] = {
     pointwise_row("tanh", "-"),
     pointwise_row("tanh_backward", "e-"),
     pointwise_row("threshold_backward", "e-"),
-    {"where.self", "pointwise", "...->...", "-", Rule::kPlain, nullptr, where_shape},
+    shaped_row("where.self", where_shape),
     // linear up to rounding
     pointwise_row("add.Tensor", "j"),
     pointwise_row("copy", "j"),

@@ -52,15 +52,22 @@ Form with_new_dim(const Call& call, int at) {
 
 Form unsqueezed(const Call& call) { return with_new_dim(call, call.dimension(1, call.dims(0) + 1)); }
 
+/// The dimensions that an op of the squeeze family names: all without an argument, none for an empty list.
+std::vector<int> named_dims(const Call& call) {
+  if (call.arguments.size() == 2 && call.arguments[1].isInt()) return {call.dimension(1, call.dims(0))};
+  if (call.arguments.size() == 2 && call.arguments[1].toIntVector().empty()) return {};
+  std::vector<int> all;
+  for (int d = 0; d < call.dims(0); ++d) all.push_back(d);
+  return call.arguments.size() == 1 ? all : call.dimensions(1, call.dims(0));
+}
+
 /// Without the dimensions that are squeezed (size 1, globally).
 Form squeezed(const Call& call) {
-  const auto asked = call.arguments.size() == 1  ? std::vector<int>{}
-                     : call.arguments[1].isInt() ? std::vector<int>{call.dimension(1, call.dims(0))}
-                                                 : call.dimensions(1, call.dims(0));
+  const auto named = named_dims(call);
   FormDims dims;
   for (int d = 0; d < call.dims(0); ++d) {
-    const bool named = call.arguments.size() == 1 || std::find(asked.begin(), asked.end(), d) != asked.end();
-    if (!named || call.operand_sizes[0][static_cast<size_t>(d)] != 1) dims.push_back({d});
+    const bool is_named = std::find(named.begin(), named.end(), d) != named.end();
+    if (!is_named || call.operand_sizes[0][static_cast<size_t>(d)] != 1) dims.push_back({d});
   }
   return one_to_one(call, dims);
 }
