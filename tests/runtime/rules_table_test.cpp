@@ -1,0 +1,48 @@
+// The table of op cases covers the table of rules; what was compared is counted.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+
+#include "tests/support/op_cases.h"
+#include "tests/support/op_cases_contractions.cpp"
+#include "tests/support/op_cases_factories.cpp"
+#include "tests/support/op_cases_pointwise.cpp"
+#include "tests/support/op_cases_rows.cpp"
+#include "tests/support/op_cases_views.cpp"
+#include "tests/support/op_inputs.cpp"
+#include "tests/support/rule_properties.h"
+
+namespace lockstep::testing {
+namespace {
+
+TEST(RulesTable, HasACaseForEveryRowAndARowForEveryCase) {
+  std::set<std::string> rows, cases;
+  for (const auto& [op, rule] : RuleSet::built_in()->rows()) rows.insert(op);
+  for (const auto& entry : op_cases()) EXPECT_TRUE(cases.insert(entry.op).second) << "two cases for " << entry.op;
+  for (const auto& op : rows)
+    EXPECT_TRUE(cases.contains(op)) << op << " has a row but no case: add one to tests/support/op_cases_*.cpp";
+  for (const auto& op : cases) EXPECT_TRUE(rows.contains(op)) << op << " has a case but no row";
+}
+
+/// Writes {"op": comparisons, ...} to the file that LOCKSTEP_RULE_CASES names.
+class CaseReport : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    const char* path = std::getenv("LOCKSTEP_RULE_CASES");
+    if (!path) return;
+    std::ofstream file(path);
+    const char* separator = "{\n";
+    for (const auto& [op, cases] : compared_cases()) {
+      file << separator << "  \"" << op << "\": " << cases;
+      separator = ",\n";
+    }
+    file << "\n}\n";
+  }
+};
+
+const auto* const kCaseReport = ::testing::AddGlobalTestEnvironment(new CaseReport);
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,85 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/domain.h"
+
+namespace lockstep::testing {
+
+using Sizes = std::vector<int64_t>;
+using Stack = torch::jit::Stack;
+
+/// Draws the arguments of one call, inside a RapidCheck property. `exact` asks for small integers: sums and products of
+/// a few are exact in every dtype, whatever their order.
+class Inputs {
+ public:
+  Inputs(c10::ScalarType dtype, bool exact);
+
+  c10::ScalarType dtype() const { return dtype_; }
+  bool exact() const { return exact_; }
+
+  int64_t number(int64_t low, int64_t high) const;  ///< both ends included; shrinks to `low`
+  bool flag() const { return number(0, 1) == 1; }
+  int64_t size() const;  ///< 1 to 6, sometimes 0
+  Sizes sizes(int64_t least_dims, int64_t most_dims) const;
+  /// One of `count` dimensions (at least one), from the front or from the back.
+  int64_t dimension(size_t count) const;
+  /// Two shapes of the same elements: a list of factors, grouped in two ways.
+  std::pair<Sizes, Sizes> regrouped() const;
+  /// A shape that broadcasts to `sizes`.
+  Sizes broadcast(const Sizes& sizes) const;
+
+  at::Tensor tensor(const Sizes& sizes);    ///< integers from -4 to 4 (bfloat16: -1 to 1), or reals from -2 to 2
+  at::Tensor positive(const Sizes& sizes);  ///< 1, 2 or 4 (exact divisors), or reals from 0.5 to 2.5
+  at::Tensor distinct(const Sizes& sizes);  ///< a different integer at each of the first 251 places
+  at::Tensor mask(const Sizes& sizes);
+  at::Tensor integers(const Sizes& sizes, int64_t low, int64_t high);  ///< int64, both ends included
+
+ private:
+  template <class Value>
+  at::Tensor fill(const Sizes& sizes, c10::ScalarType dtype, const Value& value);
+
+  c10::ScalarType dtype_;
+  bool exact_;
+  uint64_t salt_;
+};
+
+/// How one op is called in the properties.
+struct OpCase {
+  enum Trait : unsigned {
+    kReal = 0,        ///< values round: compared in the float64 domain to 1e-12
+    kExact = 1,       ///< on exact inputs the result has one set of bits
+    kGradient = 2,    ///< differentiable: gradients are compared too
+    kNoValues = 4,    ///< the result's values are arbitrary
+    kFactory = 8,     ///< makes a tensor: the device argument names the mesh
+    kOwnPeer = 16,    ///< the reference is a mesh of one rank, not LibTorch (random ops)
+    kWide = 32,       ///< takes no 16-bit dtypes
+    kDense = 64,      ///< needs operands that are contiguous
+  };
+  std::string op;  ///< a row's name, or that of an op above the table
+  unsigned traits = kReal;
+  std::function<Stack(Inputs&)> draw;  ///< leading arguments; the schema's defaults follow
+  std::string called = op;             ///< the op that is called, where LibTorch has none of the row's name
+
+  bool is(Trait trait) const { return (traits & trait) != 0; }
+};
+
+inline std::ostream& operator<<(std::ostream& stream, const OpCase& op_case) { return stream << op_case.op; }
+
+/// One entry per row of the table, by family.
+std::vector<OpCase> pointwise_cases();
+std::vector<OpCase> view_cases();
+std::vector<OpCase> contraction_cases();  ///< products, reductions, look-ups
+std::vector<OpCase> row_cases();          ///< softmax, norms, attention, random ops, the optimizer
+std::vector<OpCase> factory_cases();
+/// Differentiable ops that are no rows but lead to them: rms_norm, attention, cross-entropy, dropout.
+std::vector<OpCase> composite_cases();
+
+/// All rows' entries.
+const std::vector<OpCase>& op_cases();
+
+}  // namespace lockstep::testing

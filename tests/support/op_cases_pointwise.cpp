@@ -1,0 +1,170 @@
+// How the rows of runtime/rules/pointwise.cpp are called.
+#include <ATen/Functions.h>
+#include <rapidcheck.h>
+
+#include <limits>
+
+#include "tests/support/op_cases.h"
+
+namespace lockstep::testing {
+namespace {
+
+using enum OpCase::Trait;
+
+OpCase unary(const char* op, unsigned traits, Stack more = {}) {
+  return {op, traits, [more](Inputs& in) {
+            Stack stack{in.tensor(in.sizes(0, 3))};
+            stack.insert(stack.end(), more.begin(), more.end());
+            return stack;
+          }};
+}
+
+OpCase positive_unary(const char* op, unsigned traits) {
+  return {op, traits, [](Inputs& in) { return Stack{in.positive(in.sizes(0, 3))}; }};
+}
+
+OpCase binary(const char* op, unsigned traits) {
+  return {op, traits, [](Inputs& in) {
+            const auto sizes = in.sizes(0, 3);
+            return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes))};
+          }};
+}
+
+/// Two operands of one shape.
+OpCase backward(const char* op, unsigned traits, Stack more = {}) {
+  return {op, traits, [more](Inputs& in) {
+            const auto sizes = in.sizes(0, 3);
+            Stack stack{in.tensor(sizes), in.tensor(sizes)};
+            stack.insert(stack.end(), more.begin(), more.end());
+            return stack;
+          }};
+}
+
+OpCase compare_to_scalar(const char* op) { return unary(op, kExact, {at::Scalar(1)}); }
+
+OpCase of_masks(const char* op, int operands) {
+  return {op, kExact, [operands](Inputs& in) {
+            const auto sizes = in.sizes(0, 3);
+            Stack stack;
+            for (int i = 0; i < operands; ++i) stack.push_back(in.mask(in.broadcast(sizes)));
+            return stack;
+          }};
+}
+
+OpCase of_integers(const char* op, int operands) {
+  return {op, kExact, [operands](Inputs& in) {
+            const auto sizes = in.sizes(0, 3);
+            Stack stack;
+            for (int i = 0; i < operands; ++i) stack.push_back(in.integers(in.broadcast(sizes), -9, 9));
+            return stack;
+          }};
+}
+
+/// Some elements infinite, some NaN.
+OpCase classifier(const char* op) {
+  return {op, kExact, [](Inputs& in) {
+            const auto sizes = in.sizes(0, 3);
+            auto x = in.tensor(sizes).masked_fill(in.mask(sizes), std::numeric_limits<double>::infinity());
+            return Stack{x.masked_fill(in.mask(sizes), std::numeric_limits<double>::quiet_NaN())};
+          }};
+}
+
+Stack draw_summand_of_product(Inputs& in) {
+  const auto sizes = in.sizes(0, 3);
+  return {in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), in.positive(in.broadcast(sizes)),
+          at::Scalar(2)};
+}
+
+Stack draw_copy(Inputs& in) {
+  const auto sizes = in.sizes(0, 3);
+  return {in.tensor(sizes), in.tensor(in.broadcast(sizes))};
+}
+
+Stack draw_cast(Inputs& in) {
+  const auto from = *rc::gen::element(in.dtype(), c10::kBFloat16, c10::kFloat, c10::kLong);
+  const auto to = *rc::gen::element(c10::kFloat, c10::kDouble, c10::kBFloat16, c10::kLong);
+  return {in.distinct(in.sizes(0, 3)).to(from), static_cast<int64_t>(to)};
+}
+
+std::vector<OpCase> compound_cases() {
+  return {
+      {"_to_copy", kExact, draw_cast},
+      {"add.Tensor", kExact | kGradient,
+       [](Inputs& in) {
+         const auto sizes = in.sizes(0, 3);
+         return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), at::Scalar(in.number(1, 2))};
+       }},
+      {"addcdiv", kExact, draw_summand_of_product},
+      {"addcmul", kExact, draw_summand_of_product},
+      {"copy", kExact, draw_copy},
+      {"div.Tensor", kExact | kGradient,
+       [](Inputs& in) {
+         const auto sizes = in.sizes(0, 3);
+         return Stack{in.tensor(in.broadcast(sizes)), in.positive(in.broadcast(sizes))};
+       }},
+      {"lerp.Scalar", kExact,
+       [](Inputs& in) {
+         const auto sizes = in.sizes(0, 3);
+         return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), at::Scalar(0.5)};
+       }},
+      {"masked_fill.Scalar", kExact | kGradient,
+       [](Inputs& in) {
+         const auto sizes = in.sizes(0, 3);
+         return Stack{in.tensor(sizes), in.mask(in.broadcast(sizes)), at::Scalar(7)};
+       }},
+      {"pow.Tensor_Scalar", kReal | kGradient,
+       [](Inputs& in) {
+         return Stack{in.positive(in.sizes(0, 3)), at::Scalar(*rc::gen::element(2.0, 0.5, -1.0, 3.0, 1.7))};
+       }},
+      {"pow.Tensor_Tensor", kReal,
+       [](Inputs& in) {
+         const auto sizes = in.sizes(0, 3);
+         return Stack{in.positive(in.broadcast(sizes)), in.tensor(in.broadcast(sizes))};
+       }},
+      {"sub.Tensor", kExact | kGradient,
+       [](Inputs& in) {
+         const auto sizes = in.sizes(0, 3);
+         return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), at::Scalar(in.number(1, 2))};
+       }},
+      {"where.self", kExact | kGradient,
+       [](Inputs& in) {
+         const auto sizes = in.sizes(0, 3);
+         return Stack{in.mask(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes))};
+       }},
+  };
+}
+
+std::vector<OpCase> simple_cases() {
+  return {
+      unary("abs", kExact), unary("add.Scalar", kExact | kGradient, {at::Scalar(3)}),
+      of_integers("bitwise_and.Tensor", 2), of_integers("bitwise_not", 1), of_integers("bitwise_or.Tensor", 2),
+      unary("clamp", kExact, {at::Scalar(-1), at::Scalar(2)}), unary("clamp_min", kExact, {at::Scalar(1)}),
+      unary("clone", kExact | kGradient), unary("cos", kReal | kGradient),
+      unary("div.Scalar", kExact | kGradient, {at::Scalar(4)}), compare_to_scalar("eq.Scalar"),
+      binary("eq.Tensor", kExact), unary("erf", kReal), unary("exp", kReal | kGradient),
+      unary("fill.Scalar", kExact, {at::Scalar(5)}), compare_to_scalar("ge.Scalar"), binary("ge.Tensor", kExact),
+      unary("gelu", kReal | kGradient), backward("gelu_backward", kReal), compare_to_scalar("gt.Scalar"),
+      binary("gt.Tensor", kExact), classifier("isfinite"), classifier("isinf"), classifier("isnan"),
+      compare_to_scalar("le.Scalar"), binary("le.Tensor", kExact), positive_unary("log", kReal | kGradient),
+      positive_unary("log1p", kReal), of_masks("logical_and", 2), of_masks("logical_not", 1), of_masks("logical_or", 2),
+      compare_to_scalar("lt.Scalar"), binary("lt.Tensor", kExact), binary("maximum", kExact), binary("minimum", kExact),
+      unary("mul.Scalar", kExact | kGradient, {at::Scalar(-3)}), binary("mul.Tensor", kExact | kGradient),
+      compare_to_scalar("ne.Scalar"), binary("ne.Tensor", kExact), unary("neg", kExact | kGradient),
+      positive_unary("reciprocal", kReal), unary("relu", kExact | kGradient), positive_unary("rsqrt", kReal | kGradient),
+      unary("rsub.Scalar", kExact | kGradient, {at::Scalar(2), at::Scalar(3)}), unary("sigmoid", kReal | kGradient),
+      backward("sigmoid_backward", kReal), unary("sign", kExact), unary("silu", kReal | kGradient),
+      backward("silu_backward", kReal), unary("sin", kReal | kGradient), positive_unary("sqrt", kReal | kGradient),
+      unary("square", kExact), unary("sub.Scalar", kExact | kGradient, {at::Scalar(3), at::Scalar(2)}),
+      unary("tanh", kReal | kGradient), backward("tanh_backward", kReal),
+      backward("threshold_backward", kExact, {at::Scalar(0)}), unary("zero", kExact)};
+}
+
+}  // namespace
+
+std::vector<OpCase> pointwise_cases() {
+  auto cases = simple_cases();
+  for (auto& entry : compound_cases()) cases.push_back(entry);
+  return cases;
+}
+
+}  // namespace lockstep::testing

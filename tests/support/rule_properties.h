@@ -1,0 +1,39 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/rule_set.h"
+#include "tests/support/op_cases.h"
+
+namespace lockstep::testing {
+
+using Rules = std::shared_ptr<const RuleSet>;
+
+/// The properties of a row, each to be run inside RapidCheck. They fail with one line that names the call, the sizes,
+/// the mesh and the layouts.
+
+/// Inputs in the layouts of each candidate of each mesh axis: nothing moves, the result lies as the candidate says and
+/// equals one device's.
+void candidates_equal_one_device(const OpCase& op_case, const Rules& rules);
+
+/// Inputs in any layouts: the right value, always; under the strict policy the right value or BadInput.
+void random_layouts_equal_one_device(const OpCase& op_case, const Rules& rules);
+
+/// Gradients of a random linear function of the results, inputs in any layouts, against LibTorch's in float64.
+void gradients_equal_one_device(const OpCase& op_case, const Rules& rules);
+
+/// The derived in-place form, through views too: layout kept and the right value, or BadInput and nothing written.
+void in_place_equals_one_device(const OpCase& op_case, const Rules& rules);
+
+/// Runs `property` on `cases` random cases. Returns an empty text, or what failed with the line that reruns it.
+std::string failure_of(const std::string& id, int cases, const std::function<void()>& property);
+
+/// `few`, or fifty times as many when LOCKSTEP_SOAK is set.
+int case_count(int few);
+
+/// Comparisons with one device so far, per op.
+std::map<std::string, int64_t>& compared_cases();
+
+}  // namespace lockstep::testing

@@ -1,0 +1,83 @@
+#pragma once
+#include <optional>
+
+#include "runtime/choose.h"
+#include "runtime/plan.h"
+#include "tests/support/rule_properties.h"
+#include "tests/support/sharded_calls.h"
+
+namespace lockstep::testing {
+
+/// A mesh of its own world, drawn: 1 to 3 axes, at most 8 ranks.
+struct DrawnMesh {
+  DrawnMesh(Domain domain, const Rules& rules, bool strict);
+  std::unique_ptr<World> world;
+  const Mesh* mesh;
+};
+
+/// Numbers for a case: exact inputs in any dtype, or reals, mostly in the float64 domain.
+Numerics draw_numerics(const OpCase& op_case);
+
+/// A random layout for a tensor: any reduction its dtype allows, units up to 3, any cut order.
+Layout draw_layout(const Mesh& mesh, const at::Tensor& tensor);
+
+/// Turns one candidate per mesh axis into layouts, with units and cut orders that are drawn once.
+class Arranger {
+ public:
+  Arranger(const Mesh& mesh, const Form& form);
+
+  const std::vector<Candidate>& all() const { return all_; }
+  /// None where such layouts do not exist: an average of integers, or Partials that do not commute.
+  std::optional<Choice> arrange(const std::vector<size_t>& chosen, const OpCall& call) const;
+  /// Some candidates with the chosen one's operands on each axis give results that lie so.
+  bool predicts(const std::vector<size_t>& chosen, size_t result, const Layout& layout) const;
+  std::vector<size_t> draw_choice() const;
+
+ private:
+  Layout layout(const FormDims& dims, const std::vector<size_t>& chosen, bool result, size_t index) const;
+
+  const Mesh& mesh_;
+  const Form& form_;
+  std::vector<Candidate> all_;
+  std::vector<std::vector<int64_t>> units_;  ///< per label and axis
+  std::vector<int> order_;                   ///< axes, the first cuts first
+};
+
+/// One call with its expected results.
+class Trial {
+ public:
+  Trial(const OpCase& op_case, const Rules& rules, bool strict = false);
+
+  const Mesh& mesh() const { return *drawn_.mesh; }
+  const OpCall& call() const { return call_; }
+  const Rule& rule() const { return *rules_->find(op_case_.op); }
+  Form form() const;
+
+  /// Fails the property unless the op on `tensors` gives what one device gives.
+  void expect(const std::vector<at::Tensor>& tensors) const;
+  /// The same with the operands as the choice says; also checks that nothing moves and how the results lie.
+  void expect(const Arranger& arranger, const std::vector<size_t>& chosen) const;
+  /// For ops without operands.
+  void expect_factory() const;
+
+ private:
+  void compare(const std::vector<at::Tensor>& actual, const std::string& line) const;
+  void check_plan(const Arranger& arranger, const std::vector<size_t>& chosen, const Stack& arguments,
+                  const std::string& line) const;
+  bool rounds_partial(const Choice& choice) const;
+
+  const OpCase& op_case_;
+  Rules rules_;
+  Numerics numerics_;
+  OpCall call_;
+  std::vector<at::Tensor> expected_;
+  DrawnMesh drawn_;
+};
+
+/// The reference's results, stored as the domain says: LibTorch's, or for random ops those of a mesh of one rank.
+std::vector<at::Tensor> reference(const OpCase& op_case, const OpCall& call, const Numerics& numerics);
+
+/// Scattered tensors for a call's slots.
+std::vector<at::Tensor> scatter_all(const OpCall& call, const std::vector<Layout>& layouts);
+
+}  // namespace lockstep::testing
