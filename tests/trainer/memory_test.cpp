@@ -3,7 +3,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <mutex>
+#include <unordered_map>
 
 #include "tests/support/small_models.h"
 #include "trainer/training_run.h"
@@ -11,49 +12,53 @@
 namespace lockstep::trainer {
 namespace {
 
-/// Counts the bytes of all CPU tensors that are alive, and their peak.
+/// Counts the bytes of all CPU tensors that are alive, and their peak. Installed for good: tensors made under it may
+/// outlive the test.
 class CountingAllocator final : public c10::Allocator {
  public:
-  explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
+  static CountingAllocator& instance() {
+    static auto* allocator = new CountingAllocator(c10::GetCPUAllocator());
+    static const bool installed = (c10::SetCPUAllocator(allocator, /*priority=*/1), true);
+    (void)installed;
+    return *allocator;
+  }
 
   c10::DataPtr allocate(size_t bytes) override {
-    auto* block = new Block{inner_->allocate(bytes), bytes, this};
+    void* memory = inner_->raw_allocate(bytes);
+    const std::lock_guard lock(mutex_);
+    if (memory) sizes_[memory] = bytes;
     live_ += bytes;
-    peak_ = std::max(peak_.load(), live_.load());
-    return {block->data.get(), block, &free_block, c10::Device(c10::kCPU)};
+    peak_ = std::max(peak_, live_);
+    return {memory, memory, &release, c10::Device(c10::kCPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, size_t bytes) const override { inner_->copy_data(to, from, bytes); }
 
-  size_t live() const { return live_; }
-  size_t peak() const { return peak_; }
-  void start() { peak_ = live_.load(); }
+  double live() const { return static_cast<double>(live_); }
+  double peak() const { return static_cast<double>(peak_); }
+  void start() { peak_ = live_; }
 
  private:
-  struct Block {
-    c10::DataPtr data;
-    size_t bytes;
-    CountingAllocator* owner;
-  };
-  static void free_block(void* pointer) {
-    auto* block = static_cast<Block*>(pointer);
-    block->owner->live_ -= block->bytes;
-    delete block;
+  explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
+
+  static void release(void* memory) {
+    auto& self = instance();
+    {
+      const std::lock_guard lock(self.mutex_);
+      const auto found = self.sizes_.find(memory);
+      if (found != self.sizes_.end()) {
+        self.live_ -= found->second;
+        self.sizes_.erase(found);
+      }
+    }
+    self.inner_->raw_deallocate(memory);
   }
 
   c10::Allocator* inner_;
-  std::atomic<size_t> live_{0}, peak_{0};
+  std::mutex mutex_;
+  std::unordered_map<void*, size_t> sizes_;
+  size_t live_ = 0, peak_ = 0;
 };
-
-/// Installed for good: tensors made under it may outlive the test.
-CountingAllocator& counter() {
-  static auto* allocator = [] {
-    auto* made = new CountingAllocator(c10::GetCPUAllocator());
-    c10::SetCPUAllocator(made, /*priority=*/1);
-    return made;
-  }();
-  return *allocator;
-}
 
 constexpr int64_t kLayers = 8, kWidth = 96, kHidden = 192, kVocabulary = 16;
 constexpr double kBlockBytes = 4.0 * (4.0 * kWidth * kWidth + 3.0 * kWidth * kHidden + 2 * kWidth);
@@ -72,7 +77,7 @@ std::unique_ptr<models::Model> deep_llama() {
 /// Bytes at the peak of a step beyond those before it and the gradients' shards, in gathered blocks per rank.
 double blocks_at_peak(const char* reshard) {
   constexpr int64_t kRanks = 2;
-  auto& memory = counter();
+  auto& memory = CountingAllocator::instance();
   auto job = testing::small_job();
   job.training.seq_len = 2;
   job.training.local_batch_size = 1;
@@ -84,10 +89,10 @@ double blocks_at_peak(const char* reshard) {
   TrainingRun run(job, options);
   const auto batch = testing::batch_for(job, 1, kVocabulary);
   run.step(1, batch, 1e-3);
-  const auto before = static_cast<double>(memory.live());
+  const auto before = memory.live();
   memory.start();
   run.step(2, batch, 1e-3);
-  const auto beyond = static_cast<double>(memory.peak()) - before;
+  const auto beyond = memory.peak() - before;
   const double gradients = 4.0 * static_cast<double>(run.model().parameter_count());
   return (beyond - gradients) / (kRanks * kBlockBytes);
 }
