@@ -36,7 +36,8 @@ Form addmm_form(const Call& call) {
   return parse_form(kDims[call.dims(0)], call.operand_sizes, call.result_sizes());
 }
 
-/// A Partial bias in 16 bits is held in fp32, which the fused kernels do not mix with 16-bit factors: it is added apart.
+/// A Partial bias in 16 bits is held in fp32, which the fused kernels do not mix with 16-bit factors: it is added
+/// apart.
 void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
   const auto input = stack[0].toTensor(), weight = stack[1].toTensor();
   if (stack[2].isNone() || stack[2].toTensor().scalar_type() == input.scalar_type()) return call.op.callBoxed(stack);

@@ -51,14 +51,14 @@ class Inputs {
 /// How one op is called in the properties.
 struct OpCase {
   enum Trait : unsigned {
-    kReal = 0,        ///< values round: compared in the float64 domain to 1e-12
-    kExact = 1,       ///< on exact inputs the result has one set of bits
-    kGradient = 2,    ///< differentiable: gradients are compared too
-    kNoValues = 4,    ///< the result's values are arbitrary
-    kFactory = 8,     ///< makes a tensor: the device argument names the mesh
-    kOwnPeer = 16,    ///< the reference is a mesh of one rank, not LibTorch (random ops)
-    kWide = 32,       ///< takes no 16-bit dtypes
-    kDense = 64,      ///< needs operands that are contiguous
+    kReal = 0,      ///< values round: compared in the float64 domain to 1e-12
+    kExact = 1,     ///< on exact inputs the result has one set of bits
+    kGradient = 2,  ///< differentiable: gradients are compared too
+    kNoValues = 4,  ///< the result's values are arbitrary
+    kFactory = 8,   ///< makes a tensor: the device argument names the mesh
+    kOwnPeer = 16,  ///< the reference is a mesh of one rank, not LibTorch (random ops)
+    kWide = 32,     ///< takes no 16-bit dtypes
+    kDense = 64,    ///< needs operands that are contiguous
   };
   std::string op;  ///< a row's name, or that of an op above the table
   unsigned traits = kReal;

@@ -42,12 +42,20 @@ Stack draw_new_strided(Inputs& in) {
 std::vector<OpCase> factory_cases() {
   return {
       factory("arange", kExact, [](Inputs& in) { return Stack{at::Scalar(in.number(0, 9))}; }),
-      factory("arange.start", kExact, [](Inputs& in) { return Stack{at::Scalar(2), at::Scalar(in.number(2, 9))}; }),
+      factory("arange.start", kExact,
+              [](Inputs& in) {
+                return Stack{at::Scalar(2), at::Scalar(in.number(2, 9))};
+              }),
       factory("arange.start_step", kExact,
-              [](Inputs& in) { return Stack{at::Scalar(2), at::Scalar(in.number(2, 9)), at::Scalar(2)}; }),
+              [](Inputs& in) {
+                return Stack{at::Scalar(2), at::Scalar(in.number(2, 9)), at::Scalar(2)};
+              }),
       factory("empty.memory_format", kEmpty, [](Inputs& in) { return Stack{in.sizes(0, 3)}; }),
       factory("empty_strided", kEmpty, draw_strided),
-      factory("full", kExact, [](Inputs& in) { return Stack{in.sizes(0, 3), at::Scalar(2.5)}; }),
+      factory("full", kExact,
+              [](Inputs& in) {
+                return Stack{in.sizes(0, 3), at::Scalar(2.5)};
+              }),
       factory("ones", kExact, [](Inputs& in) { return Stack{in.sizes(0, 3)}; }),
       factory("scalar_tensor", kExact, [](Inputs& in) { return Stack{at::Scalar(in.number(0, 9))}; }),
       factory("zeros", kExact, [](Inputs& in) { return Stack{in.sizes(0, 3)}; }),

@@ -27,7 +27,8 @@ template <bool kLogarithm>
 Stack draw_softmax_backward(Inputs& in) {
   const auto sizes = in.sizes(0, 3);
   const auto dim = in.dimension(sizes.size());
-  auto output = kLogarithm ? at::_log_softmax(in.tensor(sizes), dim, false) : at::_softmax(in.tensor(sizes), dim, false);
+  auto output =
+      kLogarithm ? at::_log_softmax(in.tensor(sizes), dim, false) : at::_softmax(in.tensor(sizes), dim, false);
   return {in.tensor(sizes), output, dim, static_cast<int64_t>(in.dtype())};
 }
 
@@ -81,7 +82,8 @@ struct AttentionSizes {
 };
 
 AttentionSizes draw_attention_sizes(Inputs& in) {
-  AttentionSizes s{in.number(1, 3), in.number(1, 4), in.number(1, 3), in.number(1, 6), 0, in.number(1, 4), 0, in.flag()};
+  AttentionSizes s{in.number(1, 3), in.number(1, 4), in.number(1, 3), in.number(1, 6), 0, in.number(1, 4), 0,
+                   in.flag()};
   s.keys = s.causal || in.flag() ? s.queries : in.number(1, 6);
   s.value_width = s.width;
   return s;
@@ -125,8 +127,18 @@ Stack draw_dropout_backward(Inputs& in) {
 
 Stack draw_adamw(Inputs& in) {
   const auto sizes = in.sizes(0, 3);
-  return {in.tensor(sizes), in.tensor(sizes), in.tensor(sizes), in.positive(sizes), 0.1, 0.9, 0.95, 1e-8, 0.1, 0.19,
-          0.0975, 0.5};
+  return {in.tensor(sizes),
+          in.tensor(sizes),
+          in.tensor(sizes),
+          in.positive(sizes),
+          0.1,
+          0.9,
+          0.95,
+          1e-8,
+          0.1,
+          0.19,
+          0.0975,
+          0.5};
 }
 
 Stack draw_at_rms_norm(Inputs& in) {
@@ -171,9 +183,15 @@ std::vector<OpCase> row_cases() {
       {"mesh::swiglu_backward", kReal, draw_swiglu_backward},
       {"native_dropout", kExact | kOwnPeer, draw_dropout},
       {"native_dropout_backward", kExact, draw_dropout_backward},
-      {"normal", kExact | kOwnPeer, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3)), 1.0, 2.0}; },
+      {"normal", kExact | kOwnPeer,
+       [](Inputs& in) {
+         return Stack{in.tensor(in.sizes(0, 3)), 1.0, 2.0};
+       },
        "normal_"},
-      {"uniform", kExact | kOwnPeer, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3)), -1.0, 2.0}; }},
+      {"uniform", kExact | kOwnPeer,
+       [](Inputs& in) {
+         return Stack{in.tensor(in.sizes(0, 3)), -1.0, 2.0};
+       }},
   };
 }
 

@@ -16,7 +16,9 @@ OpCase whole_view(const char* op, unsigned traits) {
   return {op, traits, [](Inputs& in) { return Stack{in.distinct(in.sizes(0, 3))}; }};
 }
 
-size_t wrapped(int64_t dim, size_t count) { return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(count) : dim); }
+size_t wrapped(int64_t dim, size_t count) {
+  return static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(count) : dim);
+}
 
 Stack draw_view(Inputs& in) {
   const auto [from, to] = in.regrouped();
@@ -60,7 +62,8 @@ Stack draw_permutation(Inputs& in) {
   const auto sizes = in.sizes(0, 4);
   Sizes order(sizes.size());
   std::iota(order.begin(), order.end(), 0);
-  for (size_t i = 1; i < order.size(); ++i) std::swap(order[i], order[static_cast<size_t>(in.number(0, static_cast<int64_t>(i)))]);
+  for (size_t i = 1; i < order.size(); ++i)
+    std::swap(order[i], order[static_cast<size_t>(in.number(0, static_cast<int64_t>(i)))]);
   return {in.distinct(sizes), order};
 }
 

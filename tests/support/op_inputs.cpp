@@ -90,9 +90,8 @@ at::Tensor Inputs::tensor(const Sizes& sizes) {
 }
 
 at::Tensor Inputs::positive(const Sizes& sizes) {
-  return fill(sizes, dtype_, [&](uint64_t bits) {
-    return exact_ ? static_cast<double>(1 << (bits % 3)) : between(bits, 0.5, 2.5);
-  });
+  return fill(sizes, dtype_,
+              [&](uint64_t bits) { return exact_ ? static_cast<double>(1 << (bits % 3)) : between(bits, 0.5, 2.5); });
 }
 
 at::Tensor Inputs::distinct(const Sizes& sizes) {
@@ -106,7 +105,8 @@ at::Tensor Inputs::mask(const Sizes& sizes) {
 
 at::Tensor Inputs::integers(const Sizes& sizes, int64_t low, int64_t high) {
   const auto count = static_cast<uint64_t>(high - low + 1);
-  return fill(sizes, c10::kLong, [&](uint64_t bits) { return static_cast<double>(low + static_cast<int64_t>(bits % count)); });
+  return fill(sizes, c10::kLong,
+              [&](uint64_t bits) { return static_cast<double>(low + static_cast<int64_t>(bits % count)); });
 }
 
 }  // namespace lockstep::testing

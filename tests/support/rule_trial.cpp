@@ -49,7 +49,8 @@ DrawnMesh::DrawnMesh(Domain domain, const Rules& rules, bool strict) {
 
 Numerics draw_numerics(const OpCase& op_case) {
   Numerics numerics;
-  numerics.dtype = *rc::gen::element(c10::kFloat, c10::kDouble, op_case.is(OpCase::kWide) ? c10::kFloat : c10::kBFloat16);
+  numerics.dtype =
+      *rc::gen::element(c10::kFloat, c10::kDouble, op_case.is(OpCase::kWide) ? c10::kFloat : c10::kBFloat16);
   const bool also_real = *rc::gen::weightedElement<int>({{2, 0}, {1, 1}}) == 1;
   numerics.exact = op_case.is(OpCase::kExact) && !also_real;
   const bool native = *rc::gen::weightedElement<int>({{1, 0}, {2, 1}}) == (numerics.exact ? 1 : 0);
@@ -113,7 +114,8 @@ std::optional<Choice> Arranger::arrange(const std::vector<size_t>& chosen, const
         if (placement.is_partial() && placement.reduction == Reduction::kAvg && !call.tensor(i).is_floating_point())
           return std::nullopt;
     }
-    for (size_t r = 0; r < form_.results.size(); ++r) choice.results.push_back(layout(form_.results[r], chosen, true, r));
+    for (size_t r = 0; r < form_.results.size(); ++r)
+      choice.results.push_back(layout(form_.results[r], chosen, true, r));
     return choice;
   } catch (const BadInput&) {
     return std::nullopt;
@@ -149,7 +151,8 @@ std::vector<at::Tensor> reference(const OpCase& op_case, const OpCall& call, con
   options.domain = numerics.domain;
   const auto world = simulated_world({{"one", 1}}, std::move(options));
   const std::vector<Layout> layouts(call.slots.size(), Layout::replicated(world->mesh("one=1")));
-  for (const auto& result : run(call.op, with_tensors(call, scatter_all(call, layouts)))) results.push_back(gather(result));
+  for (const auto& result : run(call.op, with_tensors(call, scatter_all(call, layouts))))
+    results.push_back(gather(result));
   return results;
 }
 
@@ -210,7 +213,8 @@ void Trial::check_plan(const Arranger& arranger, const std::vector<size_t>& chos
   if (plan->moves) RC_FAIL(line + ": operands in a candidate's layouts move");
   for (size_t r = 0; r < plan->results.size(); ++r)
     if (!arranger.predicts(chosen, r, plan->results[r]->layout))
-      RC_FAIL(fmt::format("{}: result {} lies as {}, which no candidate says", line, r, plan->results[r]->layout.text()));
+      RC_FAIL(
+          fmt::format("{}: result {} lies as {}, which no candidate says", line, r, plan->results[r]->layout.text()));
 }
 
 void Trial::expect(const Arranger& arranger, const std::vector<size_t>& chosen) const {

@@ -31,11 +31,16 @@ at::Tensor part(const at::Tensor& value, int axis, int64_t coordinate, int64_t r
   const auto mine = owned(value, axis, coordinate, ranks);
   if (value.scalar_type() == c10::kBool) return reduction == Reduction::kMax ? value : value.logical_and(mine);
   switch (reduction) {
-    case Reduction::kSum: return summand(value, axis, coordinate, ranks, false);
-    case Reduction::kAvg: return summand(value, axis, coordinate, ranks, true);
-    case Reduction::kMax: return at::where(mine, value, value - 1);
-    case Reduction::kMin: return at::where(mine, value, value + 1);
-    case Reduction::kProd: return at::where(mine, value, at::ones_like(value));
+    case Reduction::kSum:
+      return summand(value, axis, coordinate, ranks, false);
+    case Reduction::kAvg:
+      return summand(value, axis, coordinate, ranks, true);
+    case Reduction::kMax:
+      return at::where(mine, value, value - 1);
+    case Reduction::kMin:
+      return at::where(mine, value, value + 1);
+    case Reduction::kProd:
+      return at::where(mine, value, at::ones_like(value));
   }
   return value;
 }
@@ -59,7 +64,8 @@ at::Tensor scatter(const at::Tensor& plain, const Layout& layout) {
   const PlainTensors guard;
   const auto& world = layout.mesh().world();
   const auto* spec = layout.mesh().specs().intern(layout, plain.sizes(), plain.scalar_type());
-  const auto dtype = spec->any_partial ? accumulation(world.domain(), spec->dtype) : stored(world.domain(), spec->dtype);
+  const auto dtype =
+      spec->any_partial ? accumulation(world.domain(), spec->dtype) : stored(world.domain(), spec->dtype);
   const auto value = plain.detach().to(dtype);
   Shards shards;
   for (size_t i = 0; i < world.local_count(); ++i) shards.push_back(shard_for(value, *spec, i));

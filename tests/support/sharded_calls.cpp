@@ -51,7 +51,8 @@ std::string far_apart(const at::Tensor& actual, const at::Tensor& expected, cons
 std::string values_of(const at::Tensor& tensor) {
   std::string text;
   const auto flat = tensor.to(at::kDouble).reshape({-1});
-  for (int64_t i = 0; i < std::min<int64_t>(flat.numel(), 16); ++i) text += fmt::format(" {:g}", flat[i].item<double>());
+  for (int64_t i = 0; i < std::min<int64_t>(flat.numel(), 16); ++i)
+    text += fmt::format(" {:g}", flat[i].item<double>());
   return text;
 }
 
@@ -123,7 +124,8 @@ std::vector<at::Tensor> run(const c10::OperatorHandle& op, Stack arguments) {
 
 Stack plain_arguments(const OpCall& call, const Numerics& numerics) {
   std::vector<at::Tensor> tensors;
-  for (size_t i = 0; i < call.slots.size(); ++i) tensors.push_back(into_domain(numerics.domain, call.tensor(i)).clone());
+  for (size_t i = 0; i < call.slots.size(); ++i)
+    tensors.push_back(into_domain(numerics.domain, call.tensor(i)).clone());
   auto stack = with_tensors(call, tensors);
   for (size_t i = 0; i < stack.size(); ++i)
     if (names_dtype(call.op.schema().arguments()[i]) && !stack[i].isNone())
@@ -135,9 +137,11 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
   if (!is_sharded(actual)) return "the result is not sharded";
   if (actual.sizes() != expected.sizes()) return c10::str("sizes ", actual.sizes(), " for ", expected.sizes());
   const auto stored_dtype = stored(numerics.domain, actual.scalar_type());
-  if (stored_dtype != expected.scalar_type()) return c10::str("dtype ", actual.scalar_type(), " for ", expected.scalar_type());
+  if (stored_dtype != expected.scalar_type())
+    return c10::str("dtype ", actual.scalar_type(), " for ", expected.scalar_type());
   const auto whole = gather(actual);
-  if (whole.sizes() != expected.sizes() || whole.scalar_type() != stored_dtype) return "gathered to other sizes or dtype";
+  if (whole.sizes() != expected.sizes() || whole.scalar_type() != stored_dtype)
+    return "gathered to other sizes or dtype";
   if (!values) return {};
   const bool bits = numerics.exact || !expected.is_floating_point();
   // Sums of several ranks' zeros have no sign.
