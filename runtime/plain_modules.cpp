@@ -29,7 +29,7 @@ bool matches(std::string_view name, std::string_view pattern) {
 }
 
 Layout layout_for(const NamedParameter& parameter, const Mesh& mesh, const ParameterLayout& row) {
-  const auto layout = Layout::parse(mesh, row.layout);
+  auto layout = Layout::parse(mesh, row.layout);
   if (layout.any_partial()) fail<BadInput>("{}: {} would make a parameter a Partial", row.pattern, row.layout);
   for (const auto& placement : layout.placements())
     if (placement.is_shard() && placement.dim >= parameter.tensor.dim())

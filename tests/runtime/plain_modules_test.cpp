@@ -1,6 +1,7 @@
 #include "runtime/plain_modules.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
