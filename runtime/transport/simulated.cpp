@@ -14,7 +14,10 @@ void SimulatedTransport::post(Message message) {
 bool SimulatedTransport::take(int source, int destination, Message& out) {
   const std::lock_guard lock(mutex_);
   const auto found = arrived_.find({source, destination});
-  if (found == arrived_.end()) return false;
+  if (found == arrived_.end()) {
+    looked_.try_emplace(std::this_thread::get_id(), events_);
+    return false;
+  }
   out = std::move(found->second.front());
   found->second.pop_front();
   if (found->second.empty()) arrived_.erase(found);
@@ -39,8 +42,9 @@ void SimulatedTransport::wake_all() {
 
 void SimulatedTransport::progress() {
   std::unique_lock lock(mutex_);
-  if (deliver_one()) return;
-  const uint64_t seen = events_;
+  const auto looked = looked_.extract(std::this_thread::get_id());
+  const uint64_t seen = looked ? looked.mapped() : events_;
+  if (deliver_one() || events_ != seen) return;
   if (++waiting_ >= drivers_) stuck_ = true;
   if (stuck_) changed_.notify_all();
   changed_.wait(lock, [&] { return stuck_ || events_ != seen; });

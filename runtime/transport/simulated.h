@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <thread>
 
 #include "runtime/transport/transport.h"
 
@@ -37,6 +38,9 @@ class SimulatedTransport final : public Transport {
   int drivers_;
   int waiting_ = 0;  ///< drivers that have seen every event so far and have nothing to do
   uint64_t events_ = 0;
+  /// The event number at which a driver first looked in vain since it last called progress(): what came later may be
+  /// what it looked for.
+  std::map<std::thread::id, uint64_t> looked_;
   bool stuck_ = false;
 };
 
