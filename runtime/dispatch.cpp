@@ -13,21 +13,28 @@ namespace lockstep {
 namespace {
 
 /// Words that tell values of different types apart in a key.
-enum Tag : int64_t { kPlain = -1, kUndefined = -2, kDouble = -3, kNone = -4, kOther = -5, kInt = -6, kBool = -7, kList = -8 };
+enum Tag : int64_t {
+  kPlain = -1,
+  kUndefined = -2,
+  kDouble = -3,
+  kNone = -4,
+  kOther = -5,
+  kInt = -6,
+  kBool = -7,
+  kList = -8
+};
 
+/// Reads arguments in place: nothing is copied and nothing allocated (but for the words of very long argument lists).
 class KeyBuilder {
  public:
   void add(const c10::IValue& value) {
     if (value.isTensor()) return add(value.toTensor());
     if (value.isInt()) return put(kInt, value.toInt());
-    if (value.isBool()) return put(kBool, value.toBool());
-    if (value.isDouble() || value.isComplexDouble()) return put(kDouble);
     if (value.isNone()) return put(kNone);
-    if (value.isIntList()) return add_list(value.toIntVector());
-    if (value.isTensorList()) return add_list(value.toTensorVector());
-    if (value.isOptionalTensorList()) return add_list(value.toOptionalTensorVector());
+    if (value.isDouble() || value.isComplexDouble()) return put(kDouble);
+    if (value.isBool()) return put(kBool, value.toBool());
+    if (value.isList()) return add_list(value.toListRef());
     if (value.isString()) return put(kOther, static_cast<int64_t>(std::hash<std::string>()(value.toStringRef())));
-    if (value.isBoolList() || value.isList()) return add_generic(value.toListRef());
     if (value.isDevice()) return put(kOther, static_cast<int64_t>(value.toDevice().type()));
     put(kOther);
   }
@@ -43,24 +50,18 @@ class KeyBuilder {
 
  private:
   void add(const at::Tensor& tensor) {
-    if (is_sharded(tensor)) {
-      const auto& spec = spec_of(tensor);
-      if (!mesh) mesh = &spec.layout.mesh();
-      return put(reinterpret_cast<int64_t>(&spec));
-    }
     if (!tensor.defined()) return put(kUndefined);
+    if (!is_sharded(tensor)) return add_plain(tensor);
+    const auto& spec = spec_of(tensor);
+    if (!mesh) mesh = &spec.layout.mesh();
+    put(reinterpret_cast<int64_t>(&spec));
+  }
+  void add_plain(const at::Tensor& tensor) {
     put(kPlain, static_cast<int64_t>(tensor.scalar_type()));
-    add_list(tensor.sizes().vec());
+    put(kList, tensor.dim());
+    for (const int64_t size : tensor.sizes()) put(size);
   }
-  void add(int64_t value) { put(value); }
-  void add(const std::optional<at::Tensor>& tensor) { add(tensor.value_or(at::Tensor())); }
-
-  template <class T>
-  void add_list(const std::vector<T>& values) {
-    put(kList, static_cast<int64_t>(values.size()));
-    for (const T& value : values) add(value);
-  }
-  void add_generic(c10::ArrayRef<c10::IValue> values) {
+  void add_list(c10::ArrayRef<c10::IValue> values) {
     put(kList, static_cast<int64_t>(values.size()));
     for (const auto& value : values) add(value);
   }

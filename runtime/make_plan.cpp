@@ -44,6 +44,7 @@ class Maker {
 
  private:
   void read_arguments() {
+    plan_->operand_of.assign(call_.arguments.size(), -1);
     for_each_tensor(call_.arguments, [&](const Slot& slot, const at::Tensor& tensor) { read_tensor(slot, tensor); });
     for (size_t i = 0; i < call_.arguments.size(); ++i) {
       const auto& argument = schema_.arguments()[i];
@@ -75,6 +76,7 @@ class Maker {
     const auto* spec = on_mesh ? &spec_of(tensor) : nullptr;
     if (spec && &spec->layout.mesh() != &mesh_)
       fail<BadInput>("{}: operands on two meshes, {} and {}", call_.op, mesh_.text(), spec->layout.mesh().text());
+    if (slot.element < 0) plan_->operand_of[static_cast<size_t>(slot.argument)] = static_cast<int>(plan_->slots.size());
     plan_->slots.push_back(slot);
     plan_->given.push_back(spec);
     call_.operand_sizes.push_back(tensor.sizes().vec());

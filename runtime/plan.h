@@ -28,22 +28,23 @@ using LocalFunction = void (*)(const LocalCall&, torch::jit::Stack&);
 
 /// A rule applied to concrete layouts.
 struct Plan {
-  const Rule* rule = nullptr;                ///< null: a factory, run as it is on every rank
-  std::vector<Slot> slots;                   ///< the tensor operands
-  std::vector<const TensorSpec*> given;      ///< per slot; null: a plain 0-dim tensor
-  std::vector<const TensorSpec*> wanted;     ///< per slot: the layout the op needs
-  bool moves = false;                        ///< some operand is redistributed
+  const Rule* rule = nullptr;             ///< null: a factory, run as it is on every rank
+  std::vector<Slot> slots;                ///< the tensor operands
+  std::vector<int> operand_of;            ///< per argument: the slot of a tensor; -1: no tensor, or a list of them
+  std::vector<const TensorSpec*> given;   ///< per slot; null: a plain 0-dim tensor
+  std::vector<const TensorSpec*> wanted;  ///< per slot: the layout the op needs
+  bool moves = false;                     ///< some operand is redistributed
   std::vector<const TensorSpec*> results;
   std::vector<int> dtype_arguments, device_arguments;
-  LocalFunction local = nullptr;             ///< null: the op itself
-  int written = -1;                          ///< slot that is written in place
+  LocalFunction local = nullptr;  ///< null: the op itself
+  int written = -1;               ///< slot that is written in place
   bool returns_list = false;
-  bool detached_view = false;                ///< a view that no view of the shards expresses: a copy
-  bool checked = false;                      ///< local sizes and dtypes were compared once
+  bool detached_view = false;  ///< a view that no view of the shards expresses: a copy
+  bool checked = false;        ///< local sizes and dtypes were compared once
 };
 
-/// Everything a plan depends on, in a few words: schema, specs, sizes, integers. Floating-point arguments are no part of
-/// it: no plan may depend on them.
+/// Everything a plan depends on, in a few words: schema, specs, sizes, integers. Floating-point arguments are no part
+/// of it: no plan may depend on them.
 struct PlanKey {
   c10::SmallVector<int64_t, 24> words;
   bool operator==(const PlanKey& other) const {

@@ -27,6 +27,31 @@ void keep_reduced(ShardedTensorImpl& self, const TensorSpec* reduced, const std:
   self.become(reduced, shards);
 }
 
+/// A stack that keeps its memory from op to op; ops may nest.
+class ReusedStack {
+ public:
+  ReusedStack() {
+    if (spare().empty()) return;
+    stack_ = std::move(spare().back());
+    spare().pop_back();
+  }
+  ~ReusedStack() {
+    stack_.clear();
+    spare().push_back(std::move(stack_));
+  }
+  ReusedStack(const ReusedStack&) = delete;
+  ReusedStack& operator=(const ReusedStack&) = delete;
+
+  torch::jit::Stack& operator*() { return stack_; }
+
+ private:
+  static std::vector<torch::jit::Stack>& spare() {
+    thread_local std::vector<torch::jit::Stack> stacks;
+    return stacks;
+  }
+  torch::jit::Stack stack_;
+};
+
 class Runner {
  public:
   Runner(const c10::OperatorHandle& op, Plan& plan, World& world, torch::jit::Stack& stack, size_t count)
@@ -74,21 +99,28 @@ class Runner {
   }
 
   void fill_local(size_t index) {
-    local_.assign(arguments(), arguments() + count_);
-    for (size_t i = 0; i < plan_.slots.size(); ++i) {
-      at::Tensor storage;
-      if (operands_[i])
-        set_slot(local_, plan_.slots[i], operands_[i]->either()[index]);
+    local_.clear();
+    for (size_t a = 0; a < count_; ++a) {
+      const int operand = plan_.operand_of[a];
+      if (operand >= 0 && operands_[static_cast<size_t>(operand)])
+        local_.emplace_back(operands_[static_cast<size_t>(operand)]->either()[index]);
       else
-        set_slot(local_, plan_.slots[i],
-                 into_domain(world_.domain(), tensor_in(arguments(), plan_.slots[i], storage)));
+        local_.push_back(arguments()[a]);
     }
+    for (size_t i = 0; i < plan_.slots.size(); ++i)
+      if (!operands_[i] || plan_.slots[i].element >= 0) set_slot(local_, plan_.slots[i], local_tensor(i, index));
     for (const int i : plan_.dtype_arguments) {
       auto& value = local_[static_cast<size_t>(i)];
       const auto declared = value.isNone() ? plan_.results[0]->dtype : value.toScalarType();
       value = static_cast<int64_t>(stored(world_.domain(), declared));
     }
     for (const int i : plan_.device_arguments) local_[static_cast<size_t>(i)] = world_.shard_device();
+  }
+
+  at::Tensor local_tensor(size_t i, size_t index) const {
+    if (operands_[i]) return operands_[i]->either()[index];
+    at::Tensor storage;
+    return into_domain(world_.domain(), tensor_in(arguments(), plan_.slots[i], storage));
   }
 
   void run_local(size_t index) {
@@ -132,9 +164,8 @@ class Runner {
   void check_local(const TensorSpec& spec, size_t index, const at::Tensor& tensor) const {
     if (tensor.sizes() != c10::IntArrayRef(spec.local_sizes[index]) || tensor.scalar_type() != storage(spec))
       fail<InternalError>("rule of {}: local rank {} gave {} {}, the plan says {} {} of {}", op_name(op_), index,
-                          c10::toString(tensor.scalar_type()), c10::str(tensor.sizes()),
-                          c10::toString(storage(spec)), c10::str(c10::IntArrayRef(spec.local_sizes[index])),
-                          spec.text());
+                          c10::toString(tensor.scalar_type()), c10::str(tensor.sizes()), c10::toString(storage(spec)),
+                          c10::str(c10::IntArrayRef(spec.local_sizes[index])), spec.text());
   }
 
   void finish() {
@@ -144,13 +175,15 @@ class Runner {
       if (!op_.schema().returns().empty()) stack_.push_back(std::move(self));
       return;
     }
+    torch::jit::drop(stack_, count_);
+    if (plan_.returns_list) return push_list();
+    for (size_t r = 0; r < results_.size(); ++r) stack_.emplace_back(wrap(r));
+  }
+
+  void push_list() {
     std::vector<at::Tensor> wrapped;
     for (size_t r = 0; r < results_.size(); ++r) wrapped.push_back(wrap(r));
-    torch::jit::drop(stack_, count_);
-    if (plan_.returns_list)
-      stack_.emplace_back(std::move(wrapped));
-    else
-      for (auto& tensor : wrapped) stack_.emplace_back(std::move(tensor));
+    stack_.emplace_back(std::move(wrapped));
   }
 
   at::Tensor wrap(size_t r) {
@@ -166,7 +199,8 @@ class Runner {
   size_t count_, first_;
   c10::SmallVector<std::shared_ptr<ShardSet>, 6> operands_;
   c10::SmallVector<Shards, 3> results_;
-  torch::jit::Stack local_;
+  ReusedStack reused_;
+  torch::jit::Stack& local_ = *reused_;
 };
 
 }  // namespace

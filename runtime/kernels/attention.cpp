@@ -66,7 +66,7 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, co
   const auto mask = shifted_mask(query, key, causal, first_row);
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       readable(gradient), readable(query), repeat_heads(readable(key), group), repeat_heads(readable(value), group),
-      output, log_sum, 0.0, causal && !mask, mask, scale);
+      readable(output), log_sum, 0.0, causal && !mask, mask, scale);
   return {heads_inside(dq), heads_inside(sum_groups(dk, group)), heads_inside(sum_groups(dv, group))};
 }
 

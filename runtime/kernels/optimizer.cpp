@@ -9,13 +9,34 @@
 #include "runtime/kernels/loops.h"
 
 namespace lockstep::kernels {
+namespace {
+
+/// A tensor to write to as contiguous memory: its own, or a copy that is written back at the end.
+class Written {
+ public:
+  explicit Written(const Tensor& tensor) : tensor_(tensor), memory_(tensor.contiguous()) {}
+  ~Written() {
+    if (!memory_.is_same(tensor_)) tensor_.copy_(memory_);
+  }
+  Written(const Written&) = delete;
+  Written& operator=(const Written&) = delete;
+
+  /// REQUIRES: T is the tensor's dtype.
+  template <class T>
+  T* data() const {
+    return memory_.mutable_data_ptr<T>();
+  }
+
+ private:
+  Tensor tensor_, memory_;
+};
+
+}  // namespace
 
 void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
            double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, double correction1,
            double correction2, double gradient_scale) {
-  for (const auto* tensor : {&parameter, &mean, &square})
-    LOCKSTEP_CHECK(tensor->is_contiguous() && tensor->scalar_type() == parameter.scalar_type(),
-                   "AdamW works on contiguous tensors of one dtype");
+  const Written p(parameter), m(mean), v(square);
   const auto g = gradient.to(parameter.scalar_type()).contiguous();
   LOCKSTEP_CHECK_EQ(g.numel(), parameter.numel());
   AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "adamw", [&] {
@@ -28,8 +49,8 @@ void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, 
                                           static_cast<scalar_t>(learning_rate / correction1),
                                           static_cast<scalar_t>(std::sqrt(correction2)),
                                           static_cast<scalar_t>(epsilon)};
-    loops::adamw(parameter.numel(), parameter.mutable_data_ptr<scalar_t>(), g.const_data_ptr<scalar_t>(),
-                 mean.mutable_data_ptr<scalar_t>(), square.mutable_data_ptr<scalar_t>(), step);
+    loops::adamw(parameter.numel(), p.data<scalar_t>(), g.const_data_ptr<scalar_t>(), m.data<scalar_t>(),
+                 v.data<scalar_t>(), step);
   });
 }
 

@@ -25,8 +25,8 @@ std::map<std::string, Names> in_place_forms(const RuleSet& rules) {
     const auto op = dispatcher.findSchema(full);
     if (!op || !full.name.starts_with("aten::")) continue;
     const auto& name = op_name(*op);
-    const auto functional = functional_name(name);
-    if (functional != name && rules.rows().contains(functional)) forms[functional].push_back(name);
+    const auto* row = rules.find(name);
+    if (row && name != row->op) forms[row->op].push_back(name);
   }
   for (auto& [row, names] : forms) std::sort(names.begin(), names.end());
   return forms;
