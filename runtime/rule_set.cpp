@@ -29,12 +29,16 @@ const Rule* RuleSet::find(const std::string& op) const {
   const auto found = rows_.find(op);
   if (found != rows_.end()) return &found->second;
   const auto functional = functional_name(op);
-  return functional == op ? nullptr : find(functional);
+  if (functional == op) return nullptr;
+  const auto* rule = find(functional);
+  // squeeze_ and its like write no elements: they change what a tensor's sizes are, which a plan cannot.
+  return rule && std::string_view(rule->family) == "view" ? nullptr : rule;
 }
 
 std::string functional_name(const std::string& op) {
   const auto dot = std::min(op.find('.'), op.size());
   if (dot == 0 || op[dot - 1] != '_' || op.ends_with("__")) return op;
+  if (op.starts_with("pow_.")) return "pow.Tensor_" + op.substr(dot + 1);  // the one family with names of its own
   return op.substr(0, dot - 1) + op.substr(dot);
 }
 
