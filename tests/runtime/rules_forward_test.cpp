@@ -9,13 +9,6 @@
 namespace lockstep::testing {
 namespace {
 
-std::string test_name(const ::testing::TestParamInfo<OpCase>& info) {
-  auto name = info.param.op;
-  for (auto& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
-}
-
 class RulesForward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesForward, EveryCandidateEqualsOneDevice) {

@@ -156,10 +156,11 @@ Stack draw_scaled_dot_product(Inputs& in) {
 
 /// At least one target counts: a mean over none is NaN on one device as well.
 Stack draw_cross_entropy(Inputs& in) {
-  const auto tokens = in.number(1, 6), classes = in.number(1, 7), ignored = *rc::gen::element<int64_t>(-100, -1, 0);
+  const auto tokens = in.number(1, 6), classes = in.number(1, 7);
+  const auto ignored = classes == 1 ? -100 : *rc::gen::element<int64_t>(-100, -1, 0);
   auto target = in.integers({tokens}, 0, classes - 1).masked_fill_(in.mask({tokens}), ignored);
   target[0] = classes - 1;
-  return {in.tensor({tokens, classes}), target, c10::IValue(), in.number(0, 2), classes > 1 ? ignored : -100};
+  return {in.tensor({tokens, classes}), target, c10::IValue(), in.number(0, 2), ignored};
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,6 +34,14 @@ std::string failure_of(const std::string& id, int cases, const std::function<voi
 
 /// `few`, or fifty times as many when LOCKSTEP_SOAK is set.
 int case_count(int few);
+
+/// The op's name with letters, digits and underscores only.
+inline std::string test_name(const ::testing::TestParamInfo<OpCase>& info) {
+  auto name = info.param.op;
+  for (auto& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
 
 /// Comparisons with one device so far, per op.
 std::map<std::string, int64_t>& compared_cases();

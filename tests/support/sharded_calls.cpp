@@ -73,7 +73,8 @@ c10::OperatorHandle find_op(const std::string& op) {
 
 std::optional<c10::OperatorHandle> in_place_form(const std::string& op) {
   register_backend();
-  const auto [name, overload] = split_name(op);
+  auto [name, overload] = split_name(op);
+  if (overload.starts_with("Tensor_")) overload = overload.substr(7);  // pow.Tensor_Scalar, pow_.Scalar
   return c10::Dispatcher::singleton().findSchema({name + "_", overload});
 }
 

@@ -1,0 +1,28 @@
+// The in-place forms that follow from rows of the op table.
+#include <gtest/gtest.h>
+
+#include "tests/support/rule_properties.h"
+#include "tests/support/rule_writes.cpp"
+
+namespace lockstep::testing {
+namespace {
+
+std::vector<OpCase> written_cases() {
+  std::vector<OpCase> all;
+  for (const auto& op_case : op_cases())
+    if (in_place_form(op_case.op)) all.push_back(op_case);
+  return all;
+}
+
+class RulesInPlace : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(RulesInPlace, EqualsOneDeviceOrRefuses) {
+  const auto failure = failure_of(GetParam().op + "/in_place", case_count(60),
+                                  [] { in_place_equals_one_device(GetParam(), RuleSet::built_in()); });
+  if (!failure.empty()) FAIL() << failure;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, RulesInPlace, ::testing::ValuesIn(written_cases()), test_name);
+
+}  // namespace
+}  // namespace lockstep::testing
