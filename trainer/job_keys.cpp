@@ -59,8 +59,7 @@ constexpr Allowed kNumerics{"native", nullptr, [](std::string_view s) { return s
 constexpr bool is_layer_period(std::string_view text) {
   return !text.empty() && text.size() <= 9 && text[0] != '0' && text.find_first_not_of("0123456789") == text.npos;
 }
-constexpr Allowed kSelectiveOption{"\"op\" or a layer period such as \"2\"", nullptr,
-                                   [](std::string_view s) { return s == "op" || is_layer_period(s); }};
+constexpr Allowed kSelectiveOption{"a layer period such as \"2\"", nullptr, is_layer_period};
 
 // One row per key: section, name, member, accepted values, help.
 // clang-format off
@@ -132,7 +131,7 @@ constexpr Key kKeys[] = {
      "What is recomputed in backward. (torchtitan's default is selective.)"},
     {"activation_checkpoint", "selective_ac_option",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::selective_ac_option>(), kSelectiveOption,
-     "With mode selective: every n-th layer, or op."},
+     "With mode selective: every n-th layer. (torchtitan's op is not supported.)"},
 
     {"checkpoint", "enable", at<&Job::checkpoint, &CheckpointSection::enable>(), kAnything,
      "Save checkpoints, and resume from the one that load_step names."},

@@ -53,7 +53,7 @@ constexpr BadJob kBadJobs[] = {
     {"[training]\nmixed_precision_reduce = \"bfloat16\"",
      "job.toml:2: training.mixed_precision_reduce is \"bfloat16\", must be float32."},
     {"[activation_checkpoint]\nselective_ac_option = \"0\"",
-     "job.toml:2: activation_checkpoint.selective_ac_option is \"0\", must be \"op\" or a layer period such as \"2\"."},
+     "job.toml:2: activation_checkpoint.selective_ac_option is \"0\", must be a layer period such as \"2\"."},
     {"[compile]\nenable = true",
      "job.toml:2: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
      "false."},
@@ -165,7 +165,7 @@ T any_value(const Key& key) {
       return text;
     }
     for (const char* word :
-         {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "op", "native"})
+         {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3", "native"})
       if (key.allowed.word(word)) return word;
     return "?";
   }
