@@ -169,7 +169,7 @@ bool Layout::mixes_reductions() const {
 
 c10::SmallVector<int, 4> Layout::cutters(int dim) const {
   c10::SmallVector<int, 4> axes;
-  for (uint8_t depth = 0; depth < axis_count(); ++depth)
+  for (int depth = 0; depth < axis_count(); ++depth)
     for (int axis = 0; axis < axis_count(); ++axis)
       if ((*this)[axis].is_shard(dim) && (*this)[axis].depth == depth) axes.push_back(axis);
   return axes;

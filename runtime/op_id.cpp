@@ -50,8 +50,8 @@ const std::string& module_of_node(uint64_t sequence) {
 }  // namespace
 
 const char* to_text(Phase phase) {
-  constexpr const char* names[] = {"init", "forward", "recompute", "backward", "reduce", "clip", "optimizer", "save"};
-  return names[static_cast<size_t>(phase)];
+  constexpr const char* kNames[] = {"init", "forward", "recompute", "backward", "reduce", "clip", "optimizer", "save"};
+  return kNames[static_cast<size_t>(phase)];
 }
 
 std::string OpId::text() const {

@@ -1,6 +1,7 @@
 #include "trainer/step_verifier.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 
 #include <chrono>
 
