@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 
 #include "runtime/rule_set.h"
+#include "runtime/world.h"
 
 namespace lockstep::rules {
 namespace {
@@ -51,6 +52,18 @@ std::vector<ResultShape> where_shape(const Call& call) {
   return {{all.sizes().vec(), all.strides().vec(), choices.scalar_type()}};
 }
 
+/// The quotient of integers is a floating number, in the domain's storage.
+void local_quotient(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto dividend = stack[0].toTensor();
+  if (!dividend.is_floating_point() && call.plan.written < 0) {
+    const auto& quotient = *call.plan.results[0];
+    const auto domain = quotient.layout.mesh().world().domain();
+    stack[0] =
+        dividend.to(quotient.any_partial ? accumulation(domain, quotient.dtype) : stored(domain, quotient.dtype));
+  }
+  call.op.callBoxed(stack);
+}
+
 /// An op without a meta kernel in LibTorch's library (its own are written in Python).
 constexpr Rule shaped_row(const char* op, std::vector<ResultShape> (*shapes)(const Call&)) {
   return {op, "pointwise", "...->...", "-", Rule::kPlain, nullptr, shapes};
@@ -68,7 +81,7 @@ constexpr Rule kRows[] = {
     pointwise_row("clamp", "-"),
     pointwise_row("clamp_min", "-"),
     pointwise_row("cos", "-"),
-    pointwise_row("div.Tensor", "e-"),
+    {"div.Tensor", "pointwise", "...->...", "e-", Rule::kPlain, nullptr, nullptr, local_quotient},
     pointwise_row("eq.Scalar", "-"),
     pointwise_row("eq.Tensor", "-"),
     pointwise_row("erf", "-"),
@@ -119,7 +132,7 @@ constexpr Rule kRows[] = {
     // linear up to rounding
     pointwise_row("add.Tensor", "j"),
     pointwise_row("copy", "j"),
-    pointwise_row("div.Scalar", "e"),
+    {"div.Scalar", "pointwise", "...->...", "e", Rule::kPlain, nullptr, nullptr, local_quotient},
     pointwise_row("lerp.Scalar", "j"),
     pointwise_row("mul.Scalar", "e"),
     pointwise_row("mul.Tensor", "ee"),

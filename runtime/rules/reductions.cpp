@@ -1,4 +1,5 @@
 // Ops that sum, average or maximise over dimensions: a cut of a reduced dimension leaves a Partial.
+#include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
 #include <limits>
@@ -46,12 +47,17 @@ void local_mean(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {at::sum(input.to(dtype), dims, keep).div_(count)};
 }
 
+at::Scalar least_value(c10::ScalarType dtype) {
+  if (c10::isFloatingType(dtype)) return -std::numeric_limits<double>::infinity();
+  if (dtype == c10::kBool) return false;
+  return AT_DISPATCH_INTEGRAL_TYPES(dtype, "amax", [] { return at::Scalar(std::numeric_limits<scalar_t>::lowest()); });
+}
+
 /// The maximum over no elements is the smallest value there is.
 void local_amax(const LocalCall& call, torch::jit::Stack& stack) {
   const auto input = stack[0].toTensor();
   if (input.numel() > 0) return call.op.callBoxed(stack);
-  stack = {at::full(call.plan.results[0]->local_sizes[call.index], -std::numeric_limits<double>::infinity(),
-                    input.options())};
+  stack = {at::full(call.plan.results[0]->local_sizes[call.index], least_value(input.scalar_type()), input.options())};
 }
 
 std::vector<ResultShape> sum_of_squares_shape(const Call&) { return {{{}, {}, c10::kDouble}}; }
