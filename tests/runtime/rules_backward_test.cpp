@@ -17,7 +17,7 @@ std::vector<OpCase> differentiable_cases() {
 class RulesBackward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesBackward, GradientsEqualOneDevice) {
-  const auto failure = failure_of(GetParam().op + "/gradients", case_count(40),
+  const auto failure = failure_of(GetParam().op + "/gradients", case_count(100),
                                   [] { gradients_equal_one_device(GetParam(), RuleSet::built_in()); });
   if (!failure.empty()) FAIL() << failure;
 }

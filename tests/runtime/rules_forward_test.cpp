@@ -12,13 +12,13 @@ namespace {
 class RulesForward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesForward, EveryCandidateEqualsOneDevice) {
-  const auto failure = failure_of(GetParam().op + "/candidates", case_count(12),
+  const auto failure = failure_of(GetParam().op + "/candidates", case_count(30),
                                   [] { candidates_equal_one_device(GetParam(), RuleSet::built_in()); });
   if (!failure.empty()) FAIL() << failure;
 }
 
 TEST_P(RulesForward, AnyLayoutEqualsOneDevice) {
-  const auto failure = failure_of(GetParam().op + "/layouts", case_count(40),
+  const auto failure = failure_of(GetParam().op + "/layouts", case_count(120),
                                   [] { random_layouts_equal_one_device(GetParam(), RuleSet::built_in()); });
   if (!failure.empty()) FAIL() << failure;
 }

@@ -17,7 +17,7 @@ std::vector<OpCase> written_cases() {
 class RulesInPlace : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesInPlace, EqualsOneDeviceOrRefuses) {
-  const auto failure = failure_of(GetParam().op + "/in_place", case_count(60),
+  const auto failure = failure_of(GetParam().op + "/in_place", case_count(120),
                                   [] { in_place_equals_one_device(GetParam(), RuleSet::built_in()); });
   if (!failure.empty()) FAIL() << failure;
 }

@@ -19,7 +19,8 @@ void local_as_it_is(const LocalCall& call, Stack& stack) { call.op.callBoxed(sta
 /// The padding index compares with global tokens, but rows are counted from the shard's first.
 void embedding_without_offset(const LocalCall& call, Stack& stack) {
   const auto table = stack[0].toTensor(), tokens = stack[1].toTensor();
-  if (table.size(0) == 0) return void(stack = {at::zeros(call.plan.results[0]->local_sizes[call.index], table.options())});
+  if (table.size(0) == 0)
+    return void(stack = {at::zeros(call.plan.results[0]->local_sizes[call.index], table.options())});
   stack = {at::embedding(table, tokens.remainder(table.size(0)))};
 }
 
@@ -76,7 +77,8 @@ std::vector<Mutant> mutants() {
       {"a lossy cast of a Partial", "_to_copy", [](Rule& r) { r.form = nullptr; }},
       {"tokens without the shard's offset", "embedding", [](Rule& r) { r.local = embedding_without_offset; }},
       {"targets without the shard's offset", "mesh::pick_class", [](Rule& r) { r.local = local_as_it_is; }},
-      {"targets without the offset, backward", "mesh::cross_entropy_backward", [](Rule& r) { r.local = local_as_it_is; }},
+      {"targets without the offset, backward", "mesh::cross_entropy_backward",
+       [](Rule& r) { r.local = local_as_it_is; }},
       {"a causal mask from the shard's first row", "mesh::attention", [](Rule& r) { r.local = local_as_it_is; }},
       {"random numbers by local index", "uniform", [](Rule& r) { r.local = uniform_of_the_rank; }},
   };
@@ -108,7 +110,9 @@ TEST_P(RulesMutants, IsNoticed) {
   const auto second = failure_of("mutant", 300, [&] { random_layouts_equal_one_device(op_case, rules); });
   compared_cases() = counted;
   EXPECT_FALSE(first.empty() && second.empty()) << GetParam().fault;
-  EXPECT_NE((first + second).find("RC_PARAMS=\"reproduce="), std::string::npos) << first << second;
+  // One line to paste: the call, its layouts, the mesh; and how RapidCheck finds it again.
+  for (const auto* part : {"(", "[a=", ") on mesh a=", "RC_PARAMS=\"reproduce="})
+    EXPECT_NE((first + second).find(part), std::string::npos) << part << " in: " << first << second;
 }
 
 INSTANTIATE_TEST_SUITE_P(Faults, RulesMutants, ::testing::ValuesIn(mutants()), fault_name);

@@ -34,6 +34,7 @@ class Inputs {
   Sizes broadcast(const Sizes& sizes) const;
 
   at::Tensor tensor(const Sizes& sizes);    ///< integers from -4 to 4 (bfloat16: -1 to 1), or reals from -2 to 2
+  at::Tensor wider(const Sizes& sizes);     ///< the same, sometimes float32 beside bfloat16
   at::Tensor positive(const Sizes& sizes);  ///< 1, 2 or 4 (exact divisors), or reals from 0.5 to 2.5
   at::Tensor distinct(const Sizes& sizes);  ///< a different integer at each of the first 251 places
   at::Tensor mask(const Sizes& sizes);
@@ -51,14 +52,15 @@ class Inputs {
 /// How one op is called in the properties.
 struct OpCase {
   enum Trait : unsigned {
-    kReal = 0,      ///< values round: compared in the float64 domain to 1e-12
-    kExact = 1,     ///< on exact inputs the result has one set of bits
-    kGradient = 2,  ///< differentiable: gradients are compared too
-    kNoValues = 4,  ///< the result's values are arbitrary
-    kFactory = 8,   ///< makes a tensor: the device argument names the mesh
-    kOwnPeer = 16,  ///< the reference is a mesh of one rank, not LibTorch (random ops)
-    kWide = 32,     ///< takes no 16-bit dtypes
-    kDense = 64,    ///< needs operands that are contiguous
+    kReal = 0,        ///< values round: compared in the float64 domain to 1e-12
+    kExact = 1,       ///< on exact inputs the result has one set of bits
+    kGradient = 2,    ///< differentiable: gradients are compared too
+    kNoValues = 4,    ///< the result's values are arbitrary
+    kFactory = 8,     ///< makes a tensor: the device argument names the mesh
+    kOwnPeer = 16,    ///< the reference is a mesh of one rank, not LibTorch (random ops)
+    kWide = 32,       ///< takes no 16-bit dtypes
+    kDense = 64,      ///< needs operands that are contiguous
+    kIntegers = 128,  ///< takes int64 as well
   };
   std::string op;  ///< a row's name, or that of an op above the table
   unsigned traits = kReal;

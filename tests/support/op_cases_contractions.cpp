@@ -103,20 +103,20 @@ Stack draw_embedding_backward(Inputs& in) {
 
 std::vector<OpCase> contraction_cases() {
   return {
-      {"addmm", kExact | kGradient, draw_addmm},
-      {"amax", kExact, draw_maximum},
-      {"bmm", kExact | kGradient, draw_bmm},
+      {"addmm", kExact | kIntegers | kGradient, draw_addmm},
+      {"amax", kExact | kIntegers, draw_maximum},
+      {"bmm", kExact | kIntegers | kGradient, draw_bmm},
       {"embedding", kExact | kGradient, draw_embedding},
       {"embedding_dense_backward", kExact, draw_embedding_backward},
       {"linear", kExact | kGradient, draw_linear},
-      {"matmul", kExact | kGradient, draw_matmul},
+      {"matmul", kExact | kIntegers | kGradient, draw_matmul},
       {"mean", kReal | kGradient, draw_mean},
       {"mean.dim", kReal | kGradient, draw_mean_over},
       {"mesh::sum_of_squares", kExact, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }},
       {"mesh::weight_gradient", kExact, draw_weight_gradient},
-      {"mm", kExact | kGradient, draw_mm},
-      {"sum", kExact | kGradient, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }},
-      {"sum.dim_IntList", kExact | kGradient, draw_sum_over},
+      {"mm", kExact | kIntegers | kGradient, draw_mm},
+      {"sum", kExact | kIntegers | kGradient, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }},
+      {"sum.dim_IntList", kExact | kIntegers | kGradient, draw_sum_over},
   };
 }
 

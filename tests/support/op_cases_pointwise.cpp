@@ -26,7 +26,7 @@ OpCase positive_unary(const char* op, unsigned traits) {
 OpCase binary(const char* op, unsigned traits) {
   return {op, traits, [](Inputs& in) {
             const auto sizes = in.sizes(0, 3);
-            return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes))};
+            return Stack{in.tensor(in.broadcast(sizes)), in.wider(in.broadcast(sizes))};
           }};
 }
 
@@ -40,7 +40,7 @@ OpCase backward(const char* op, unsigned traits, Stack more = {}) {
           }};
 }
 
-OpCase compare_to_scalar(const char* op) { return unary(op, kExact, {at::Scalar(1)}); }
+OpCase compare_to_scalar(const char* op) { return unary(op, kExact | kIntegers, {at::Scalar(1)}); }
 
 OpCase of_masks(const char* op, int operands) {
   return {op, kExact, [operands](Inputs& in) {
@@ -77,7 +77,7 @@ Stack draw_summand_of_product(Inputs& in) {
 
 Stack draw_copy(Inputs& in) {
   const auto sizes = in.sizes(0, 3);
-  return {in.tensor(sizes), in.tensor(in.broadcast(sizes))};
+  return {in.tensor(sizes), in.wider(in.broadcast(sizes))};
 }
 
 Stack draw_cast(Inputs& in) {
@@ -89,15 +89,15 @@ Stack draw_cast(Inputs& in) {
 std::vector<OpCase> compound_cases() {
   return {
       {"_to_copy", kExact, draw_cast},
-      {"add.Tensor", kExact | kGradient,
+      {"add.Tensor", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
-         return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), at::Scalar(in.number(1, 2))};
+         return Stack{in.tensor(in.broadcast(sizes)), in.wider(in.broadcast(sizes)), at::Scalar(in.number(1, 2))};
        }},
       {"addcdiv", kExact, draw_summand_of_product},
       {"addcmul", kExact, draw_summand_of_product},
-      {"copy", kExact, draw_copy},
-      {"div.Tensor", kExact | kGradient,
+      {"copy", kExact | kIntegers, draw_copy},
+      {"div.Tensor", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.tensor(in.broadcast(sizes)), in.positive(in.broadcast(sizes))};
@@ -107,7 +107,7 @@ std::vector<OpCase> compound_cases() {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), at::Scalar(0.5)};
        }},
-      {"masked_fill.Scalar", kExact | kGradient,
+      {"masked_fill.Scalar", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.tensor(sizes), in.mask(in.broadcast(sizes)), at::Scalar(7)};
@@ -121,12 +121,12 @@ std::vector<OpCase> compound_cases() {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.positive(in.broadcast(sizes)), in.tensor(in.broadcast(sizes))};
        }},
-      {"sub.Tensor", kExact | kGradient,
+      {"sub.Tensor", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
-         return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), at::Scalar(in.number(1, 2))};
+         return Stack{in.tensor(in.broadcast(sizes)), in.wider(in.broadcast(sizes)), at::Scalar(in.number(1, 2))};
        }},
-      {"where.self", kExact | kGradient,
+      {"where.self", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.mask(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes))};
@@ -135,63 +135,63 @@ std::vector<OpCase> compound_cases() {
 }
 
 std::vector<OpCase> simple_cases() {
-  return {unary("abs", kExact),
-          unary("add.Scalar", kExact | kGradient, {at::Scalar(3)}),
+  return {unary("abs", kExact | kIntegers),
+          unary("add.Scalar", kExact | kIntegers | kGradient, {at::Scalar(3)}),
           of_integers("bitwise_and.Tensor", 2),
           of_integers("bitwise_not", 1),
           of_integers("bitwise_or.Tensor", 2),
-          unary("clamp", kExact, {at::Scalar(-1), at::Scalar(2)}),
-          unary("clamp_min", kExact, {at::Scalar(1)}),
-          unary("clone", kExact | kGradient),
+          unary("clamp", kExact | kIntegers, {at::Scalar(-1), at::Scalar(2)}),
+          unary("clamp_min", kExact | kIntegers, {at::Scalar(1)}),
+          unary("clone", kExact | kIntegers | kGradient),
           unary("cos", kReal | kGradient),
-          unary("div.Scalar", kExact | kGradient, {at::Scalar(4)}),
+          unary("div.Scalar", kExact | kIntegers | kGradient, {at::Scalar(4)}),
           compare_to_scalar("eq.Scalar"),
-          binary("eq.Tensor", kExact),
+          binary("eq.Tensor", kExact | kIntegers),
           unary("erf", kReal),
           unary("exp", kReal | kGradient),
-          unary("fill.Scalar", kExact, {at::Scalar(5)}),
+          unary("fill.Scalar", kExact | kIntegers, {at::Scalar(5)}),
           compare_to_scalar("ge.Scalar"),
-          binary("ge.Tensor", kExact),
+          binary("ge.Tensor", kExact | kIntegers),
           unary("gelu", kReal | kGradient),
           backward("gelu_backward", kReal),
           compare_to_scalar("gt.Scalar"),
-          binary("gt.Tensor", kExact),
+          binary("gt.Tensor", kExact | kIntegers),
           classifier("isfinite"),
           classifier("isinf"),
           classifier("isnan"),
           compare_to_scalar("le.Scalar"),
-          binary("le.Tensor", kExact),
+          binary("le.Tensor", kExact | kIntegers),
           positive_unary("log", kReal | kGradient),
           positive_unary("log1p", kReal),
           of_masks("logical_and", 2),
           of_masks("logical_not", 1),
           of_masks("logical_or", 2),
           compare_to_scalar("lt.Scalar"),
-          binary("lt.Tensor", kExact),
-          binary("maximum", kExact),
-          binary("minimum", kExact),
-          unary("mul.Scalar", kExact | kGradient, {at::Scalar(-3)}),
-          binary("mul.Tensor", kExact | kGradient),
+          binary("lt.Tensor", kExact | kIntegers),
+          binary("maximum", kExact | kIntegers),
+          binary("minimum", kExact | kIntegers),
+          unary("mul.Scalar", kExact | kIntegers | kGradient, {at::Scalar(-3)}),
+          binary("mul.Tensor", kExact | kIntegers | kGradient),
           compare_to_scalar("ne.Scalar"),
-          binary("ne.Tensor", kExact),
-          unary("neg", kExact | kGradient),
+          binary("ne.Tensor", kExact | kIntegers),
+          unary("neg", kExact | kIntegers | kGradient),
           positive_unary("reciprocal", kReal),
-          unary("relu", kExact | kGradient),
+          unary("relu", kExact | kIntegers | kGradient),
           positive_unary("rsqrt", kReal | kGradient),
-          unary("rsub.Scalar", kExact | kGradient, {at::Scalar(2), at::Scalar(3)}),
+          unary("rsub.Scalar", kExact | kIntegers | kGradient, {at::Scalar(2), at::Scalar(3)}),
           unary("sigmoid", kReal | kGradient),
           backward("sigmoid_backward", kReal),
-          unary("sign", kExact),
+          unary("sign", kExact | kIntegers),
           unary("silu", kReal | kGradient),
           backward("silu_backward", kReal),
           unary("sin", kReal | kGradient),
           positive_unary("sqrt", kReal | kGradient),
-          unary("square", kExact),
-          unary("sub.Scalar", kExact | kGradient, {at::Scalar(3), at::Scalar(2)}),
+          unary("square", kExact | kIntegers),
+          unary("sub.Scalar", kExact | kIntegers | kGradient, {at::Scalar(3), at::Scalar(2)}),
           unary("tanh", kReal | kGradient),
           backward("tanh_backward", kReal),
           backward("threshold_backward", kExact, {at::Scalar(0)}),
-          unary("zero", kExact)};
+          unary("zero", kExact | kIntegers)};
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr unsigned kView = kExact | kGradient;
-constexpr unsigned kViewAlone = kExact;  ///< gradients go another way: through view, slice, select
+constexpr unsigned kView = kExact | kIntegers | kGradient;
+constexpr unsigned kViewAlone = kExact | kIntegers;  ///< gradients go another way: through view, slice, select
 
 OpCase whole_view(const char* op, unsigned traits) {
   return {op, traits, [](Inputs& in) { return Stack{in.distinct(in.sizes(0, 3))}; }};

@@ -89,6 +89,11 @@ at::Tensor Inputs::tensor(const Sizes& sizes) {
   });
 }
 
+at::Tensor Inputs::wider(const Sizes& sizes) {
+  const auto values = tensor(sizes);
+  return dtype_ == c10::kBFloat16 && number(0, 3) == 3 ? values.to(c10::kFloat) : values;
+}
+
 at::Tensor Inputs::positive(const Sizes& sizes) {
   return fill(sizes, dtype_,
               [&](uint64_t bits) { return exact_ ? static_cast<double>(1 << (bits % 3)) : between(bits, 0.5, 2.5); });

@@ -45,12 +45,14 @@ std::vector<at::Tensor> draw_weights(const std::vector<at::Tensor>& results) {
 }
 
 /// The whole computation on plain doubles.
-std::vector<at::Tensor> plain_gradients(const OpCall& call, const std::vector<at::Tensor>& weights, const Numerics& numerics) {
+std::vector<at::Tensor> plain_gradients(const OpCall& call, const std::vector<at::Tensor>& weights,
+                                        const Numerics& numerics) {
   Differentiable peer{call, {}, weights};
   auto arguments = plain_arguments(call, numerics);
   for (const auto& slot : call.slots) {
     const auto& value = arguments[static_cast<size_t>(slot.argument)];
-    peer.leaves.push_back(as_leaf(slot.element < 0 ? value.toTensor() : value.toTensorVector()[static_cast<size_t>(slot.element)]));
+    peer.leaves.push_back(
+        as_leaf(slot.element < 0 ? value.toTensor() : value.toTensorVector()[static_cast<size_t>(slot.element)]));
     set_slot(arguments, slot, peer.leaves.back());
   }
   for (auto& weight : peer.weights) weight = into_domain(numerics.domain, weight);
@@ -68,11 +70,14 @@ std::vector<at::Tensor> sharded_gradients(const OpCall& call, const std::vector<
 }
 
 /// Random ops: their own gradients on a mesh of one rank.
-std::vector<at::Tensor> one_rank_gradients(const OpCall& call, const std::vector<at::Tensor>& weights, const Numerics& numerics) {
+std::vector<at::Tensor> one_rank_gradients(const OpCall& call, const std::vector<at::Tensor>& weights,
+                                           const Numerics& numerics) {
   World::Options options;
   options.domain = numerics.domain;
   const auto world = simulated_world({{"one", 1}}, std::move(options));
-  const Place place = [&](const at::Tensor& plain) { return distribute(plain, Layout::replicated(world->mesh("one=1"))); };
+  const Place place = [&](const at::Tensor& plain) {
+    return distribute(plain, Layout::replicated(world->mesh("one=1")));
+  };
   std::vector<at::Tensor> operands, results;
   for (size_t i = 0; i < call.slots.size(); ++i) operands.push_back(place(call.tensor(i)));
   for (const auto& gradient : sharded_gradients(call, operands, weights, place))
@@ -106,8 +111,9 @@ void gradients_equal_one_device(const OpCase& op_case, const Rules& rules) {
   const MeshScope scope(*drawn.mesh);  // formulas make constants
   std::vector<at::Tensor> actual;
   try {
-    actual = sharded_gradients(call, operands, weights,
-                               [&](const at::Tensor& plain) { return scatter(plain, draw_layout(*drawn.mesh, plain)); });
+    actual = sharded_gradients(call, operands, weights, [&](const at::Tensor& plain) {
+      return scatter(plain, draw_layout(*drawn.mesh, plain));
+    });
   } catch (const c10::Error& error) {
     RC_FAIL(line + ": " + error.what_without_backtrace());
   } catch (const std::exception& error) {

@@ -53,6 +53,7 @@ Numerics draw_numerics(const OpCase& op_case) {
       *rc::gen::element(c10::kFloat, c10::kDouble, op_case.is(OpCase::kWide) ? c10::kFloat : c10::kBFloat16);
   const bool also_real = *rc::gen::weightedElement<int>({{2, 0}, {1, 1}}) == 1;
   numerics.exact = op_case.is(OpCase::kExact) && !also_real;
+  if (numerics.exact && op_case.is(OpCase::kIntegers) && *rc::gen::inRange(0, 4) == 3) numerics.dtype = c10::kLong;
   const bool native = *rc::gen::weightedElement<int>({{1, 0}, {2, 1}}) == (numerics.exact ? 1 : 0);
   numerics.domain = native ? Domain::kNative : Domain::kFloat64;
   return numerics;
@@ -66,8 +67,10 @@ Layout draw_layout(const Mesh& mesh, const at::Tensor& tensor) {
   const auto reduction = *rc::gen::elementOf(kinds);
   auto layout = testing::layout(mesh, static_cast<int>(tensor.dim()), true);
   auto placements = layout.placements();
+  const bool average = reduction == Reduction::kSum && tensor.is_floating_point();  // sums and averages may mix
   for (auto& placement : placements)
-    if (placement.is_partial()) placement.reduction = reduction;
+    if (placement.is_partial())
+      placement.reduction = average && *rc::gen::inRange(0, 3) == 2 ? Reduction::kAvg : reduction;
   return Layout(mesh, std::move(placements));
 }
 

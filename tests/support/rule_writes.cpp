@@ -42,10 +42,12 @@ Target draw_target(const at::Tensor& written) {
   }
   if (kind == 3 && dims > 1) {
     std::swap(sizes.front(), sizes.back());
-    return make_target(written, "transpose(0, -1) of ", sizes, [](const at::Tensor& base) { return base.transpose(0, -1); });
+    return make_target(written, "transpose(0, -1) of ", sizes,
+                       [](const at::Tensor& base) { return base.transpose(0, -1); });
   }
   if (kind == 4)
-    return make_target(written, "view of ", {written.numel()}, [=](const at::Tensor& base) { return base.view(sizes); });
+    return make_target(written, "view of ", {written.numel()},
+                       [=](const at::Tensor& base) { return base.view(sizes); });
   return make_target(written, "", sizes, [](const at::Tensor& base) { return base; });
 }
 
