@@ -182,7 +182,8 @@ class Maker {
 
   [[noreturn]] void refuse() const {
     std::string operands;
-    for (const auto* spec : plan_->given) operands += fmt::format("{}{}", operands.empty() ? "" : ", ", spec ? spec->text() : "plain");
+    for (const auto* spec : plan_->given)
+      operands += fmt::format("{}{}", operands.empty() ? "" : ", ", spec ? spec->text() : "plain");
     fail<BadInput>("{} cannot run on {}: {}; redistribute() the operands first", call_.op, operands,
                    plan_->written >= 0 ? "the tensor that is written in place would have to move" : "no layout serves");
   }
