@@ -24,6 +24,15 @@ void embedding_without_offset(const LocalCall& call, Stack& stack) {
   stack = {at::embedding(table, tokens.remainder(table.size(0)))};
 }
 
+/// Classes are counted within the shard, as if it began at each of its multiples.
+template <size_t kLogits, size_t kTarget>
+void targets_without_offset(const LocalCall& call, Stack& stack) {
+  const auto classes = stack[kLogits].toTensor().size(-1);
+  const auto target = stack[kTarget].toTensor();
+  stack[kTarget] = classes > 0 ? at::where(target < 0, target, target.remainder(classes)) : at::full_like(target, -1);
+  call.op.callBoxed(stack);
+}
+
 /// Every rank draws the first elements of the stream.
 void uniform_of_the_rank(const LocalCall& call, Stack& stack) {
   const auto self = stack[0].toTensor();
@@ -76,9 +85,10 @@ std::vector<Mutant> mutants() {
       {"a view that keeps the cut", "view", [](Rule& r) { r.form = view_of_equal_dims; }},
       {"a lossy cast of a Partial", "_to_copy", [](Rule& r) { r.form = nullptr; }},
       {"tokens without the shard's offset", "embedding", [](Rule& r) { r.local = embedding_without_offset; }},
-      {"targets without the shard's offset", "mesh::pick_class", [](Rule& r) { r.local = local_as_it_is; }},
+      {"targets without the shard's offset", "mesh::pick_class",
+       [](Rule& r) { r.local = targets_without_offset<0, 1>; }},
       {"targets without the offset, backward", "mesh::cross_entropy_backward",
-       [](Rule& r) { r.local = local_as_it_is; }},
+       [](Rule& r) { r.local = targets_without_offset<1, 3>; }},
       {"a causal mask from the shard's first row", "mesh::attention", [](Rule& r) { r.local = local_as_it_is; }},
       {"random numbers by local index", "uniform", [](Rule& r) { r.local = uniform_of_the_rank; }},
   };

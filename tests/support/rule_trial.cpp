@@ -35,6 +35,13 @@ bool lie_alike(const std::vector<Placement>& a, const std::vector<Placement>& b)
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](auto& x, auto& y) { return lie_alike(x, y); });
 }
 
+/// Of dimensions with several elements.
+bool same_strides(c10::IntArrayRef strides, const at::Tensor& tensor) {
+  for (size_t dim = 0; dim < strides.size() && tensor.numel() > 0; ++dim)
+    if (tensor.sizes()[dim] > 1 && strides[dim] != tensor.strides()[dim]) return false;
+  return true;
+}
+
 }  // namespace
 
 DrawnMesh::DrawnMesh(Domain domain, const Rules& rules, bool strict) {
@@ -214,10 +221,14 @@ void Trial::check_plan(const Arranger& arranger, const std::vector<size_t>& chos
                        const std::string& line) const {
   const auto plan = make_plan(call_.op, arguments, mesh());
   if (plan->moves) RC_FAIL(line + ": operands in a candidate's layouts move");
-  for (size_t r = 0; r < plan->results.size(); ++r)
+  for (size_t r = 0; r < plan->results.size(); ++r) {
+    if (!same_strides(plan->results[r]->strides, expected_[r]))
+      RC_FAIL(
+          c10::str(line, ": result ", r, " has strides ", plan->results[r]->strides, " for ", expected_[r].strides()));
     if (!arranger.predicts(chosen, r, plan->results[r]->layout))
       RC_FAIL(
           fmt::format("{}: result {} lies as {}, which no candidate says", line, r, plan->results[r]->layout.text()));
+  }
 }
 
 void Trial::expect(const Arranger& arranger, const std::vector<size_t>& chosen) const {

@@ -122,6 +122,7 @@ void check(const OpCall& call, const Operands& operands, const Written& expected
   } catch (const std::exception& error) {
     RC_FAIL(line + ": " + error.what());
   }
+  ++compared_cases()[functional_name(op_name(call.op))];  // refusals do not count
   if (layout_of(operands.base) != layout) RC_FAIL(line + ": the layout became " + layout_of(operands.base).text());
   for (const auto& [actual, wanted] : {std::pair{operands.base, expected.base}, {self, expected.self}}) {
     const auto what = difference(actual, wanted, numerics, true);
@@ -145,7 +146,6 @@ void in_place_equals_one_device(const OpCase& op_case, const Rules& rules) {
   std::optional<Operands> operands;
   if (target.text.empty() && has_rule) operands = arrange_operands(call, *rules->find(op_case.op), *drawn.mesh);
   if (!operands) operands = draw_operands(call, target, *drawn.mesh);
-  ++compared_cases()[op_case.op];
   check(call, *operands, *expected, into_domain(numerics.domain, target.base), numerics,
         target.text + describe(call, operands->all, *drawn.mesh, numerics));
 }
