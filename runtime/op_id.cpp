@@ -80,6 +80,7 @@ void begin_microbatch(int64_t step, int64_t microbatch) {
   place.microbatch = microbatch;
   place.breakpoints.clear();
   place.occurrences.clear();
+  place.draws.front() = 0;  // draws outside of every module
 }
 
 uint64_t next_random_stream() {
