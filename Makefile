@@ -1,6 +1,6 @@
 # make demo    train the demo job on a simulated 2 x 2 mesh and check every step against one device
 # make test    build everything, run all tests; ends in "N passed, N failed"
-# make bench   measure against plain LibTorch            make soak   the property tests with 100 times the cases
+# make bench   measure against plain LibTorch            make soak   the property tests with 50 to 100 times the cases
 # make format  rewrite the C++ files as CI wants them    make lint   clang-tidy over what differs from HEAD (ALL=1: all)
 # make setup   install what is missing (tools/setup)     make build  compile
 # Each target does what it needs first. Another build: make test PRESET=asan (dev, release, asan, tsan).
@@ -25,6 +25,8 @@ bench: configure
 	$(BUILD)/lockstep bench step
 
 soak: refuse_reproduce build
+	LOCKSTEP_SOAK=1 LOCKSTEP_RULE_CASES=$(CURDIR)/tests/rule_cases.json \
+	  $(BUILD)/tests/test_runtime --gtest_filter='*Rules*-*Mutants*' --gtest_brief=1
 	@RC_PARAMS="max_success=10000 $(RC_PARAMS)" python3 tools/test_summary.py $(BUILD) --timeout 14400
 
 format: setup
