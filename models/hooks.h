@@ -48,6 +48,10 @@ class HooksScope {
 /// Names the logical axes of an activation; the value is unchanged.
 at::Tensor annotate(const at::Tensor& tensor, std::string_view axes);
 
+/// One block of a model through the hooks, or simply forward(input) without them.
+at::Tensor run_block(Module& block, const at::Tensor& input,
+                     const std::function<at::Tensor(const at::Tensor&)>& forward);
+
 /// A table where the model runs.
 at::Tensor constant(const at::Tensor& table);
 

@@ -148,15 +148,14 @@ Tensor Llama::forward(const Tensor& tokens) {
     fail<BadInput>("a sequence of {} tokens is longer than the model's {}", tokens.size(1), options_.length);
   const auto cosines = constant(tables_.cosines.narrow(0, 0, tokens.size(1)));
   const auto sines = constant(tables_.sines.narrow(0, 0, tokens.size(1)));
-  const auto run = [](Module& block, const Tensor& x, const std::function<Tensor(const Tensor&)>& forward) {
-    return Hooks::current() ? Hooks::current()->run_block(block, forward, x) : forward(x);
-  };
-  auto x = run(embedding_, tokens,
-               [this](const Tensor& input) { return annotate(embedding_.forward(input), "batch norm_length embed"); });
+  auto x = run_block(embedding_, tokens, [this](const Tensor& input) {
+    return annotate(embedding_.forward(input), "batch norm_length embed");
+  });
   for (auto& layer : layers_)
-    x = run(*layer, x,
-            [&block = *layer, cosines, sines](const Tensor& input) { return block.forward(input, cosines, sines); });
-  return run(head_, x, [this](const Tensor& input) { return head_.forward(input); });
+    x = run_block(*layer, x, [&block = *layer, cosines, sines](const Tensor& input) {
+      return block.forward(input, cosines, sines);
+    });
+  return run_block(head_, x, [this](const Tensor& input) { return head_.forward(input); });
 }
 
 std::vector<Module*> Llama::blocks() {

@@ -41,15 +41,13 @@ Mlp::Mlp(const MlpOptions& options)
 }
 
 Tensor Mlp::forward(const Tensor& tokens) {
-  const auto run = [](Module& block, const Tensor& x, const std::function<Tensor(const Tensor&)>& forward) {
-    return Hooks::current() ? Hooks::current()->run_block(block, forward, x) : forward(x);
-  };
-  auto x = run(embedding_, tokens,
-               [this](const Tensor& input) { return annotate(embedding_.forward(input), "batch norm_length embed"); });
+  auto x = run_block(embedding_, tokens, [this](const Tensor& input) {
+    return annotate(embedding_.forward(input), "batch norm_length embed");
+  });
   for (auto& layer : layers_)
-    x = run(*layer, x, [&block = *layer](const Tensor& input) { return block.forward(input); });
-  return run(*output_, x,
-             [this](const Tensor& input) { return output_->forward(annotate(input, "batch length embed")); });
+    x = run_block(*layer, x, [&block = *layer](const Tensor& input) { return block.forward(input); });
+  return run_block(*output_, x,
+                   [this](const Tensor& input) { return output_->forward(annotate(input, "batch length embed")); });
 }
 
 std::vector<Module*> Mlp::blocks() {

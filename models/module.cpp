@@ -22,6 +22,11 @@ at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) {
   return current_hooks ? current_hooks->annotate(tensor, axes) : tensor;
 }
 
+at::Tensor run_block(Module& block, const at::Tensor& input,
+                     const std::function<at::Tensor(const at::Tensor&)>& forward) {
+  return current_hooks ? current_hooks->run_block(block, forward, input) : forward(input);
+}
+
 at::Tensor constant(const at::Tensor& table) { return current_hooks ? current_hooks->constant(table) : table; }
 
 Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> sizes, std::string axes, Initial initial,

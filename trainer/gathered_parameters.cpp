@@ -50,11 +50,9 @@ Tensor widened(const Tensor& gradient, c10::ScalarType dtype) {
 
 struct Gather : torch::autograd::Function<Gather> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters, const Recipe* recipe) {
-    std::vector<const TensorSpec*> specs;
-    for (const auto& parameter : parameters) specs.push_back(&spec_of(parameter));
-    std::vector<int64_t> pointers;
-    for (const auto* spec : specs) pointers.push_back(reinterpret_cast<int64_t>(spec));
-    context->saved_data["specs"] = pointers;
+    std::vector<int64_t> specs;
+    for (const auto& parameter : parameters) specs.push_back(reinterpret_cast<int64_t>(&spec_of(parameter)));
+    context->saved_data["specs"] = specs;
     context->saved_data["axis"] = recipe->shard_axis;
     auto gathered = gather_all(parameters, *recipe);
     for (auto& tensor : gathered) {  // a node of the graph needs a tensor of its own

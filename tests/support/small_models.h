@@ -15,8 +15,8 @@ inline trainer::Job small_job() {
   return job;
 }
 
-/// A Llama with grouped heads and dropout, small enough that a step takes milliseconds.
-inline std::unique_ptr<models::Model> small_llama() {
+/// A Llama with grouped heads, small enough that a step takes milliseconds; for 12 tokens out of 29.
+inline models::LlamaOptions small_llama_options() {
   models::LlamaOptions options;
   options.width = 24;
   options.layers = 2;
@@ -25,6 +25,12 @@ inline std::unique_ptr<models::Model> small_llama() {
   options.hidden = 36;
   options.vocabulary = 29;
   options.length = 12;
+  return options;
+}
+
+/// The same with dropout.
+inline std::unique_ptr<models::Model> small_llama() {
+  auto options = small_llama_options();
   options.dropout = 0.1;
   return std::make_unique<models::Llama>(options);
 }

@@ -15,14 +15,7 @@ using testing::batch_for;
 constexpr int64_t kVocabulary = 29;
 
 std::unique_ptr<models::Model> llama_without_dropout(bool tied) {
-  models::LlamaOptions options;
-  options.width = 24;
-  options.layers = 2;
-  options.heads = 6;
-  options.key_value_heads = 3;
-  options.hidden = 36;
-  options.vocabulary = kVocabulary;
-  options.length = 12;
+  auto options = testing::small_llama_options();
   options.tied_head = tied;
   return std::make_unique<models::Llama>(options);
 }
