@@ -70,17 +70,20 @@ void run_bundle(const std::vector<Journey*>& journeys, std::vector<Mover>& mover
   for (size_t t = 0; t < movers.size(); ++t) journeys[t]->arrive(movers[t].take_result());
 }
 
+/// Takes the steps of a journey that need no other rank, up to the next that does.
+void run_local_steps(Journey& journey) {
+  while (!journey.done() && Mover(journey.move(), journey.shards).is_local())
+    journey.arrive(journey.depart().run_locally());
+}
+
 /// Lets the first journey that is not done take one step, together with all others that wait for the same collective.
 bool step(std::vector<Journey>& journeys) {
+  for (auto& journey : journeys) run_local_steps(journey);
   std::vector<Journey*> bundle;
   std::vector<Mover> movers;
   for (auto& journey : journeys) {
     if (journey.done()) continue;
     const Mover probe(journey.move(), journey.shards);
-    if (probe.is_local()) {
-      journey.arrive(journey.depart().run_locally());
-      return true;
-    }
     if (!movers.empty() && bundle_key(probe) != bundle_key(movers[0])) continue;
     bundle.push_back(&journey);
     movers.push_back(journey.depart());

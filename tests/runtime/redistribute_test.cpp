@@ -99,6 +99,25 @@ TEST(Redistribute, LaterMovesOnFirstUse) {
   EXPECT_THROW(first.clone(), InternalError);
 }
 
+RC_GTEST_PROP(Redistribute, MovesABucketAsEachAlone, ()) {
+  const auto axes = *testing::mesh_axes(3, 12);
+  const auto world = testing::simulated_world(axes);
+  const auto& mesh = world->mesh(axes);
+  std::vector<at::Tensor> tensors;
+  std::vector<Layout> targets;
+  for (auto count = *rc::gen::inRange(1, 5); count > 0; --count) {
+    const auto source = testing::layout(mesh, 2, true);
+    targets.push_back(testing::layout(mesh, 2, true));
+    RC_LOG() << source.text() << " -> " << targets.back().text() << "\n";
+    tensors.push_back(distribute(exact_tensor({5, 3 + count}), source));
+  }
+  const auto moved = redistribute_bucket(tensors, targets);
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    RC_ASSERT(layout_of(moved[t]) == without_idle_units(targets[t], tensors[t].sizes()));
+    RC_ASSERT(same_bits(gather(moved[t]), gather(tensors[t])));
+  }
+}
+
 TEST(Redistribute, RefusesTheGradientOfAMaximum) {
   const auto world = testing::simulated_world({{"tp", 2}});
   const auto& mesh = world->mesh("tp=2");
