@@ -20,7 +20,7 @@ std::optional<int64_t> label_unit(const TensorSpec& spec, int axis, int dim, int
   placements[static_cast<size_t>(axis)].unit = factor;
   const Layout aligned(spec.layout.mesh(), std::move(placements));
   const int64_t size = spec.sizes[static_cast<size_t>(dim)];
-  for (int rank = 0; rank < aligned.mesh().rank_count(); ++rank)
+  for (const int rank : aligned.mesh().ranks())
     if (aligned.cut(rank, dim, size) != spec.layout.cut(rank, dim, size)) return std::nullopt;
   return 1;
 }

@@ -28,8 +28,7 @@ at::Tensor read_bytes(const Bytes& bytes, size_t& offset, c10::IntArrayRef sizes
 
 std::vector<Pieces> empty_bundle(const Exchange& request) {
   const auto members = static_cast<size_t>(request.mesh.axis_size(request.axis));
-  return std::vector<Pieces>(request.sent.size(),
-                             Pieces(request.mesh.world().local_count(), std::vector<at::Tensor>(members)));
+  return std::vector<Pieces>(request.sent.size(), Pieces(request.mesh.local_count(), std::vector<at::Tensor>(members)));
 }
 
 /// The collective as a resumable state machine over a transport: posts everything, then takes until all is there.
@@ -37,7 +36,7 @@ class ExchangeMachine {
  public:
   ExchangeMachine(Exchange request, uint64_t number)
       : request_(std::move(request)), world_(request_.mesh.world()), received_(empty_bundle(request_)) {
-    for (const int rank : world_.local_ranks()) {
+    for (const int rank : request_.mesh.local_ranks()) {
       groups_.push_back(request_.mesh.group(rank, request_.axis));
       headers_.push_back({number, 0, static_cast<uint8_t>(request_.kind), static_cast<int8_t>(request_.dtype),
                           XXH3_64bits(groups_.back().data(), groups_.back().size() * sizeof(int)), 0});
@@ -62,7 +61,7 @@ class ExchangeMachine {
 
  private:
   void post(size_t i, size_t m) {
-    const int source = world_.local_ranks()[i];
+    const int source = request_.mesh.local_ranks()[i];
     Message message{source, groups_[i][m], headers_[i], {}};
     if (message.destination == source) {
       for (size_t t = 0; t < received_.size(); ++t) received_[t][i][m] = request_.sent[t][i][m];
@@ -82,7 +81,7 @@ class ExchangeMachine {
 
   bool take(size_t i, size_t m) {
     Message message;
-    const int rank = world_.local_ranks()[i];
+    const int rank = request_.mesh.local_ranks()[i];
     if (!world_.transport()->take(groups_[i][m], rank, message)) return false;
     auto expected = headers_[i];
     expected.bytes = expected_bytes(i, m);
@@ -117,15 +116,15 @@ std::vector<Pieces> exchange_messages(Exchange request, uint64_t number) {
 
 /// All ranks are here: what member m sent to me is what I take.
 std::vector<Pieces> exchange_directly(const Exchange& request) {
-  const auto& world = request.mesh.world();
+  const auto& mesh = request.mesh;
   auto received = empty_bundle(request);
-  for (size_t i = 0; i < world.local_count(); ++i) {
-    const int rank = world.local_ranks()[i];
-    const auto my_place = static_cast<size_t>(request.mesh.coordinate(rank, request.axis));
-    const auto group = request.mesh.group(rank, request.axis);
+  for (size_t i = 0; i < mesh.local_count(); ++i) {
+    const int rank = mesh.local_ranks()[i];
+    const auto my_place = static_cast<size_t>(mesh.coordinate(rank, request.axis));
+    const auto group = mesh.group(rank, request.axis);
     for (size_t t = 0; t < received.size(); ++t)
       for (size_t m = 0; m < group.size(); ++m)
-        received[t][i][m] = request.sent[t][static_cast<size_t>(world.local_index(group[m]))][my_place];
+        received[t][i][m] = request.sent[t][static_cast<size_t>(mesh.local_index(group[m]))][my_place];
   }
   return received;
 }
@@ -144,7 +143,7 @@ std::vector<Pieces> exchange_sizes(const Exchange& request) {
 void notify_received(Observers& observers, const CollectiveEvent& event, std::vector<Pieces>& received) {
   for (auto& pieces : received)
     for (size_t i = 0; i < pieces.size(); ++i) {
-      const int rank = event.mesh.world().local_ranks()[i];
+      const int rank = event.mesh.local_ranks()[i];
       const auto group = event.mesh.group(rank, event.axis);
       for (size_t m = 0; m < group.size(); ++m)
         if (group[m] != rank) observers.notify([&](Observer& o) { o.received(event, rank, group[m], pieces[i][m]); });
@@ -155,7 +154,7 @@ void notify_received(Observers& observers, const CollectiveEvent& event, std::ve
 
 std::vector<Pieces> exchange(Exchange request) {
   auto& world = request.mesh.world();
-  const uint64_t number = world.next_collective();
+  const uint64_t number = request.mesh.next_collective();
   auto& observers = world.observers();
   const CollectiveEvent event{current_op_id(), request.mesh, request.axis, request.kind, request.dtype, number};
   if (!observers.empty()) observers.notify([&](Observer& o) { o.before_collective(event); });

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// pieces[i][m]: a tensor between local rank i (in the order of World::local_ranks()) and member m of its group.
+/// pieces[i][m]: a tensor between local rank i (in the order of Mesh::local_ranks()) and member m of its group.
 using Pieces = std::vector<std::vector<at::Tensor>>;
 
 /// One exchange along a mesh axis: what is sent of each tensor of a bundle, and how large what arrives will be.

@@ -49,11 +49,17 @@ class KeyBuilder {
   const Mesh* mesh = nullptr;
 
  private:
+  void join(const Mesh& other) {
+    if (!mesh) mesh = &other;
+    if (mesh != &other) [[unlikely]]
+      fail<BadInput>("one op has operands on mesh {} and on mesh {}; bring them to one mesh first", mesh->text(),
+                     other.text());
+  }
   void add(const at::Tensor& tensor) {
     if (!tensor.defined()) return put(kUndefined);
     if (!is_sharded(tensor)) return add_plain(tensor);
     const auto& spec = spec_of(tensor);
-    if (!mesh) mesh = &spec.layout.mesh();
+    join(spec.layout.mesh());
     put(reinterpret_cast<int64_t>(&spec));
   }
   void add_plain(const at::Tensor& tensor) {
@@ -80,13 +86,14 @@ Plan& find_plan(const c10::OperatorHandle& op, std::span<const c10::IValue> argu
   return *cache.plans.emplace(std::move(key), std::move(plan)).first->second;
 }
 
-void run_observed(const c10::OperatorHandle& op, Plan& plan, World& world, torch::jit::Stack& stack, size_t count) {
+void run_observed(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count) {
   const auto id = next_op_id(op_name(op));
   const std::vector<c10::IValue> arguments(stack.end() - static_cast<ptrdiff_t>(count), stack.end());
   const OpEvent event{id, op, arguments, plan};
+  auto& world = mesh.world();
   world.observers().notify([&](Observer& observer) { observer.before_op(event); });
   const size_t below = stack.size() - count;
-  run_plan(op, plan, world, stack, count);
+  run_plan(op, plan, mesh, stack, count);
   const std::span<const c10::IValue> results(stack.data() + below, stack.size() - below);
   world.observers().notify([&](Observer& observer) { observer.after_op(event, results); });
 }
@@ -101,13 +108,12 @@ void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   for (const auto& argument : arguments) builder.add(argument);
   const Mesh& mesh = builder.mesh ? *builder.mesh : MeshScope::current();
   builder.put(reinterpret_cast<int64_t>(&mesh));
-  auto& world = mesh.world();
   const PlainTensors guard;
   auto& plan = find_plan(op, arguments, mesh, std::move(builder.key));
-  if (world.observers().empty())
-    run_plan(op, plan, world, *stack, count);
+  if (mesh.world().observers().empty())
+    run_plan(op, plan, mesh, *stack, count);
   else
-    run_observed(op, plan, world, *stack, count);
+    run_observed(op, plan, mesh, *stack, count);
 }
 
 }  // namespace lockstep

@@ -1,55 +1,94 @@
 #include "runtime/mesh.h"
 
-#include <charconv>
+#include <algorithm>
+#include <numeric>
 
 #include "core/error.h"
 #include "runtime/spec.h"
+#include "runtime/world.h"
 
 namespace lockstep {
 namespace {
 
-std::string_view trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0;;) {
-    const size_t end = text.find(separator, begin);
-    parts.push_back(trim(text.substr(begin, end - begin)));
-    if (end == std::string_view::npos) return parts;
-    begin = end + 1;
+/// Checks the axes and gives the distance between the ranks of neighbours on each.
+std::vector<int> strides_of(const std::vector<MeshAxis>& axes) {
+  std::vector<int> strides(axes.size());
+  int64_t stride = 1;
+  for (size_t axis = axes.size(); axis-- > 0;) {
+    const auto& [name, size] = axes[axis];
+    if (name.empty()) fail<BadInput>("a mesh axis has no name (mesh {})", to_text(axes));
+    if (size < 1) fail<BadInput>("mesh axis {}={} should have a size of at least 1", name, size);
+    const auto same = [&, &name = name](const MeshAxis& other) { return other.name == name; };
+    if (std::count_if(axes.begin(), axes.end(), same) > 1) fail<BadInput>("mesh axis {} is named twice", name);
+    strides[axis] = static_cast<int>(stride);
+    stride *= size;
   }
-}
-
-MeshAxis parse_axis(std::string_view text) {
-  const auto equals = text.find('=');
-  MeshAxis axis;
-  const auto digits = equals == std::string_view::npos ? std::string_view{} : trim(text.substr(equals + 1));
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), axis.size);
-  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size())
-    fail<BadInput>("mesh axis '{}' should read name=size, for example tp=2", text);
-  axis.name = trim(text.substr(0, equals));
-  return axis;
+  return strides;
 }
 
 }  // namespace
 
 Mesh::Mesh(World& world, std::vector<MeshAxis> axes)
-    : world_(&world), axes_(std::move(axes)), strides_(axes_.size()), specs_(std::make_unique<SpecTable>(*this)) {
-  for (size_t axis = axes_.size(); axis-- > 0;) {
-    const auto& [name, size] = axes_[axis];
-    if (name.empty()) fail<BadInput>("a mesh axis has no name (mesh {})", to_text(axes_));
-    if (size < 1) fail<BadInput>("mesh axis {}={} should have a size of at least 1", name, size);
-    if (find_axis(name) != static_cast<int>(axis)) fail<BadInput>("mesh axis {} is named twice", name);
-    strides_[axis] = rank_count_;
-    rank_count_ *= static_cast<int>(size);
+    : world_(&world), axes_(std::move(axes)), fixed_(axes_.size(), -1), specs_(std::make_unique<SpecTable>(*this)) {
+  const auto ranks = lockstep::rank_count(axes_);
+  strides_ = strides_of(axes_);
+  if (ranks != world.rank_count())
+    fail<BadInput>("mesh {} needs {} ranks, there are {}", text(), ranks, world.rank_count());
+  ranks_.resize(static_cast<size_t>(ranks));
+  std::iota(ranks_.begin(), ranks_.end(), 0);
+  find_local_ranks();
+}
+
+Mesh::Mesh(const Mesh& whole, std::vector<int64_t> fixed)
+    : world_(whole.world_), whole_(&whole), fixed_(std::move(fixed)), specs_(std::make_unique<SpecTable>(*this)) {
+  LOCKSTEP_CHECK_EQ(fixed_.size(), whole.axes_.size());
+  for (size_t axis = 0; axis < fixed_.size(); ++axis) {
+    if (fixed_[axis] >= 0) continue;
+    axes_.push_back(whole.axes_[axis]);
+    strides_.push_back(whole.strides_[axis]);
   }
+  for (const int rank : whole.ranks_)
+    if (whole.agrees(rank, fixed_)) ranks_.push_back(rank);
+  find_local_ranks();
 }
 
 Mesh::~Mesh() = default;
+
+bool Mesh::agrees(int rank, const std::vector<int64_t>& fixed) const {
+  for (size_t axis = 0; axis < fixed.size(); ++axis)
+    if (fixed[axis] >= 0 && coordinate(rank, static_cast<int>(axis)) != fixed[axis]) return false;
+  return true;
+}
+
+void Mesh::find_local_ranks() {
+  local_index_.assign(static_cast<size_t>(world_->rank_count()), -1);
+  for (const int rank : world_->local_ranks()) {
+    if (!std::binary_search(ranks_.begin(), ranks_.end(), rank)) continue;
+    local_index_[static_cast<size_t>(rank)] = static_cast<int>(local_ranks_.size());
+    local_ranks_.push_back(rank);
+  }
+}
+
+const Mesh& Mesh::submesh(std::string_view axis, int64_t coordinate) const {
+  const int own = find_axis(axis);
+  if (own < 0) fail<BadInput>("mesh {} has no axis {}", text(), axis);
+  if (coordinate < 0 || coordinate >= axis_size(own))
+    fail<BadInput>("mesh {} has no coordinate {}={}; there are 0 to {}", text(), axis, coordinate, axis_size(own) - 1);
+  auto fixed = fixed_;
+  fixed[static_cast<size_t>(whole().find_axis(axis))] = coordinate;
+  return world_->submesh(whole(), fixed);
+}
+
+const Mesh& Mesh::submesh(const std::vector<std::string>& axes, int rank) const {
+  for (const auto& axis : axes)
+    if (find_axis(axis) < 0) fail<BadInput>("mesh {} has no axis {}", text(), axis);
+  if (!std::binary_search(ranks_.begin(), ranks_.end(), rank)) fail<BadInput>("mesh {} has no rank {}", text(), rank);
+  const Mesh* mesh = this;
+  for (const auto& [name, size] : axes_)
+    if (std::find(axes.begin(), axes.end(), name) == axes.end())
+      mesh = &mesh->submesh(name, coordinate(rank, find_axis(name)));
+  return *mesh;
+}
 
 int Mesh::find_axis(std::string_view name) const {
   for (size_t axis = 0; axis < axes_.size(); ++axis)
@@ -69,29 +108,12 @@ RankGroup Mesh::group(int rank, int axis) const {
   return group;
 }
 
-std::string Mesh::text() const { return to_text(axes_); }
-
-std::vector<MeshAxis> parse_mesh_axes(std::string_view text) {
-  text = trim(text);
-  if (text.empty() || text == "one device") return {};
-  std::vector<MeshAxis> axes;
-  for (const auto part : split(text, ',')) axes.push_back(parse_axis(part));
-  return axes;
-}
-
-std::vector<std::vector<MeshAxis>> parse_mesh_list(std::string_view text) {
-  std::vector<std::vector<MeshAxis>> meshes;
-  for (const auto part : split(text, ';'))
-    if (!part.empty()) meshes.push_back(parse_mesh_axes(part));
-  if (meshes.empty()) fail<BadInput>("the list of meshes is empty; expected for example \"tp=2; dp_shard=2,tp=2\"");
-  return meshes;
-}
-
-std::string to_text(const std::vector<MeshAxis>& axes) {
-  if (axes.empty()) return "one device";
-  std::string text;
-  for (const auto& axis : axes) text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.name, axis.size);
-  return text;
+std::string Mesh::text() const {
+  if (!whole_) return to_text(axes_);
+  std::vector<MeshAxis> at;
+  for (size_t axis = 0; axis < fixed_.size(); ++axis)
+    if (fixed_[axis] >= 0) at.push_back({whole_->axes_[axis].name, fixed_[axis]});
+  return whole_->text() + " at " + to_text(at);
 }
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@ namespace {
 /// The layout's cut of every group member, for local rank `index`: who holds which rows of `dim`.
 Range member_cut(const TensorSpec& spec, int axis, size_t index, size_t member, int dim) {
   const auto& mesh = spec.layout.mesh();
-  const int rank = mesh.group(mesh.world().local_ranks()[index], axis)[member];
+  const int rank = mesh.group(mesh.local_ranks()[index], axis)[member];
   return spec.layout.cut(rank, dim, spec.sizes[static_cast<size_t>(dim)]);
 }
 
@@ -52,7 +52,7 @@ Mover::Mover(const Move& move, Shards shards)
 }
 
 size_t Mover::place(size_t index) const {
-  return static_cast<size_t>(mesh_.coordinate(mesh_.world().local_ranks()[index], move_.axis));
+  return static_cast<size_t>(mesh_.coordinate(mesh_.local_ranks()[index], move_.axis));
 }
 
 bool Mover::is_local() const { return from_.is_replicate() || mesh_.axis_size(move_.axis) == 1; }
@@ -189,12 +189,11 @@ Shards Mover::combine(const Pieces& received) const {
 
 /// All ranks live here: one tree per group, copied to its members (unless an observer may have changed what arrived).
 Shards Mover::combine_once_per_group(const Pieces& received) const {
-  const auto& world = mesh_.world();
   const bool shared = mesh_.world().observers().empty();
   Shards result(received.size());
   for (size_t i = 0; i < received.size(); ++i) {
-    const int first = mesh_.group(world.local_ranks()[i], move_.axis)[0];
-    const auto owner = static_cast<size_t>(world.local_index(first));
+    const int first = mesh_.group(mesh_.local_ranks()[i], move_.axis)[0];
+    const auto owner = static_cast<size_t>(mesh_.local_index(first));
     result[i] = shared && owner < i ? result[owner].clone() : reduce(received[i], from_.reduction);
   }
   return result;

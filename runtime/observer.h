@@ -33,7 +33,7 @@ struct CollectiveEvent {
   int axis;
   CollectiveKind kind;
   c10::ScalarType dtype;
-  uint64_t number;  ///< World::next_collective()
+  uint64_t number;  ///< Mesh::next_collective()
 };
 
 /// Sees every op and every collective: verifier, recorder, profiler and replica check are observers.

@@ -73,7 +73,7 @@ at::Tensor draw(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dt
   if (spec->any_partial) fail<BadInput>("random values cannot be drawn as a Partial ({})", layout.text());
   const auto& world = layout.mesh().world();
   Shards shards;
-  for (size_t i = 0; i < world.local_count(); ++i)
+  for (size_t i = 0; i < layout.mesh().local_count(); ++i)
     shards.push_back(world.meta()
                          ? at::empty(spec->local_sizes[i],
                                      at::TensorOptions().dtype(stored(world.domain(), dtype)).device(c10::kMeta))

@@ -70,6 +70,9 @@ void run_bundle(const std::vector<Journey*>& journeys, std::vector<Mover>& mover
   for (size_t t = 0; t < movers.size(); ++t) journeys[t]->arrive(movers[t].take_result());
 }
 
+/// Where no rank of the mesh lives nothing is there to move, and nothing is sent.
+bool nothing_here(const TensorSpec& spec) { return spec.layout.mesh().local_count() == 0; }
+
 /// Takes the steps of a journey that need no other rank, up to the next that does.
 void run_local_steps(Journey& journey) {
   while (!journey.done() && Mover(journey.move(), journey.shards).is_local())
@@ -96,6 +99,7 @@ bool step(std::vector<Journey>& journeys) {
 
 Shards move_shards(const TensorSpec& source, const Shards& shards, const TensorSpec& target,
                    std::string_view /*reason*/) {
+  if (nothing_here(source)) return {};
   std::vector<Journey> journeys{{plan_moves(source, target), shards}};
   while (step(journeys)) {
   }
@@ -113,8 +117,9 @@ std::vector<at::Tensor> redistribute_bucket(const std::vector<at::Tensor>& tenso
     targets.push_back(with_layout(self.spec(), layouts[t]));
     journeys.push_back({plan_moves(self.spec(), *targets[t]), self.shards()->either()});
   }
-  while (step(journeys)) {
-  }
+  if (!journeys.empty() && !nothing_here(spec_of(tensors[0])))
+    while (step(journeys)) {
+    }
   std::vector<at::Tensor> results;
   for (size_t t = 0; t < tensors.size(); ++t)
     results.push_back(journeys[t].moves.empty() ? tensors[t] : make_sharded(targets[t], std::move(journeys[t].shards)));

@@ -6,6 +6,7 @@
 #include "runtime/make_plan.h"
 #include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
 
 namespace lockstep {
 namespace {
@@ -54,13 +55,19 @@ class ReusedStack {
 
 class Runner {
  public:
-  Runner(const c10::OperatorHandle& op, Plan& plan, World& world, torch::jit::Stack& stack, size_t count)
-      : op_(op), plan_(plan), world_(world), stack_(stack), count_(count), first_(stack.size() - count) {}
+  Runner(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count)
+      : op_(op),
+        plan_(plan),
+        mesh_(mesh),
+        world_(mesh.world()),
+        stack_(stack),
+        count_(count),
+        first_(stack.size() - count) {}
 
   void run() {
     collect_operands();
     results_.resize(plan_.results.size());
-    for (size_t i = 0; i < world_.local_count(); ++i) run_local(i);
+    for (size_t i = 0; i < mesh_.local_count(); ++i) run_local(i);
     plan_.checked = true;
     finish();
   }
@@ -194,6 +201,7 @@ class Runner {
 
   const c10::OperatorHandle& op_;
   Plan& plan_;
+  const Mesh& mesh_;
   World& world_;
   torch::jit::Stack& stack_;
   size_t count_, first_;
@@ -205,8 +213,8 @@ class Runner {
 
 }  // namespace
 
-void run_plan(const c10::OperatorHandle& op, Plan& plan, World& world, torch::jit::Stack& stack, size_t count) {
-  Runner(op, plan, world, stack, count).run();
+void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count) {
+  Runner(op, plan, mesh, stack, count).run();
 }
 
 }  // namespace lockstep

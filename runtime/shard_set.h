@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-/// One tensor per rank of this process, in the order of World::local_ranks().
+/// One tensor per rank of the mesh that lives in this process, in the order of Mesh::local_ranks().
 using Shards = c10::SmallVector<at::Tensor, 4>;
 
 /// The shards of the ranks that live in this process, shared by all sharded tensors that alias each other.

@@ -98,6 +98,12 @@ at::Tensor cut_out(const TensorSpec& spec, const at::Tensor& plain, size_t index
   return piece;
 }
 
+void require_local_rank(const TensorSpec& spec) {
+  if (spec.layout.mesh().local_count() > 0) return;
+  fail<BadInput>("the value of {} on mesh {} was asked for in a process that has none of the mesh's ranks", spec.text(),
+                 spec.layout.mesh().text());
+}
+
 }  // namespace
 
 at::Tensor distribute(const at::Tensor& plain, const Layout& layout) {
@@ -107,10 +113,10 @@ at::Tensor distribute(const at::Tensor& plain, const Layout& layout) {
   const auto dtype =
       spec->any_partial ? accumulation(world.domain(), spec->dtype) : stored(world.domain(), spec->dtype);
   Shards shards;
-  for (size_t i = 0; i < world.local_count(); ++i) {
+  for (size_t i = 0; i < layout.mesh().local_count(); ++i) {
     auto shard = at::empty(spec->local_sizes[i], at::TensorOptions().dtype(dtype).device(world.shard_device()));
     shard.copy_(cut_out(*spec, plain.detach(), i));
-    split_value(shard, layout, world.local_ranks()[i]);
+    split_value(shard, layout, layout.mesh().local_ranks()[i]);
     shards.push_back(std::move(shard));
   }
   return make_sharded(spec, std::move(shards));
@@ -120,8 +126,8 @@ at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef siz
   const auto* spec = layout.mesh().specs().intern(layout, sizes, dtype);
   const auto& world = layout.mesh().world();
   const auto wanted = spec->any_partial ? accumulation(world.domain(), dtype) : stored(world.domain(), dtype);
-  if (shards.size() != world.local_count())
-    fail<BadInput>("from_shards: {} shards for {} local ranks", shards.size(), world.local_count());
+  if (shards.size() != layout.mesh().local_count())
+    fail<BadInput>("from_shards: {} shards for {} local ranks", shards.size(), layout.mesh().local_count());
   for (size_t i = 0; i < shards.size(); ++i)
     if (shards[i].sizes() != c10::IntArrayRef(spec->local_sizes[i]) || shards[i].scalar_type() != wanted)
       fail<BadInput>("from_shards: shard {} of {} has sizes {} and dtype {}, expected {} and {}", i, spec->text(),
@@ -135,6 +141,7 @@ at::Tensor gather(const at::Tensor& tensor) {
   auto& self = sharded(tensor);
   self.check_fresh();
   const auto& spec = self.spec();
+  require_local_rank(spec);
   if (spec.all_replicate) return self.shards()->whole()[0].detach().clone();
   auto& traffic = spec.layout.mesh().world().traffic();
   const Traffic before = traffic;

@@ -65,10 +65,11 @@ at::Tensor make_sharded(const TensorSpec* spec, std::shared_ptr<ShardSet> shards
 /// value to its first rank and the reduction's neutral element to the others. Values are copied.
 at::Tensor distribute(const at::Tensor& plain, const Layout& layout);
 
-/// A sharded tensor around one plain tensor per local rank. Throws BadInput if sizes or dtype do not fit.
+/// A sharded tensor around one plain tensor per local rank of the mesh. Throws BadInput if sizes or dtype do not fit.
 at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype);
 
 /// The whole tensor as a plain one in its stored dtype (a copy). Communicates, but is not counted as traffic.
+/// Throws BadInput where no rank of the tensor's mesh lives.
 at::Tensor gather(const at::Tensor& tensor);
 
 }  // namespace lockstep

@@ -30,7 +30,7 @@ std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRe
 }
 
 bool cuts_alike(const Layout& a, const Layout& b, int dim, int64_t size) {
-  for (int rank = 0; rank < a.mesh().rank_count(); ++rank)
+  for (const int rank : a.mesh().ranks())
     if (a.cut(rank, dim, size) != b.cut(rank, dim, size)) return false;
   return true;
 }
@@ -56,7 +56,7 @@ double TensorSpec::bytes() const {
 }
 
 Range TensorSpec::cut(size_t index, int dim) const {
-  return layout.cut(layout.mesh().world().local_ranks()[index], dim, sizes[static_cast<size_t>(dim)]);
+  return layout.cut(layout.mesh().local_ranks()[index], dim, sizes[static_cast<size_t>(dim)]);
 }
 
 std::string TensorSpec::text() const {
@@ -101,7 +101,7 @@ std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef size
       TensorSpec{without_idle_units(std::move(layout), sizes), sizes.vec(), strides.vec(), dtype, {}});
   spec->any_partial = spec->layout.any_partial();
   spec->all_replicate = spec->layout.all_replicate();
-  for (const int rank : mesh_->world().local_ranks()) {
+  for (const int rank : mesh_->local_ranks()) {
     auto& local = spec->local_sizes.emplace_back();
     for (int dim = 0; dim < dims; ++dim)
       local.push_back(spec->layout.cut(rank, dim, sizes[static_cast<size_t>(dim)]).length);

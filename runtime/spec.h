@@ -15,7 +15,7 @@ struct TensorSpec {
   Layout layout;                                  ///< units that change nothing about the cut are 1
   std::vector<int64_t> sizes, strides;            ///< of the global tensor
   c10::ScalarType dtype;                          ///< as declared; see domain.h for what is stored
-  std::vector<std::vector<int64_t>> local_sizes;  ///< per rank of this process, in the order of World::local_ranks()
+  std::vector<std::vector<int64_t>> local_sizes;  ///< per local rank, in the order of Mesh::local_ranks()
   bool any_partial = false, all_replicate = true;
 
   int64_t dim_count() const { return static_cast<int64_t>(sizes.size()); }

@@ -25,8 +25,6 @@ World::World(Options options)
   LOCKSTEP_CHECK(options_.transport || options_.meta || static_cast<int>(local.size()) == options_.rank_count,
                  "a World without a transport holds all its ranks");
   if (!options_.rules) options_.rules = RuleSet::built_in();
-  local_index_.assign(static_cast<size_t>(options_.rank_count), -1);
-  for (size_t i = 0; i < local.size(); ++i) local_index_[static_cast<size_t>(local[i])] = static_cast<int>(i);
 }
 
 World::~World() = default;
@@ -38,11 +36,21 @@ void World::set_rules(std::shared_ptr<const RuleSet> rules) {
 
 const Mesh& World::mesh(const std::vector<MeshAxis>& axes) {
   for (const auto& mesh : meshes_)
-    if (mesh->axes() == axes) return *mesh;
-  auto mesh = std::make_unique<Mesh>(*this, axes);
-  if (mesh->rank_count() != rank_count())
-    fail<BadInput>("mesh {} needs {} ranks, there are {}", mesh->text(), mesh->rank_count(), rank_count());
-  return *meshes_.emplace_back(std::move(mesh));
+    if (&mesh->whole() == mesh.get() && mesh->axes() == axes) return *mesh;
+  return *meshes_.emplace_back(std::make_unique<Mesh>(*this, axes));
+}
+
+const Mesh& World::mesh(std::string_view text) {
+  const auto parsed = parse_mesh_text(text);
+  const Mesh* mesh = &this->mesh(parsed.axes);
+  for (const auto& [axis, coordinate] : parsed.at) mesh = &mesh->submesh(axis, coordinate);
+  return *mesh;
+}
+
+const Mesh& World::submesh(const Mesh& whole, const std::vector<int64_t>& fixed) {
+  for (const auto& mesh : meshes_)
+    if (&mesh->whole() == &whole && mesh->fixed() == fixed) return *mesh;
+  return *meshes_.emplace_back(std::make_unique<Mesh>(whole, fixed));
 }
 
 MeshScope::MeshScope(const Mesh& mesh) : previous_(std::exchange(current_mesh, &mesh)) {}

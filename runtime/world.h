@@ -42,9 +42,6 @@ class World {
 
   int rank_count() const { return options_.rank_count; }
   const std::vector<int>& local_ranks() const { return options_.local_ranks; }
-  size_t local_count() const { return options_.local_ranks.size(); }
-  /// Position in local_ranks(), or -1.
-  int local_index(int rank) const { return local_index_[static_cast<size_t>(rank)]; }
 
   Domain domain() const { return options_.domain; }
   const Policy& policy() const { return options_.policy; }
@@ -58,23 +55,21 @@ class World {
 
   /// The mesh of these axes; the same object for the same axes. The product of the sizes must be rank_count().
   const Mesh& mesh(const std::vector<MeshAxis>& axes);
-  const Mesh& mesh(std::string_view text) { return mesh(parse_mesh_axes(text)); }
+  /// The mesh of a Mesh::text().
+  const Mesh& mesh(std::string_view text);
+  /// See Mesh::submesh(); `fixed` as there.
+  const Mesh& submesh(const Mesh& whole, const std::vector<int64_t>& fixed);
 
   PlanCache& plans() { return *plans_; }
   Observers& observers() { return *observers_; }
   Traffic& traffic() { return traffic_; }
 
-  /// Number of the next collective; equal on all ranks, because all run one program.
-  uint64_t next_collective() { return collective_++; }
-
  private:
   Options options_;
-  std::vector<int> local_index_;
   std::vector<std::unique_ptr<Mesh>> meshes_;
   std::unique_ptr<PlanCache> plans_;
   std::unique_ptr<Observers> observers_;
   Traffic traffic_;
-  uint64_t collective_ = 0;
 };
 
 /// The mesh that factories (torch::empty on the mesh device) make replicated tensors on, for the current thread.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/mesh_text.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -10,9 +10,6 @@
 /// The size of every mesh axis of a job, as plain numbers; runtime/mesh.h holds the mesh itself.
 namespace lockstep::trainer {
 
-/// No mesh is larger.
-inline constexpr int64_t kMaxRanks = 1 << 20;
-
 struct MeshDegrees {
   int64_t pp = 1;
   int64_t dp_replicate = 1;

@@ -44,10 +44,10 @@ void save_state(const std::string& folder, const CheckpointMetadata& metadata, c
   std::vector<at::Tensor> kept;  // the bytes are borrowed until the save is over
   for_each_tensor_of(state, [&](const std::string& name, const at::Tensor& tensor) {
     const auto& spec = spec_of(tensor);
-    const auto& world = spec.layout.mesh().world();
-    for (size_t i = 0; i < world.local_count(); ++i) {
+    const auto& mesh = spec.layout.mesh();
+    for (size_t i = 0; i < mesh.local_count(); ++i) {
       const auto box = box_of(spec, i);
-      if (!saves(spec.layout, world.local_ranks()[i]) || box.elements() == 0) continue;
+      if (!saves(spec.layout, mesh.local_ranks()[i]) || box.elements() == 0) continue;
       const auto& shard = kept.emplace_back(sharded(tensor).shards()->whole()[i].to(c10::kFloat).contiguous());
       chunks.push_back(
           {name, "F32", spec.sizes, box, {static_cast<const std::byte*>(shard.const_data_ptr()), shard.nbytes()}});

@@ -34,7 +34,7 @@ RC_GTEST_PROP(Layout, CutsAreDisjointAndCoverTheDimension, ()) {
   const auto layout = testing::layout(mesh, 1, false);
   const auto size = *rc::gen::inRange<int64_t>(0, 20);
   std::vector<int> owners(static_cast<size_t>(size), 0);
-  for (int rank = 0; rank < mesh.rank_count(); ++rank) {
+  for (const int rank : mesh.ranks()) {
     const auto range = layout.cut(rank, 0, size);
     for (int64_t i = 0; i < range.length; ++i) ++owners[static_cast<size_t>(range.start + i)];
   }
@@ -65,12 +65,7 @@ TEST(Layout, TellsWhatIsWrongWithAText) {
             "the axes that cut one dimension should have depths 0, 1, ... (mesh tp=2)");
 }
 
-TEST(Mesh, ParsesAndRefusesTexts) {
-  EXPECT_EQ(to_text(parse_mesh_axes(" dp_shard = 2 , tp=3")), "dp_shard=2,tp=3");
-  EXPECT_EQ(to_text(parse_mesh_axes("")), "one device");
-  EXPECT_EQ(message_of([] { parse_mesh_axes("tp"); }), "mesh axis 'tp' should read name=size, for example tp=2");
-  EXPECT_THROW(parse_mesh_axes("tp=two"), BadInput);
-  EXPECT_THROW(parse_mesh_list(" ; "), BadInput);
+TEST(Mesh, RefusesWhatDoesNotFitTheWorld) {
   const auto world = testing::simulated_world({{"tp", 2}});
   EXPECT_EQ(message_of([&] { world->mesh("tp=3"); }), "mesh tp=3 needs 3 ranks, there are 2");
   EXPECT_THROW(world->mesh("tp=2,tp=1"), BadInput);

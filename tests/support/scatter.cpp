@@ -47,7 +47,7 @@ at::Tensor part(const at::Tensor& value, int axis, int64_t coordinate, int64_t r
 
 at::Tensor shard_for(at::Tensor value, const TensorSpec& spec, size_t index) {
   const auto& mesh = spec.layout.mesh();
-  const int rank = mesh.world().local_ranks()[index];
+  const int rank = mesh.local_ranks()[index];
   for (int axis = 0; axis < mesh.axis_count(); ++axis)
     if (spec.layout[axis].is_partial())
       value = part(value, axis, mesh.coordinate(rank, axis), mesh.axis_size(axis), spec.layout[axis].reduction);
@@ -68,7 +68,7 @@ at::Tensor scatter(const at::Tensor& plain, const Layout& layout) {
       spec->any_partial ? accumulation(world.domain(), spec->dtype) : stored(world.domain(), spec->dtype);
   const auto value = plain.detach().to(dtype);
   Shards shards;
-  for (size_t i = 0; i < world.local_count(); ++i) shards.push_back(shard_for(value, *spec, i));
+  for (size_t i = 0; i < layout.mesh().local_count(); ++i) shards.push_back(shard_for(value, *spec, i));
   return from_shards(std::move(shards), layout, plain.sizes(), plain.scalar_type());
 }
 
