@@ -1,0 +1,39 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <vector>
+
+#include "runtime/kernels/product_plan.h"
+
+/// Matrix products of canonical numerics on plain CPU tensors (float, double, bfloat16): the bits of an element depend
+/// on the values it is made of and on the size of the label that is summed over, on nothing else. LibTorch's thread
+/// count says how many threads share the work.
+namespace lockstep::kernels {
+
+/// Which part of the summed label is in the operands: `first` of `total`, in units of elements or samples. By default
+/// all of it.
+struct ContractedRange {
+  int64_t first = 0, total = -1;
+
+  bool is_whole(int64_t here) const { return total < 0 || (first == 0 && total == here); }
+  Contraction elements(int64_t here) const { return Contraction::over(total < 0 ? here : total, first, here); }
+};
+
+/// a [..., m, k], b [..., k, n], leading dimensions broadcast -> [..., m, n] in the dtype of the operands. With a range
+/// that is not the whole label: its nodes (nodes_of), [nodes, ..., m, n], in float for bfloat16 operands.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b, const ContractedRange& range = {});
+
+/// input [..., k], weight [n, k] -> [..., n]; the bias is added last, in the wide dtype and before anything is rounded.
+/// With a range that is not the whole label: nodes [nodes, ..., n], and no bias.
+at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias = {},
+                  const ContractedRange& range = {});
+
+/// gradient [b, ..., n], input [b, ..., k] -> [n, k], the sum over samples b of sums over all positions of a sample.
+/// `samples` says which; where they are not all: nodes [nodes, n, k], in float for bfloat16 operands.
+at::Tensor weight_gradient(const at::Tensor& gradient, const at::Tensor& input, const ContractedRange& samples);
+
+/// Throws an Inconsistency where a small product differs from the oracle on an instruction set of this machine.
+void check_products();
+
+}  // namespace lockstep::kernels

@@ -1,0 +1,76 @@
+#pragma once
+// The product's tile for one instruction set; see tile.h for how it is included.
+#include <algorithm>
+
+#include "runtime/kernels/product_tiles.h"
+#include "runtime/kernels/tile.h"
+
+namespace lockstep::kernels {
+namespace {
+
+template <class Set, int kRowStride, int kRows, int kVectors>
+struct ProductTile {
+  using T = typename Set::Element;
+  using Registers = TileRegisters<Set, kRows, kVectors>;
+  static constexpr int kColumns = kVectors * Set::kLanes, kSize = kRows * kColumns, kLine = 64 / sizeof(T);
+
+  LOCKSTEP_TILE_INLINE static void chain(Registers& tile, const T* a, const T* b, int64_t length) {
+    clear_tile<Set, kRows, kVectors>(tile);
+    chain_tile<Set, kRows, kVectors>(tile, a, 1, kRowStride, b, kColumns, length);
+  }
+
+  /// The tree over the leaves of the group, without its last store.
+  LOCKSTEP_TILE_INLINE static void add_leaves(Registers& tile, const TileWork<T>& work) {
+    const T *a = work.a, *b = work.b;
+    T* top = work.stack;
+    for (int64_t leaf = 0;; ++leaf) {
+      const int64_t length = work.leaves[leaf].length;
+      chain(tile, a, b, length);
+      a += length * kRowStride;
+      b += length * kColumns;
+      for (int joins = work.leaves[leaf].joins; joins > 0; --joins)
+        join_tile<Set, kRows, kVectors>(top -= kSize, kColumns, tile);
+      if (leaf + 1 == work.leaf_count) return;
+      store_tile<Set, kRows, kVectors>(tile, top, kColumns);
+      top += kSize;
+    }
+  }
+
+  /// Through memory where the tile is larger than what is left of the result.
+  LOCKSTEP_TILE_INLINE static void write(Registers& tile, const TileWork<T>& work) {
+    add_zero<Set, kRows, kVectors>(tile);
+    if (work.rows == kRows && work.columns == kColumns)
+      return store_tile<Set, kRows, kVectors>(tile, work.out, work.out_stride);
+    store_tile<Set, kRows, kVectors>(tile, work.stack, kColumns);
+    for (int row = 0; row < work.rows; ++row)
+      std::memcpy(work.out + row * work.out_stride, work.stack + row * kColumns,
+                  static_cast<size_t>(work.columns) * sizeof(T));
+  }
+
+  LOCKSTEP_TILE_TARGET static void compute(const TileWork<T>& work) {
+    if (work.out != nullptr)  // lines that are far away arrive during the computation
+      for (int row = 0; row < work.rows; ++row)
+        for (int column = 0; column < kColumns; column += kLine)
+          __builtin_prefetch(work.out + row * work.out_stride + column, 1);
+    Registers tile;
+    add_leaves(tile, work);
+    T* waiting = work.waiting + work.depth * work.waiting_stride;
+    for (int joins = work.joins; joins > 0; --joins)
+      join_tile<Set, kRows, kVectors>(waiting -= work.waiting_stride, kColumns, tile);
+    if (work.out != nullptr) return write(tile, work);
+    store_tile<Set, kRows, kVectors>(tile, waiting, kColumns);
+  }
+};
+
+/// The smallest tile that holds the rows that are there.
+template <class Set, int kRowStride, int kVectors, int kRows, int... kFewerRows>
+LOCKSTEP_TILE_TARGET void compute_tile(const TileWork<typename Set::Element>& work) {
+  if constexpr (sizeof...(kFewerRows) > 0) {
+    constexpr int kNext = std::max({kFewerRows...});
+    if (work.rows <= kNext) return compute_tile<Set, kRowStride, kVectors, kFewerRows...>(work);
+  }
+  ProductTile<Set, kRowStride, kRows, kVectors>::compute(work);
+}
+
+}  // namespace
+}  // namespace lockstep::kernels
