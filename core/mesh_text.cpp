@@ -62,8 +62,8 @@ class Pairs {
     int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc{} || end != text.data() + text.size() || number < least_ || number > kMaxRanks)
-      fail<BadInput>("mesh \"{}\": the {} of {} is \"{}\", must be an integer of at least {}.", mesh_, what_, name, text,
-                     least_);
+      fail<BadInput>("mesh \"{}\": the {} of {} is \"{}\", must be an integer of at least {}.", mesh_, what_, name,
+                     text, least_);
     return number;
   }
 
@@ -88,7 +88,8 @@ MeshText parse_mesh_text(std::string_view text) {
 
 std::vector<MeshAxis> parse_mesh_axes(std::string_view text) {
   auto mesh = parse_mesh_text(text);
-  if (!mesh.at.empty()) fail<BadInput>("mesh \"{}\" is a part of a mesh; a whole mesh is expected here.", trimmed(text));
+  if (!mesh.at.empty())
+    fail<BadInput>("mesh \"{}\" is a part of a mesh; a whole mesh is expected here.", trimmed(text));
   return std::move(mesh.axes);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/mover.h"
 #include "runtime/observer.h"
 #include "runtime/op_id.h"
+#include "runtime/sent_bytes.h"
 #include "runtime/sharded_tensor.h"
 #include "runtime/world.h"
 
@@ -52,6 +53,8 @@ void count_traffic(const std::vector<Journey*>& bundle, const Mover& first) {
   for (const auto* journey : bundle) bytes += wire_bytes({journey->move()});
   const auto& mesh = first.mesh();
   mesh.world().traffic().add(mesh.axes()[static_cast<size_t>(first.axis())].name, first.kind(), bytes);
+  if (!mesh.world().meta()) return;
+  for (const auto* journey : bundle) mesh.world().moves().add(journey->move());
 }
 
 /// One exchange (or two, for an all-reduce over messages) for all movers.

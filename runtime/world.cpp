@@ -7,6 +7,7 @@
 #include "runtime/observer.h"
 #include "runtime/plan_cache.h"
 #include "runtime/rule_set.h"
+#include "runtime/sent_bytes.h"
 #include "runtime/transport/transport.h"
 
 namespace lockstep {
@@ -15,7 +16,10 @@ thread_local const Mesh* current_mesh = nullptr;
 }
 
 World::World(Options options)
-    : options_(std::move(options)), plans_(std::make_unique<PlanCache>()), observers_(std::make_unique<Observers>()) {
+    : options_(std::move(options)),
+      plans_(std::make_unique<PlanCache>()),
+      observers_(std::make_unique<Observers>()),
+      moves_(std::make_unique<MoveCounts>()) {
   register_backend();
   auto& local = options_.local_ranks;
   if (local.empty()) {

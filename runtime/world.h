@@ -9,6 +9,7 @@
 
 namespace lockstep {
 
+class MoveCounts;
 class Observers;
 class PlanCache;
 class RuleSet;
@@ -63,6 +64,8 @@ class World {
   PlanCache& plans() { return *plans_; }
   Observers& observers() { return *observers_; }
   Traffic& traffic() { return traffic_; }
+  /// In a run without values: the moves that were made over the wire.
+  MoveCounts& moves() { return *moves_; }
 
  private:
   Options options_;
@@ -70,6 +73,7 @@ class World {
   std::unique_ptr<PlanCache> plans_;
   std::unique_ptr<Observers> observers_;
   Traffic traffic_;
+  std::unique_ptr<MoveCounts> moves_;
 };
 
 /// The mesh that factories (torch::empty on the mesh device) make replicated tensors on, for the current thread.

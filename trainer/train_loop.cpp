@@ -146,20 +146,4 @@ class Loop {
 
 TrainOutcome train(const Job& job, const TrainEvents& events) { return Loop(job, events).train(); }
 
-DryRun dry_run(const Job& job) {
-  auto options = run_options(job);
-  options.meta = true;
-  TrainingRun run(job, options);
-  const auto tokens = static_cast<size_t>(job.training.global_batch_size * job.training.seq_len);
-  const TokenBatch batch{job.training.global_batch_size, job.training.seq_len, std::vector<int64_t>(tokens),
-                         std::vector<int64_t>(tokens)};
-  run.world().traffic().clear();
-  run.step(1, batch, 1e-3);
-  DryRun result{run.world().traffic(), 0, run.model().parameter_count()};
-  for (const auto& entry : run.state())
-    for (const auto& tensor : {entry.value, entry.mean, entry.square})
-      result.parameter_bytes += static_cast<double>(sharded(tensor).shards()->whole()[0].nbytes());
-  return result;
-}
-
 }  // namespace lockstep::trainer

@@ -30,12 +30,4 @@ struct TrainEvents {
 /// gave it.
 TrainOutcome train(const Job& job, const TrainEvents& events);
 
-/// One step without values: what a rank sends and holds, for any preset and number of ranks.
-struct DryRun {
-  Traffic traffic;
-  double parameter_bytes = 0;  ///< parameters and optimizer state of one rank
-  int64_t parameters = 0;
-};
-DryRun dry_run(const Job& job);
-
 }  // namespace lockstep::trainer

@@ -40,7 +40,8 @@ TEST(MeshText, NamesWhatIsWrong) {
   EXPECT_EQ(problem("tp=2,"), "mesh \"tp=2,\": \"\" is not of the form axis=size.");
   EXPECT_EQ(problem("tp=two"), "mesh \"tp=two\": the size of tp is \"two\", must be an integer of at least 1.");
   EXPECT_EQ(problem("tp=0"), "mesh \"tp=0\": the size of tp is \"0\", must be an integer of at least 1.");
-  EXPECT_EQ(problem("tp=99999999999999999999"), "mesh \"tp=99999999999999999999\": the size of tp is "
+  EXPECT_EQ(problem("tp=99999999999999999999"),
+            "mesh \"tp=99999999999999999999\": the size of tp is "
             "\"99999999999999999999\", must be an integer of at least 1.");
   EXPECT_EQ(problem("tp=2,tp=2"), "mesh \"tp=2,tp=2\": tp is given twice.");
   EXPECT_EQ(problem("a=1048576,b=1048576,c=1048576,d=1048576"),

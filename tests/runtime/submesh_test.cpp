@@ -69,8 +69,9 @@ TEST(Submesh, DoesNotMeetAnotherInOneOp) {
   const auto on = [&](int64_t stage) {
     return distribute(exact_tensor({4}), Layout::replicated(mesh.submesh("pp", stage)));
   };
-  EXPECT_EQ(message_of([&] { at::add(on(0), on(1)); }),
-            "one op has operands on mesh pp=2,tp=2 at pp=0 and on mesh pp=2,tp=2 at pp=1; bring them to one mesh first");
+  EXPECT_EQ(
+      message_of([&] { at::add(on(0), on(1)); }),
+      "one op has operands on mesh pp=2,tp=2 at pp=0 and on mesh pp=2,tp=2 at pp=1; bring them to one mesh first");
 }
 
 /// What one rank holds at the end of a program.

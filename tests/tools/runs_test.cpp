@@ -126,6 +126,26 @@ TEST_F(Runs, ADryRunNeedsNoMemoryForItsModel) {
   EXPECT_EQ(nlohmann::json::parse(file_content(folder_.file("dry.json"))).at("parameters"), 405853388800);
 }
 
+TEST_F(Runs, ADryRunTellsRanksWithDifferentShardsApart) {
+  const auto run =
+      run_lockstep("train " + job_ +
+                   " -q --dry-run --model.name llama3 --model.flavor 405B --training.global_batch_size 336 "
+                   "--parallelism.tensor_parallel_degree 6 --parallelism.data_parallel_shard_degree 84 "
+                   "--json " +
+                   folder_.file("dry.json"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("\n0-3,6-9,12-15...   332  13804.599"));
+  std::istringstream table(run.out.substr(run.out.find("\naxis") + 1));
+  for (std::string line; std::getline(table, line);) EXPECT_LE(line.size(), 80u) << line;
+  const auto classes = nlohmann::json::parse(file_content(folder_.file("dry.json"))).at("classes");
+  size_t ranks = 0;
+  for (const auto& each : classes) ranks += each.at("ranks").size();
+  EXPECT_EQ(ranks, 84u * 6);
+  EXPECT_EQ(classes[0].at("ranks").size(), 332u);
+  EXPECT_NEAR(classes[0].at("state_bytes").get<double>(), 13804.599 * (1 << 20), 1 << 10);
+  EXPECT_EQ(classes[0].at("sent")[0].at("collective"), "all_gather");
+}
+
 TEST_F(Runs, AnUnknownFlavorIsRefused) {
   const auto run = train("--model.name llama3 --model.flavor 9B");
   EXPECT_EQ(run.code, 2);

@@ -3,6 +3,7 @@
 
 #include "core/floating_environment.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/dry_run_report.h"
 #include "tools/lockstep/json_output.h"
 #include "trainer/dataset.h"
 #include "trainer/train_loop.h"
@@ -80,34 +81,11 @@ nlohmann::ordered_json to_json(const trainer::TrainOutcome& outcome) {
   return {{"steps", steps}, {"state_digest", outcome.state_digest}, {"findings", outcome.findings}};
 }
 
-ExitCode print_dry_run(const TrainOptions& options, const trainer::Job& job) {
-  const auto dry = trainer::dry_run(job);
-  fmt::print("mesh {}: {} parameters, {:.1f} MiB of parameters and optimizer state on a rank\n",
-             trainer::mesh_of(job).text(), dry.parameters, dry.parameter_bytes / (1 << 20));
-  fmt::print("{:<14}{:<16}{:>10}{:>14}\n", "axis", "collective", "per step", "MiB sent");
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const auto& [axis, kinds] : dry.traffic.by_axis())
-    for (size_t kind = 0; kind < kCollectiveKinds; ++kind) {
-      if (kinds[kind].count == 0) continue;
-      const char* name = to_text(static_cast<CollectiveKind>(kind));
-      fmt::print("{:<14}{:<16}{:>10}{:>14.3f}\n", axis, name, kinds[kind].count, kinds[kind].bytes / (1 << 20));
-      rows.push_back(
-          {{"axis", axis}, {"collective", name}, {"count", kinds[kind].count}, {"bytes", kinds[kind].bytes}});
-    }
-  for (const auto& [op, count] : dry.traffic.implicit_gathers())
-    fmt::print("warning: {} gathers a sharded operand that nobody asked for ({} plans)\n", op, count);
-  write_json(options.output, {{"mesh", trainer::mesh_of(job).text()},
-                              {"parameters", dry.parameters},
-                              {"state_bytes_per_rank", dry.parameter_bytes},
-                              {"collectives", rows}});
-  return ExitCode::kFine;
-}
-
 }  // namespace
 
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   check_floating_environment();
-  if (options.dry_run) return print_dry_run(options, job);
+  if (options.dry_run) return report_dry_run(options, job);
   Reporter reporter(job, options.output.quiet);
   const auto outcome = trainer::train(job, reporter.events());
   reporter.summary(outcome);

@@ -1,0 +1,111 @@
+#include "tools/lockstep/dry_run_report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/lockstep/json_output.h"
+#include "trainer/dry_run.h"
+
+namespace lockstep::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using trainer::DryRun, trainer::RankClass;
+
+double mebibytes(double bytes) { return bytes / (1 << 20); }
+
+std::string state_text(const DryRun& dry) {
+  const auto [least, most] =
+      std::minmax_element(dry.classes.begin(), dry.classes.end(),
+                          [](const RankClass& a, const RankClass& b) { return a.state_bytes < b.state_bytes; });
+  const double low = mebibytes(least->state_bytes), high = mebibytes(most->state_bytes);
+  return low < high ? fmt::format("{:.1f} to {:.1f}", low, high) : fmt::format("{:.1f}", low);
+}
+
+void print_collectives(const DryRun& dry) {
+  fmt::print("{:<14}{:<16}{:>10}{:>14}\n", "axis", "collective", "per step", "MiB sent");
+  for (const auto& [axis, kinds] : dry.traffic.by_axis())
+    for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
+      if (kinds[kind].count > 0)
+        fmt::print("{:<14}{:<16}{:>10}{:>14.3f}\n", axis, to_text(static_cast<CollectiveKind>(kind)),
+                   kinds[kind].count, mebibytes(kinds[kind].bytes));
+}
+
+/// A row per class; MiB per kind of collective, those that occur.
+void print_classes(const DryRun& dry) {
+  std::vector<CollectiveKind> kinds;
+  for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
+    if (dry.traffic.total(static_cast<CollectiveKind>(kind)).count > 0)
+      kinds.push_back(static_cast<CollectiveKind>(kind));
+  fmt::print("{:<16}{:>6}{:>11}", "ranks", "count", "MiB held");
+  for (const auto kind : kinds) fmt::print("{:>15}", to_text(kind));
+  fmt::print("\n");
+  for (const auto& each : dry.classes) {
+    fmt::print("{:<16}{:>6}{:>11.3f}", range_text(each.ranks, 16), each.ranks.size(), mebibytes(each.state_bytes));
+    for (const auto kind : kinds) fmt::print("{:>15.3f}", mebibytes(each.sent_of(kind)));
+    fmt::print("\n");
+  }
+}
+
+Json collectives_json(const DryRun& dry) {
+  auto rows = Json::array();
+  for (const auto& [axis, kinds] : dry.traffic.by_axis())
+    for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
+      if (kinds[kind].count > 0)
+        rows.push_back({{"axis", axis},
+                        {"collective", to_text(static_cast<CollectiveKind>(kind))},
+                        {"count", kinds[kind].count},
+                        {"bytes", kinds[kind].bytes}});
+  return rows;
+}
+
+Json classes_json(const DryRun& dry) {
+  auto classes = Json::array();
+  for (const auto& each : dry.classes) {
+    auto sent = Json::array();
+    for (const auto& [axis, kinds] : each.sent)
+      for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
+        if (dry.traffic.on(axis, static_cast<CollectiveKind>(kind)).count > 0)
+          sent.push_back({{"axis", axis},
+                          {"collective", to_text(static_cast<CollectiveKind>(kind))},
+                          {"bytes", kinds[kind]}});
+    classes.push_back({{"ranks", each.ranks}, {"state_bytes", each.state_bytes}, {"sent", sent}});
+  }
+  return classes;
+}
+
+}  // namespace
+
+std::string range_text(const std::vector<int>& numbers, size_t width) {
+  std::string text;
+  for (size_t first = 0; first < numbers.size();) {
+    size_t last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    auto part = fmt::format("{}{}", text.empty() ? "" : ",", numbers[first]);
+    if (last > first) part += fmt::format("-{}", numbers[last]);
+    const size_t rest = last + 1 < numbers.size() ? 3 : 0;
+    if (text.size() + part.size() + rest > width) return text + "...";
+    text += part;
+    first = last + 1;
+  }
+  return text;
+}
+
+ExitCode report_dry_run(const TrainOptions& options, const trainer::Job& job) {
+  const auto dry = trainer::dry_run(job);
+  const auto mesh = trainer::mesh_of(job).text();
+  fmt::print("mesh {}: {} parameters, {} MiB of parameters and optimizer state on a rank\n", mesh, dry.parameters,
+             state_text(dry));
+  print_collectives(dry);
+  if (dry.classes.size() > 1) print_classes(dry);
+  for (const auto& [op, count] : dry.traffic.implicit_gathers())
+    fmt::print("warning: {} gathers a sharded operand that nobody asked for ({} plans)\n", op, count);
+  write_json(options.output, {{"mesh", mesh},
+                              {"parameters", dry.parameters},
+                              {"state_bytes_per_rank", dry.classes[0].state_bytes},
+                              {"collectives", collectives_json(dry)},
+                              {"classes", classes_json(dry)}});
+  return ExitCode::kFine;
+}
+
+}  // namespace lockstep::tool

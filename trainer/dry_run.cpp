@@ -1,0 +1,86 @@
+#include "trainer/dry_run.h"
+
+#include "runtime/sent_bytes.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep::trainer {
+namespace {
+
+CollectiveKind kind_of(const Move& move) {
+  const auto& from = move.before->layout[move.axis];
+  const bool whole = move.after->layout[move.axis].is_replicate();
+  if (from.is_shard()) return whole ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll;
+  return whole ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
+}
+
+/// What tells a class of ranks apart: the sizes of the state's shards, and bytes sent in whole bytes.
+using Signature = std::vector<int64_t>;
+
+class Classes {
+ public:
+  Classes(TrainingRun& run) : mesh_(run.mesh()) {
+    for (const auto& entry : run.state())
+      for (const auto& tensor : {entry.value, entry.mean, entry.square})
+        ++state_[{&spec_of(tensor), sharded(tensor).shards()->whole()[0].element_size()}];
+    run.world().moves().for_each([&](const Move& move, int64_t count) { moves_.push_back({move, count}); });
+  }
+
+  std::vector<RankClass> find() const {
+    std::vector<RankClass> classes;
+    std::map<Signature, size_t> known;
+    for (const int rank : mesh_.ranks()) {
+      RankClass found;
+      const auto [entry, is_new] = known.try_emplace(describe(rank, found), classes.size());
+      if (is_new) classes.push_back(std::move(found));
+      classes[entry->second].ranks.push_back(rank);
+    }
+    return classes;
+  }
+
+ private:
+  Signature describe(int rank, RankClass& out) const {
+    Signature signature;
+    for (const auto& [kind, count] : state_) {
+      int64_t elements = 1;
+      for (int dim = 0; dim < kind.first->dim_count(); ++dim) {
+        signature.push_back(kind.first->layout.cut(rank, dim, kind.first->sizes[static_cast<size_t>(dim)]).length);
+        elements *= signature.back();
+      }
+      out.state_bytes += static_cast<double>(elements * kind.second * count);
+    }
+    for (const auto& [move, count] : moves_)
+      out.sent[mesh_.axes()[static_cast<size_t>(move.axis)].name][static_cast<size_t>(kind_of(move))] +=
+          sent_bytes(move, rank) * static_cast<double>(count);
+    for (const auto& [axis, kinds] : out.sent)
+      for (const double bytes : kinds) signature.push_back(static_cast<int64_t>(bytes + 0.5));
+    return signature;
+  }
+
+  const Mesh& mesh_;
+  std::map<std::pair<const TensorSpec*, int64_t>, int64_t> state_;  ///< how many tensors of each spec and element size
+  std::vector<std::pair<Move, int64_t>> moves_;
+};
+
+}  // namespace
+
+double RankClass::sent_of(CollectiveKind kind) const {
+  double bytes = 0;
+  for (const auto& [axis, kinds] : sent) bytes += kinds[static_cast<size_t>(kind)];
+  return bytes;
+}
+
+DryRun dry_run(const Job& job) { return dry_run(job, {.mesh = mesh_of(job)}); }
+
+DryRun dry_run(const Job& job, TrainingRun::Options options) {
+  options.meta = true;
+  TrainingRun run(job, std::move(options));
+  const auto tokens = static_cast<size_t>(job.training.global_batch_size * job.training.seq_len);
+  const TokenBatch batch{job.training.global_batch_size, job.training.seq_len, std::vector<int64_t>(tokens),
+                         std::vector<int64_t>(tokens)};
+  run.world().traffic().clear();
+  run.world().moves().clear();
+  run.step(1, batch, 1e-3);
+  return {run.world().traffic(), run.model().parameter_count(), Classes(run).find()};
+}
+
+}  // namespace lockstep::trainer

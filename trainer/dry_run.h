@@ -1,0 +1,34 @@
+#pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/traffic.h"
+#include "trainer/training_run.h"
+
+namespace lockstep::trainer {
+
+/// Ranks that hold shards of the same sizes and send the same bytes.
+struct RankClass {
+  std::vector<int> ranks;   ///< ascending
+  double state_bytes = 0;   ///< parameters and optimizer state of one of them
+  /// What one of them sends in a step, per axis and CollectiveKind.
+  std::map<std::string, std::array<double, kCollectiveKinds>> sent;
+
+  double sent_of(CollectiveKind kind) const;
+};
+
+/// One step without values: what ranks send and hold, for any preset and number of ranks.
+struct DryRun {
+  Traffic traffic;  ///< counts, the same on every rank; bytes are the mean over ranks
+  int64_t parameters = 0;
+  std::vector<RankClass> classes;  ///< in the order of their first ranks; together all ranks
+};
+
+/// Runs the model once, for rank 0; plans are the same on every rank, so what the others hold and send follows from how
+/// the layouts cut.
+DryRun dry_run(const Job& job);
+DryRun dry_run(const Job& job, TrainingRun::Options options);
+
+}  // namespace lockstep::trainer
