@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
+#include <bit>
 #include <cmath>
 
 #include "core/error.h"
@@ -51,14 +52,37 @@ Difference worst_of(const std::string& kind, const StepRecord::Named& reference,
   return worst;
 }
 
+template <class T, class Bits>
+int64_t differing_bits_as(const at::Tensor& reference, const at::Tensor& candidate) {
+  const auto left = reference.contiguous(), right = candidate.contiguous();
+  const auto *a = left.const_data_ptr<T>(), *b = right.const_data_ptr<T>();
+  int64_t count = 0;
+  for (int64_t i = 0; i < left.numel(); ++i)
+    if (!(std::isnan(a[i]) && std::isnan(b[i])))
+      count += std::popcount(static_cast<Bits>(std::bit_cast<Bits>(a[i]) ^ std::bit_cast<Bits>(b[i])));
+  return count;
+}
+
+int64_t differing_bits(const at::Tensor& reference, const at::Tensor& candidate) {
+  LOCKSTEP_CHECK(reference.scalar_type() == candidate.scalar_type(), "{} and {}",
+                 c10::toString(reference.scalar_type()), c10::toString(candidate.scalar_type()));
+  if (reference.scalar_type() == c10::kDouble) return differing_bits_as<double, uint64_t>(reference, candidate);
+  return differing_bits_as<float, uint32_t>(reference.to(c10::kFloat), candidate.to(c10::kFloat));
+}
+
+/// How a comparer tells equal values from different ones.
+constexpr double kBits = -1;
+
 class Comparer {
  public:
+  /// `tolerance`: relative, or kBits.
   explicit Comparer(double tolerance) : tolerance_(tolerance) {}
 
   void scalar(const char* kind, double reference, double candidate, double& worst) {
     const double error = relative(reference, candidate, std::abs(reference));
     worst = std::max(worst, error);
-    if (error > tolerance_) result.beyond.push_back({kind, "", error, {}, reference, candidate, 1, 1});
+    if (is_beyond(error, at::scalar_tensor(reference, at::kDouble), at::scalar_tensor(candidate, at::kDouble)))
+      result.beyond.push_back({kind, "", error, {}, reference, candidate, 1, 1});
   }
 
   void tensors(const char* kind, const std::vector<StepRecord::Named>& reference,
@@ -66,15 +90,22 @@ class Comparer {
     LOCKSTEP_CHECK_EQ(reference.size(), candidate.size(), "{}s", kind);
     for (size_t i = 0; i < reference.size(); ++i) {
       LOCKSTEP_CHECK_EQ(reference[i].name, candidate[i].name);
-      const auto difference = worst_of(kind, reference[i], candidate[i], tolerance_);
+      const auto difference = worst_of(kind, reference[i], candidate[i], std::max(tolerance_, 0.0));
       worst = std::max(worst, difference.relative);
-      if (difference.relative > tolerance_) result.beyond.push_back(difference);
+      if (is_beyond(difference.relative, reference[i].value, candidate[i].value)) result.beyond.push_back(difference);
     }
   }
 
   Comparison result;
 
  private:
+  bool is_beyond(double error, const at::Tensor& reference, const at::Tensor& candidate) {
+    if (tolerance_ >= 0) return error > tolerance_;
+    const auto bits = differing_bits(reference, candidate);
+    result.differing_bits += bits;
+    return bits > 0;
+  }
+
   double tolerance_;
 };
 
@@ -89,14 +120,26 @@ std::string Difference::text() const {
                      name, place, candidate, reference, relative, wrong_elements, elements);
 }
 
-Comparison compare(const StepRecord& reference, const StepRecord& candidate, double tolerance) {
+namespace {
+
+Comparison run(Comparer comparer, const StepRecord& reference, const StepRecord& candidate) {
   const at::NoGradGuard no_grad;
-  Comparer comparer(tolerance);
   comparer.scalar("loss", reference.loss, candidate.loss, comparer.result.loss);
   comparer.tensors("gradient", reference.gradients, candidate.gradients, comparer.result.gradient);
   comparer.scalar("gradient norm", reference.gradient_norm, candidate.gradient_norm, comparer.result.gradient);
   comparer.tensors("parameter", reference.parameters, candidate.parameters, comparer.result.parameter);
+  comparer.tensors("optimizer state", reference.optimizer, candidate.optimizer, comparer.result.parameter);
   return std::move(comparer.result);
+}
+
+}  // namespace
+
+Comparison compare(const StepRecord& reference, const StepRecord& candidate, double tolerance) {
+  return run(Comparer(tolerance), reference, candidate);
+}
+
+Comparison compare_bits(const StepRecord& reference, const StepRecord& candidate) {
+  return run(Comparer(kBits), reference, candidate);
 }
 
 }  // namespace lockstep

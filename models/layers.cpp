@@ -4,8 +4,9 @@
 
 namespace lockstep::models {
 
-Embedding::Embedding(Module& owner, std::string name, int64_t vocabulary, int64_t width, Initial initial)
-    : Module(owner, std::move(name)), weight_(*this, "weight", {vocabulary, width}, "vocab embed", initial) {}
+Embedding::Embedding(Module& owner, std::string name, int64_t vocabulary, int64_t width, Initial initial, int64_t unit)
+    : Module(owner, std::move(name)),
+      weight_(*this, "weight", {vocabulary, width}, "vocab embed", initial, {unit, 1}) {}
 
 at::Tensor Embedding::forward(const at::Tensor& tokens) {
   const auto open = scope();

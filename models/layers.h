@@ -8,7 +8,8 @@ namespace lockstep::models {
 /// Token embedding: tokens [...] -> [..., width].
 class Embedding : public Module {
  public:
-  Embedding(Module& owner, std::string name, int64_t vocabulary, int64_t width, Initial initial);
+  Embedding(Module& owner, std::string name, int64_t vocabulary, int64_t width, Initial initial,
+            int64_t unit = 1);  ///< of the vocabulary
   at::Tensor forward(const at::Tensor& tokens);
   const Parameter& weight() const { return weight_; }
 

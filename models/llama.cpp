@@ -3,9 +3,11 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
+#include "runtime/kernels/sum_tree.h"
 #include "runtime/mesh_ops.h"
 
 namespace lockstep::models {
@@ -43,12 +45,39 @@ Initial head_initial(int64_t width) {
 
 int64_t rows_per_group(const LlamaOptions& o) { return (o.heads / o.key_value_heads + 2) * o.head_size(); }
 
+/// The fewest groups (of so many `rows` of a produced and `columns` of a consuming weight) that end between leaves of
+/// the sums over both.
+int64_t groups_per_unit(const LlamaOptions& o, int64_t rows, int64_t columns) {
+  const auto fits = [&](int64_t per_group, int64_t groups) {
+    return groups * per_group % SumTree::over_elements(o.key_value_heads * per_group).leaf == 0;
+  };
+  int64_t groups = 1;
+  while (o.cut_between_leaves && groups < o.key_value_heads && !(fits(rows, groups) && fits(columns, groups))) ++groups;
+  return groups;
+}
+
+int64_t heads_per_unit(const LlamaOptions& o) {
+  return groups_per_unit(o, rows_per_group(o), o.width / o.key_value_heads);
+}
+int64_t hidden_per_unit(const LlamaOptions& o) {
+  const int64_t rows = o.hidden / o.key_value_heads;
+  return rows * groups_per_unit(o, 2 * rows, rows);
+}
+
+/// At most 64 units, so that ranks in powers of two own whole subtrees.
+int64_t vocabulary_unit(const LlamaOptions& o) {
+  const auto tree = SumTree::over_elements(o.vocabulary);
+  return o.cut_between_leaves ? tree.leaf << std::max(tree.height - 6, 0) : 1;
+}
+
 Linear::Options qkv_options(const LlamaOptions& o) {
-  return {o.width, o.key_value_heads * rows_per_group(o), "heads embed", truncated(0.02), {rows_per_group(o), 1}};
+  const int64_t rows = rows_per_group(o);
+  return {o.width, o.key_value_heads * rows, "heads embed", truncated(0.02), {heads_per_unit(o) * rows, 1}};
 }
 
 Linear::Options out_options(const LlamaOptions& o, int64_t layer) {
-  return {o.width, o.width, "embed heads", truncated(depth_deviation(layer)), {1, o.width / o.key_value_heads}};
+  const int64_t columns = heads_per_unit(o) * o.width / o.key_value_heads;
+  return {o.width, o.width, "embed heads", truncated(depth_deviation(layer)), {1, columns}};
 }
 
 }  // namespace
@@ -92,8 +121,9 @@ FeedForward::FeedForward(Module& owner, std::string name, const LlamaOptions& o,
     : Module(owner, std::move(name)),
       groups_(o.key_value_heads),
       group_rows_(o.hidden / o.key_value_heads),
-      gate_up_(*this, "gate_up", {o.width, 2 * o.hidden, "ffn embed", truncated(0.02), {2 * group_rows_, 1}}),
-      down_(*this, "down", {o.hidden, o.width, "embed ffn", truncated(depth_deviation(layer)), {1, group_rows_}}) {}
+      gate_up_(*this, "gate_up", {o.width, 2 * o.hidden, "ffn embed", truncated(0.02), {2 * hidden_per_unit(o), 1}}),
+      down_(*this, "down",
+            {o.hidden, o.width, "embed ffn", truncated(depth_deviation(layer)), {1, hidden_per_unit(o)}}) {}
 
 Tensor FeedForward::forward(const Tensor& x) {
   const auto open = scope();
@@ -123,9 +153,12 @@ Tensor TransformerBlock::forward(const Tensor& x, const Tensor& cosines, const T
 Head::Head(Module& owner, std::string name, const LlamaOptions& options, const Embedding& embedding)
     : Module(owner, std::move(name)), norm_(*this, "norm", options.width), embedding_(embedding) {
   if (!options.tied_head)
-    output_ = std::make_unique<Linear>(
-        *this, "output",
-        Linear::Options{options.width, options.vocabulary, "vocab embed", head_initial(options.width)});
+    output_ = std::make_unique<Linear>(*this, "output",
+                                       Linear::Options{options.width,
+                                                       options.vocabulary,
+                                                       "vocab embed",
+                                                       head_initial(options.width),
+                                                       {vocabulary_unit(options), 1}});
 }
 
 Tensor Head::forward(const Tensor& x) {
@@ -137,7 +170,8 @@ Tensor Head::forward(const Tensor& x) {
 Llama::Llama(const LlamaOptions& options)
     : options_(options),
       tables_(rope_tables({options.head_size(), 500000, options.rope_factor}, options.length)),
-      embedding_(*this, "tok_embeddings", options.vocabulary, options.width, Initial::drawn(rng::normal(0, 1))),
+      embedding_(*this, "tok_embeddings", options.vocabulary, options.width, Initial::drawn(rng::normal(0, 1)),
+                 vocabulary_unit(options)),
       head_(*this, "head", options, embedding_) {
   for (int64_t layer = 0; layer < options.layers; ++layer)
     layers_.push_back(std::make_unique<TransformerBlock>(*this, fmt::format("layers.{}", layer), options, layer));

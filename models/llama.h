@@ -16,6 +16,8 @@ struct LlamaOptions {
   bool tied_head = false;
   double rope_factor = 8;
   double dropout = 0;  ///< on both residual branches
+  /// Heads, hidden units and the vocabulary are cut between leaves of canonical sums only (sum_tree.h).
+  bool cut_between_leaves = false;
 
   int64_t head_size() const { return width / heads; }
 };

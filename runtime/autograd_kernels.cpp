@@ -10,6 +10,7 @@
 #include "runtime/native_kernels.h"
 #include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
 
 namespace lockstep {
 namespace {
@@ -19,6 +20,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct RmsNorm : torch::autograd::Function<RmsNorm> {
+  /// Canonical: each sample's sum first, then over samples.
+  static Tensor weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
+    if (x.dim() == 1) return weight_gradient(gradient.unsqueeze(0), x.unsqueeze(0), reciprocal.unsqueeze(0));
+    return at::sum(mesh_ops::rms_norm_weight_gradient(gradient, x, reciprocal), {0}, false);
+  }
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double epsilon) {
     auto [y, reciprocal] = mesh_ops::rms_norm(x, weight, epsilon);
     context->save_for_backward({x, reciprocal, weight});
@@ -26,6 +32,10 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
+    if (layout_of(saved[0]).mesh().world().canonical())
+      return {mesh_ops::rms_norm_input_gradient(gradients[0], saved[0], saved[1], saved[2]),
+              weight_gradient(gradients[0], saved[0], saved[1]),
+              {}};
     auto [dx, dw] = mesh_ops::rms_norm_backward(gradients[0], saved[0], saved[1], saved[2]);
     return {dx, dw, {}};
   }

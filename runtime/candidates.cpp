@@ -31,6 +31,7 @@ Candidate cut_label(const Form& form, int label) {
   for (size_t r = 0; r < form.results.size(); ++r)
     candidate.results[r] =
         Form::find(form.results[r], label) >= 0 ? shard_of(form.results[r], label) : Placement::partial(form.reduction);
+  if (contracts) candidate.summed = label;
   return candidate;
 }
 

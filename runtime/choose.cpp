@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "runtime/ordered_sums.h"
 
 namespace lockstep {
 namespace {
@@ -31,8 +32,9 @@ bool already_cut(const TensorSpec& spec, int axis, const Placement& want) {
 
 class AxisChooser {
  public:
-  AxisChooser(const ChooseInput& input, int axis)
-      : input_(input), axis_(axis), ranks_(static_cast<double>(input.mesh.axis_size(axis))) {}
+  /// `summed`: the label that an earlier axis has cut and that vanishes; -1 if there is none.
+  AxisChooser(const ChooseInput& input, int axis, int summed)
+      : input_(input), axis_(axis), summed_(summed), ranks_(static_cast<double>(input.mesh.axis_size(axis))) {}
 
   /// The cheapest candidate, or null.
   const Candidate* choose(const std::vector<Candidate>& all) const {
@@ -72,6 +74,7 @@ class AxisChooser {
       if (want.is_partial() && rounds_partial(i)) return false;
     }
     if (cuts && !cut_before) return false;
+    if (input_.canonical && !keeps_order(candidate)) return false;
     if (takes_partial && !cuts && (!has_partial || others_move)) return false;
     return true;
   }
@@ -80,6 +83,20 @@ class AxisChooser {
   bool keeps_result(const Candidate& candidate, size_t written) const {
     const auto &result = candidate.results[0], &operand = candidate.operands[written];
     return result.kind == operand.kind && result.reduction == operand.reduction && result.dim == operand.dim;
+  }
+
+  bool keeps_order(const Candidate& candidate) const {
+    for (size_t i = 0; i < candidate.operands.size(); ++i)
+      if (candidate.operands[i].is_partial() && !may_stay_partial(i)) return false;
+    if (!input_.ordered || candidate.summed < 0) return true;
+    return (summed_ < 0 || summed_ == candidate.summed) && cuts_between_leaves(input_, axis_, candidate.summed);
+  }
+
+  /// Integers add up in any order, and an exactly linear op changes no bit of a sum that has no order of its own.
+  bool may_stay_partial(size_t i) const {
+    const auto* given = input_.given[i];
+    if (!given || !have(i).is_partial() || have(i).is_ordered()) return false;
+    return input_.form.exact || !c10::isFloatingType(given->dtype);
   }
 
   /// A product in 16 bits would round each summand.
@@ -105,7 +122,7 @@ class AxisChooser {
   }
 
   const ChooseInput& input_;
-  int axis_;
+  int axis_, summed_;
   double ranks_;
 };
 
@@ -134,10 +151,17 @@ class Assembler {
         const auto& dim = dims[static_cast<size_t>(placement.dim)];
         placement.unit = unit(dim.label, static_cast<int>(a)) * dim.factor;
         placement.depth = static_cast<uint8_t>(depth(dim.label, static_cast<int>(a)));
+      } else if (placement.is_partial() && input_.ordered && chosen_[a]->summed >= 0) {
+        placement = ordered_sum(static_cast<int>(a), chosen_[a]->summed);
       }
       placements.push_back(placement);
     }
     return Layout(input_.mesh, std::move(placements));
+  }
+
+  Placement ordered_sum(int axis, int label) const {
+    const auto tree = tree_of_label(input_.form, label, label_size(input_, label));
+    return Placement::ordered_sum(tree.size, tree.leaf, unit(label, axis), static_cast<uint8_t>(depth(label, axis)));
   }
 
   bool cuts(int axis, int label) const {
@@ -207,10 +231,12 @@ std::optional<Choice> choose(const ChooseInput& input) {
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis)
     all.push_back(candidates(input.form, partial_kinds(input, axis)));
   std::vector<const Candidate*> chosen;
+  int summed = -1;
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis) {
-    const auto* candidate = AxisChooser(input, axis).choose(all[static_cast<size_t>(axis)]);
+    const auto* candidate = AxisChooser(input, axis, summed).choose(all[static_cast<size_t>(axis)]);
     if (!candidate) return std::nullopt;
     chosen.push_back(candidate);
+    summed = std::max(summed, candidate->summed);
   }
   return Assembler(input, chosen).run();
 }

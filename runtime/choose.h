@@ -10,6 +10,7 @@ namespace lockstep {
 /// One way in which one mesh axis may hold the operands and results of an op. A shard's unit is the dimension's factor.
 struct Candidate {
   std::vector<Placement> operands, results;
+  int summed = -1;  ///< the label that is cut and vanishes from a result
 };
 
 /// All candidates that follow from a form: cut each label; keep all whole; pass a Partial of each `partial` kind
@@ -27,6 +28,8 @@ struct ChooseInput {
   const Form& form;
   std::vector<const TensorSpec*> given;  ///< per operand; null: a plain 0-dim tensor
   int written = -1;                      ///< operand that keeps its layout because it is written in place
+  bool canonical = false;                ///< no op takes a Partial, but exactly linear ones an unordered one
+  bool ordered = false;                  ///< sums are ordered: cut between leaves only, and one label at a time
 };
 
 /// The cheapest candidate of each mesh axis by bytes moved, under the policy: moves that are implied are

@@ -35,6 +35,8 @@ struct Form {
   Reduction reduction = Reduction::kSum;  ///< how the ranks' results combine when a label that vanishes is cut
   bool can_reduce = true;                 ///< labels that vanish may be cut at all
   bool exact = false;                     ///< sums may be taken before or after without changing a bit
+  bool samples = false;                   ///< see Rule::kSamples
+  bool disjoint = false;                  ///< see Rule::kDisjoint
 
   int label_count() const;
   /// Position of `label` in operand dims, or -1.

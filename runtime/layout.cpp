@@ -12,10 +12,10 @@ constexpr const char* kReductionNames[] = {"sum", "avg", "max", "min", "prod"};
 /// Depths of every cut dimension are 0, 1, ... in some order.
 bool depths_are_sound(const Placements& placements) {
   for (size_t a = 0; a < placements.size(); ++a) {
-    if (!placements[a].is_shard()) continue;
+    if (placements[a].cuts() == Placement::kNothing) continue;
     int cutters = 0, same_depth = 0;
     for (const auto& other : placements) {
-      if (!other.is_shard(placements[a].dim)) continue;
+      if (other.cuts() != placements[a].cuts()) continue;
       ++cutters;
       same_depth += other.depth == placements[a].depth;
     }
@@ -24,19 +24,24 @@ bool depths_are_sound(const Placements& placements) {
   return true;
 }
 
-bool follows_mesh_order(const Placements& placements, int dim) {
+bool follows_mesh_order(const Placements& placements, int what) {
   uint8_t expected = 0;
   for (const auto& placement : placements)
-    if (placement.is_shard(dim) && placement.depth != expected++) return false;
+    if (placement.cuts() == what && placement.depth != expected++) return false;
   return true;
+}
+
+std::string unit_text(const Placement& placement) {
+  return placement.unit == 1 ? "" : fmt::format(":{}", placement.unit);
 }
 
 std::string placement_text(const Placements& placements, const Placement& placement) {
   if (placement.is_replicate()) return "R";
-  if (placement.is_partial()) return fmt::format("P({})", to_text(placement.reduction));
-  std::string text = placement.unit == 1 ? fmt::format("S({})", placement.dim)
-                                         : fmt::format("S({}:{})", placement.dim, placement.unit);
-  if (!follows_mesh_order(placements, placement.dim)) text += fmt::format("@{}", placement.depth);
+  if (placement.is_partial() && !placement.is_ordered()) return fmt::format("P({})", to_text(placement.reduction));
+  std::string text = placement.is_shard()
+                         ? fmt::format("S({}{})", placement.dim, unit_text(placement))
+                         : fmt::format("P(sum:{}/{}{})", placement.summands, placement.leaf, unit_text(placement));
+  if (!follows_mesh_order(placements, placement.cuts())) text += fmt::format("@{}", placement.depth);
   return text;
 }
 
@@ -84,17 +89,27 @@ Reduction parse_reduction(Parser& parser) {
   parser.complain("expected sum, avg, max, min or prod");
 }
 
+Placement parse_partial(Parser& parser) {
+  const auto reduction = parse_reduction(parser);
+  if (reduction != Reduction::kSum || !parser.accept(':')) return Placement::partial(reduction);
+  const int64_t summands = parser.number();
+  parser.expect('/');
+  const int64_t leaf = parser.number();
+  if (summands < 1 || leaf < 1) parser.complain("an ordered sum has summands in leaves of at least 1");
+  return Placement::ordered_sum(summands, leaf);
+}
+
 Placement parse_placement(Parser& parser, bool& explicit_depth) {
   const auto kind = parser.word();
   if (kind == "R") return Placement::replicate();
   if (kind != "S" && kind != "P") parser.complain("expected R, S or P");
   parser.expect('(');
-  Placement placement =
-      kind == "P" ? Placement::partial(parse_reduction(parser)) : Placement::shard(static_cast<int>(parser.number()));
-  if (placement.is_shard() && parser.accept(':')) placement.unit = parser.number();
+  auto placement = kind == "P" ? parse_partial(parser) : Placement::shard(static_cast<int>(parser.number()));
+  const bool is_cut = placement.cuts() != Placement::kNothing;
+  if (is_cut && parser.accept(':')) placement.unit = parser.number();
   if (placement.unit < 1) parser.complain("a unit is at least 1");
   parser.expect(')');
-  if (placement.is_shard() && parser.accept('@')) {
+  if (is_cut && parser.accept('@')) {
     placement.depth = static_cast<uint8_t>(parser.number());
     explicit_depth = true;
   }
@@ -107,10 +122,10 @@ const char* to_text(Reduction reduction) { return kReductionNames[static_cast<si
 
 Placements with_mesh_order(Placements placements) {
   for (size_t a = 0; a < placements.size(); ++a) {
-    if (!placements[a].is_shard()) continue;
+    if (placements[a].cuts() == Placement::kNothing) continue;
     placements[a].depth = static_cast<uint8_t>(
         std::count_if(placements.begin(), placements.begin() + static_cast<ptrdiff_t>(a),
-                      [&](const Placement& earlier) { return earlier.is_shard(placements[a].dim); }));
+                      [&](const Placement& earlier) { return earlier.cuts() == placements[a].cuts(); }));
   }
   return placements;
 }
@@ -123,6 +138,10 @@ Layout::Layout(const Mesh& mesh, Placements placements) : mesh_(&mesh), placemen
   if (!depths_are_sound(placements_))
     fail<BadInput>("the axes that cut one dimension should have depths 0, 1, ... (mesh {})", mesh.text());
   if (mixes_reductions()) fail<BadInput>("layout {}: only sums and averages may be Partial side by side", text());
+  const auto* sum = ordered_sum();
+  for (const auto& p : placements_)
+    if (p.is_ordered() && (p.summands != sum->summands || p.leaf != sum->leaf))
+      fail<BadInput>("layout {}: the axes cut two different ordered sums; only one may be pending", text());
 }
 
 Layout Layout::replicated(const Mesh& mesh) {
@@ -167,17 +186,17 @@ bool Layout::mixes_reductions() const {
   return false;
 }
 
-c10::SmallVector<int, 4> Layout::cutters(int dim) const {
+c10::SmallVector<int, 4> Layout::cutters(int what) const {
   c10::SmallVector<int, 4> axes;
   for (int depth = 0; depth < axis_count(); ++depth)
     for (int axis = 0; axis < axis_count(); ++axis)
-      if ((*this)[axis].is_shard(dim) && (*this)[axis].depth == depth) axes.push_back(axis);
+      if ((*this)[axis].cuts() == what && (*this)[axis].depth == depth) axes.push_back(axis);
   return axes;
 }
 
-Range Layout::cut(int rank, int dim, int64_t size) const {
+Range Layout::cut(int rank, int what, int64_t size) const {
   Range range{0, size};
-  for (const int axis : cutters(dim)) {
+  for (const int axis : cutters(what)) {
     const int64_t unit = (*this)[axis].unit, ranks = mesh_->axis_size(axis);
     const int64_t units = (range.length + unit - 1) / unit;
     const int64_t chunk = (units + ranks - 1) / ranks * unit;
@@ -190,18 +209,23 @@ Range Layout::cut(int rank, int dim, int64_t size) const {
 Layout Layout::with(int axis, const Placement& placement) const {
   Layout result = *this;
   auto& mine = result.placements_[static_cast<size_t>(axis)];
-  if (mine.is_shard())
+  if (mine.cuts() != Placement::kNothing)
     for (auto& other : result.placements_)
-      if (other.is_shard(mine.dim) && other.depth > mine.depth) --other.depth;
+      if (other.cuts() == mine.cuts() && other.depth > mine.depth) --other.depth;
   mine = Placement::replicate();
-  if (!placement.is_shard()) {
-    mine = placement;
-    return result;
-  }
-  const auto depth = static_cast<uint8_t>(result.cutters(placement.dim).size());
-  mine = Placement::shard(placement.dim, placement.unit, depth);
+  const auto depth = result.cutters(placement.cuts()).size();
+  mine = placement;
+  if (placement.cuts() != Placement::kNothing) mine.depth = static_cast<uint8_t>(depth);
   return result;
 }
+
+const Placement* Layout::ordered_sum() const {
+  for (const auto& placement : placements_)
+    if (placement.is_ordered()) return &placement;
+  return nullptr;
+}
+
+Range Layout::summands(int rank) const { return cut(rank, Placement::kSummands, ordered_sum()->summands); }
 
 std::string Layout::text() const {
   std::string text = "[";

@@ -45,11 +45,16 @@ class Layout {
   /// Partials that do not commute (a sum beside a maximum): such a layout has no meaning and is never made.
   bool mixes_reductions() const;
 
-  /// The axes that cut `dim`, first cut first.
-  c10::SmallVector<int, 4> cutters(int dim) const;
+  /// The axes that cut a dimension (or Placement::kSummands), first cut first.
+  c10::SmallVector<int, 4> cutters(int what) const;
 
-  /// What `rank` holds of a dimension of `size` elements.
-  Range cut(int rank, int dim, int64_t size) const;
+  /// What `rank` holds of a dimension (or of the summands) of `size` elements.
+  Range cut(int rank, int what, int64_t size) const;
+
+  /// The placement of an axis that cuts an ordered sum; null if there is none. All of them cut the same sum.
+  const Placement* ordered_sum() const;
+  /// The summands that `rank` has added up. REQUIRES: ordered_sum().
+  Range summands(int rank) const;
 
   /// The same layout with one axis changed; a new shard cuts last, the remaining cutters keep their order.
   Layout with(int axis, const Placement& placement) const;

@@ -141,7 +141,9 @@ class Maker {
     const Form form = form_of(*plan_->rule, call_);
     LOCKSTEP_CHECK_EQ(form.operands.size(), plan_->slots.size(), "{}", call_.op);
     LOCKSTEP_CHECK_EQ(form.results.size(), call_.results.size(), "{}", call_.op);
-    const auto choice = choose({mesh_, form, plan_->given, plan_->written});
+    const bool canonical = mesh_.world().canonical();
+    const bool ordered = canonical && form.reduction == Reduction::kSum && !form.disjoint && any_floating_result();
+    const auto choice = choose({mesh_, form, plan_->given, plan_->written, canonical, ordered});
     if (!choice) refuse();
     for (size_t i = 0; i < plan_->slots.size(); ++i) want(i, choice->operands[i]);
     for (size_t r = 0; r < call_.results.size(); ++r)
@@ -150,6 +152,11 @@ class Maker {
     const bool is_view = !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
     plan_->detached_view = is_view && plan_->wanted[0] != plan_->given[0];
     if (plan_->written >= 0) check_written();
+  }
+
+  bool any_floating_result() const {
+    return std::any_of(call_.results.begin(), call_.results.end(),
+                       [](const ResultShape& shape) { return c10::isFloatingType(shape.dtype); });
   }
 
   void want(size_t i, const Layout& layout) {

@@ -69,6 +69,33 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, co
   return op.call(gradient, query, key, value, output, log_sum, causal, scale, first_row);
 }
 
+Tensor rms_norm_input_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                               const Tensor& weight) {
+  static const auto op =
+      find<Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&)>("mesh::rms_norm_input_gradient");
+  return op.call(gradient, x, reciprocal, weight);
+}
+
+Tensor rms_norm_weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
+  static const auto op = find<Tensor(const Tensor&, const Tensor&, const Tensor&)>("mesh::rms_norm_weight_gradient");
+  return op.call(gradient, x, reciprocal);
+}
+
+Tensor fixed_point_sum(const Tensor& x) {
+  static const auto op = find<Tensor(const Tensor&)>("mesh::fixed_point_sum");
+  return op.call(x);
+}
+
+Tensor absolute_maximum(const Tensor& x) {
+  static const auto op = find<Tensor(const Tensor&)>("mesh::absolute_maximum");
+  return op.call(x);
+}
+
+Tensor scaled_squares(const Tensor& x, double scale) {
+  static const auto op = find<Tensor(const Tensor&, double)>("mesh::scaled_squares");
+  return op.call(x, scale);
+}
+
 Tensor sum_of_squares(const Tensor& x) {
   static const auto op = find<Tensor(const Tensor&)>("mesh::sum_of_squares");
   return op.call(x);

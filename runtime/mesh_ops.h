@@ -18,6 +18,12 @@ std::tuple<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tenso
 std::tuple<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& gradient, const at::Tensor& x,
                                                      const at::Tensor& reciprocal, const at::Tensor& weight);
 
+/// The gradient of x alone, and that of the weight for every sample: gradient, x [b, ..., d], reciprocal [b, ...] ->
+/// [b, d], in x's dtype.
+at::Tensor rms_norm_input_gradient(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& reciprocal,
+                                   const at::Tensor& weight);
+at::Tensor rms_norm_weight_gradient(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& reciprocal);
+
 /// logits [..., v], shift [...] -> sum over v of exp(logits - shift).
 at::Tensor exponential_sum(const at::Tensor& logits, const at::Tensor& shift);
 /// logits [..., v], target [...] (int64) -> logits[..., target], 0 where the target is negative.
@@ -46,6 +52,17 @@ at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& cosines, const at
 
 /// Sum of squares of all elements, as a float64 scalar.
 at::Tensor sum_of_squares(const at::Tensor& x);
+
+// Sums of integers, which are the same in any order.
+
+/// int64 [2]: the sum of rint(x * 2^24), and how many elements are not finite or not below 2^14 in magnitude (those are
+/// left out).
+at::Tensor fixed_point_sum(const at::Tensor& x);
+inline constexpr int kFixedPointBits = 24;
+/// The largest magnitude, NaN if there is one, 0 of nothing; fp32, fp64 for fp64.
+at::Tensor absolute_maximum(const at::Tensor& x);
+/// int64 [2]: high and low with high * 2^32 + low = the sum of rint(x * scale)^2. REQUIRES: |x * scale| <= 2^27.
+at::Tensor scaled_squares(const at::Tensor& x, double scale);
 
 /// One AdamW step in place (Loshchilov and Hutter, 2019, Algorithm 2, decoupled decay), step counted from 1 in the bias
 /// corrections, which come as 1 - beta^step.

@@ -40,6 +40,17 @@ Shards concatenate(const Pieces& received, int dim) {
   return result;
 }
 
+/// The dimension of nodes in front of an ordered Partial's shard on `rank`.
+std::vector<int64_t> node_dim(const TensorSpec& spec, int rank) {
+  if (!spec.layout.ordered_sum()) return {};
+  return {static_cast<int64_t>(sum_nodes(spec.layout, rank).size())};
+}
+
+std::vector<int64_t> joined(std::vector<int64_t> front, const std::vector<int64_t>& back) {
+  front.insert(front.end(), back.begin(), back.end());
+  return front;
+}
+
 }  // namespace
 
 Mover::Mover(const Move& move, Shards shards)
@@ -47,18 +58,25 @@ Mover::Mover(const Move& move, Shards shards)
       shards_(std::move(shards)),
       mesh_(move.before->layout.mesh()),
       from_(move.before->layout[move.axis]),
-      to_(move.after->layout[move.axis]) {
-  for (const auto& shard : shards_) whole_sizes_.push_back(shard.sizes().vec());
+      to_(move.after->layout[move.axis]),
+      lead_(move.before->layout.ordered_sum() ? 1 : 0) {
+  for (const auto& shard : shards_) body_sizes_.push_back(shard.sizes().slice(static_cast<size_t>(lead_)).vec());
 }
 
 size_t Mover::place(size_t index) const {
   return static_cast<size_t>(mesh_.coordinate(mesh_.local_ranks()[index], move_.axis));
 }
 
+int Mover::member_rank(size_t index, size_t member) const {
+  return mesh_.group(mesh_.local_ranks()[index], move_.axis)[member];
+}
+
 bool Mover::is_local() const { return from_.is_replicate() || mesh_.axis_size(move_.axis) == 1; }
 
-/// On an axis of one rank every placement is the same bytes, but a new tensor, as any other move gives.
+/// On an axis of one rank every placement is the same bytes, but a new tensor, as any other move gives; only the nodes
+/// of an ordered Partial are still to be joined.
 Shards Mover::run_locally() const {
+  if (from_.is_ordered()) return combine(to_everyone());
   if (mesh_.axis_size(move_.axis) == 1) return copies(shards_);
   return to_.is_shard() ? slice() : split_value();
 }
@@ -85,22 +103,25 @@ Pieces Mover::pieces(int round) const {
 }
 
 std::vector<int64_t> Mover::received_sizes(int round, size_t index, size_t member) const {
+  const int rank = mesh_.local_ranks()[index], sender = member_rank(index, member);
   switch (kind()) {
     case CollectiveKind::kAllReduce:
-      if (sends_whole_tensors()) return whole_sizes_[index];
-      return {flat_chunk(index, round == 0 ? place(index) : member).length};
+      if (sends_whole_tensors()) return joined(node_dim(*move_.before, sender), body_sizes_[index]);
+      if (round == 0) return joined(node_dim(*move_.before, sender), {flat_chunk(index, place(index)).length});
+      return joined(node_dim(*move_.after, rank), {flat_chunk(index, member).length});
     case CollectiveKind::kAllGather:
-      return sizes_with(index, from_.dim, member_cut(*move_.before, move_.axis, index, member, from_.dim).length);
+      return piece_sizes(index, member, from_.dim,
+                         member_cut(*move_.before, move_.axis, index, member, from_.dim).length);
     case CollectiveKind::kReduceScatter:
-      return sizes_with(index, to_.dim, move_.after->cut(index, to_.dim).length);
+      return piece_sizes(index, member, to_.dim, move_.after->cut(index, to_.dim).length);
     case CollectiveKind::kAllToAll:
       break;
   }
   const auto held = member_cut(*move_.before, move_.axis, index, member, from_.dim);
   const auto mine = move_.after->cut(index, to_.dim);
-  if (from_.dim == to_.dim) return sizes_with(index, to_.dim, intersect(held, mine).length);
-  auto sizes = sizes_with(index, to_.dim, mine.length);
-  sizes[static_cast<size_t>(from_.dim)] = held.length;
+  if (from_.dim == to_.dim) return piece_sizes(index, member, to_.dim, intersect(held, mine).length);
+  auto sizes = piece_sizes(index, member, to_.dim, mine.length);
+  sizes[static_cast<size_t>(before_dim(from_.dim))] = held.length;
   return sizes;
 }
 
@@ -108,7 +129,7 @@ void Mover::absorb(int round, const Pieces& received) {
   switch (kind()) {
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:
-      shards_ = concatenate(received, from_.dim);
+      shards_ = concatenate(received, before_dim(from_.dim));
       return;
     case CollectiveKind::kReduceScatter:
       shards_ = combine(received);
@@ -121,20 +142,22 @@ void Mover::absorb(int round, const Pieces& received) {
   } else if (round == 0) {
     shards_ = combine(received);
   } else {
-    shards_ = concatenate(received, 0);
-    for (size_t i = 0; i < shards_.size(); ++i) shards_[i] = shards_[i].view(whole_sizes_[i]);
+    shards_ = concatenate(received, -1);
+    for (size_t i = 0; i < shards_.size(); ++i)
+      shards_[i] = shards_[i].view(joined(node_dim(*move_.after, mesh_.local_ranks()[i]), body_sizes_[i]));
   }
 }
 
 Range Mover::flat_chunk(size_t index, size_t member) const {
-  const int64_t total = c10::multiply_integers(whole_sizes_[index]), ranks = mesh_.axis_size(move_.axis);
+  const int64_t total = c10::multiply_integers(body_sizes_[index]), ranks = mesh_.axis_size(move_.axis);
   const int64_t chunk = (total + ranks - 1) / ranks, start = std::min(static_cast<int64_t>(member) * chunk, total);
   return {start, std::min(chunk, total - start)};
 }
 
-std::vector<int64_t> Mover::sizes_with(size_t index, int dim, int64_t length) const {
-  auto sizes = whole_sizes_[index];
-  sizes[static_cast<size_t>(dim)] = length;
+/// Of what `member` sends: the shard's sizes but for one dimension.
+std::vector<int64_t> Mover::piece_sizes(size_t index, size_t member, int dim, int64_t length) const {
+  auto sizes = joined(node_dim(*move_.before, member_rank(index, member)), body_sizes_[index]);
+  sizes[static_cast<size_t>(before_dim(dim))] = length;
   return sizes;
 }
 
@@ -143,18 +166,22 @@ Pieces Mover::cut_for_members() const {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto held = move_.before->cut(i, to_.dim);
     for (size_t m = 0; m < members(); ++m)
-      pieces[i].push_back(rows(shards_[i], to_.dim, held, member_cut(*move_.after, move_.axis, i, m, to_.dim)));
+      pieces[i].push_back(
+          rows(shards_[i], before_dim(to_.dim), held, member_cut(*move_.after, move_.axis, i, m, to_.dim)));
   }
   return pieces;
 }
 
 Pieces Mover::flat_chunks() const {
   Pieces pieces(shards_.size());
-  for (size_t i = 0; i < shards_.size(); ++i)
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const auto flat = shards_[i].reshape(
+        joined(node_dim(*move_.before, mesh_.local_ranks()[i]), {c10::multiply_integers(body_sizes_[i])}));
     for (size_t m = 0; m < members(); ++m) {
       const auto chunk = flat_chunk(i, m);
-      pieces[i].push_back(shards_[i].reshape({-1}).narrow(0, chunk.start, chunk.length));
+      pieces[i].push_back(flat.narrow(-1, chunk.start, chunk.length));
     }
+  }
   return pieces;
 }
 
@@ -168,7 +195,7 @@ Shards Mover::slice() const {
   Shards result;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto before = move_.before->cut(i, to_.dim), after = move_.after->cut(i, to_.dim);
-    result.push_back(rows(shards_[i], to_.dim, before, after).clone(at::MemoryFormat::Contiguous));
+    result.push_back(rows(shards_[i], before_dim(to_.dim), before, after).clone(at::MemoryFormat::Contiguous));
   }
   return result;
 }
@@ -183,8 +210,21 @@ Shards Mover::split_value() const {
 
 Shards Mover::combine(const Pieces& received) const {
   Shards result;
-  for (const auto& nodes : received) result.push_back(reduce(nodes, from_.reduction));
+  for (size_t i = 0; i < received.size(); ++i) result.push_back(combine_one(i, received[i]));
   return result;
+}
+
+at::Tensor Mover::combine_one(size_t index, const std::vector<at::Tensor>& received) const {
+  if (!from_.is_ordered()) return reduce(received, from_.reduction);
+  std::vector<OrderedNode> nodes;
+  for (size_t m = 0; m < received.size(); ++m) {
+    const auto places = sum_nodes(move_.before->layout, member_rank(index, m));
+    for (size_t n = 0; n < places.size(); ++n)
+      nodes.push_back({places[n], received[m].select(0, static_cast<int64_t>(n))});
+  }
+  auto sizes = received[0].sizes().slice(1).vec();
+  auto sums = reduce(sum_tree(from_), nodes, received[0].options(), sizes);
+  return move_.after->layout.ordered_sum() ? sums : sums.squeeze(0);
 }
 
 /// All ranks live here: one tree per group, copied to its members (unless an observer may have changed what arrived).
@@ -194,7 +234,7 @@ Shards Mover::combine_once_per_group(const Pieces& received) const {
   for (size_t i = 0; i < received.size(); ++i) {
     const int first = mesh_.group(mesh_.local_ranks()[i], move_.axis)[0];
     const auto owner = static_cast<size_t>(mesh_.local_index(first));
-    result[i] = shared && owner < i ? result[owner].clone() : reduce(received[i], from_.reduction);
+    result[i] = shared && owner < i ? result[owner].clone() : combine_one(i, received[i]);
   }
   return result;
 }

@@ -6,6 +6,9 @@ namespace lockstep {
 
 /// One move of one tensor on all local ranks, as rounds of what to send and what to make of what arrives. Several
 /// movers of one kind and axis can share an exchange (a bucket).
+///
+/// The shards of an ordered Partial have a dimension of nodes in front, which travels along; it disappears when the
+/// last axis that cuts the sum has been reduced.
 class Mover {
  public:
   Mover(const Move& move, Shards shards);
@@ -29,22 +32,26 @@ class Mover {
  private:
   size_t members() const { return static_cast<size_t>(mesh_.axis_size(move_.axis)); }
   size_t place(size_t index) const;
+  int member_rank(size_t index, size_t member) const;
+  int before_dim(int dim) const { return dim + lead_; }
   bool sends_whole_tensors() const;
   Range flat_chunk(size_t index, size_t member) const;
-  std::vector<int64_t> sizes_with(size_t index, int dim, int64_t length) const;
+  std::vector<int64_t> piece_sizes(size_t index, size_t member, int dim, int64_t length) const;
   Pieces cut_for_members() const;
   Pieces flat_chunks() const;
   Pieces to_everyone() const;
   Shards slice() const;
   Shards split_value() const;
   Shards combine(const Pieces& received) const;
+  at::Tensor combine_one(size_t index, const std::vector<at::Tensor>& received) const;
   Shards combine_once_per_group(const Pieces& received) const;
 
   Move move_;
   Shards shards_;
-  std::vector<std::vector<int64_t>> whole_sizes_;  ///< of the shards before an all-reduce
+  std::vector<std::vector<int64_t>> body_sizes_;  ///< of the shards before the move, without the nodes
   const Mesh& mesh_;
   Placement from_, to_;
+  int lead_;  ///< 1 if the shards before the move have nodes in front
 };
 
 }  // namespace lockstep

@@ -82,6 +82,13 @@ std::vector<int64_t> leading_dims(const Tensor& tensor) {
   return dims;
 }
 
+/// Under canonical numerics a bias is no part of the ordered sum: it is added when that is done.
+Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
+  const bool apart = bias && bias->defined() && layout_of(input).mesh().world().canonical();
+  const auto product = dispatch_named("aten::linear", "", {input, weight, apart ? c10::IValue() : c10::IValue(bias)});
+  return apart ? at::add(product, *bias) : product;
+}
+
 std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Tensor& gradient, const Tensor& weight,
                                                    std::array<bool, 3> wanted) {
   Tensor input_gradient, weight_gradient, bias_gradient;
@@ -127,10 +134,11 @@ std::set<std::string> register_native_kernels(torch::Library& library) {
   library.impl("as_strided", TORCH_FN(as_strided));
   library.impl("set_.source_Tensor", TORCH_FN(refuse_set));
   library.impl("resize_", TORCH_FN(refuse_resize));
+  library.impl("linear", TORCH_FN(linear));
   library.impl("linear_backward", TORCH_FN(linear_backward));
   library.impl("matmul_backward", TORCH_FN(matmul_backward));
-  return {"_to_copy",           "_copy_from", "copy_",           "_local_scalar_dense", "as_strided",
-          "set_.source_Tensor", "resize_",    "linear_backward", "matmul_backward"};
+  return {"_to_copy",           "_copy_from", "copy_",  "_local_scalar_dense", "as_strided",
+          "set_.source_Tensor", "resize_",    "linear", "linear_backward",     "matmul_backward"};
 }
 
 }  // namespace lockstep

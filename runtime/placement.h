@@ -14,25 +14,37 @@ enum class Reduction : uint8_t { kSum, kAvg, kMax, kMin, kProd };
 ///   S(d:u)     the same, in units of u elements (a head group, say); the last unit may be short
 ///   S(d)@k     the axis is the k-th (from 0) to cut d, where several axes cut one dimension out of mesh order
 ///   P(sum)     Partial: the ranks' values combine to the tensor's; also avg, max, min, prod
+///   P(sum:n/l) an ordered Partial (canonical numerics): a sum over n summands in leaves of l (SumTree), which the axis
+///              cuts as a Shard would cut a dimension of n; P(sum:n/l:u)@k as for S
 struct Placement {
   enum class Kind : uint8_t { kReplicate, kShard, kPartial };
 
   Kind kind = Kind::kReplicate;
   Reduction reduction = Reduction::kSum;  ///< of a Partial
-  uint8_t depth = 0;                      ///< of a Shard: how many axes cut the dimension before this one
+  uint8_t depth = 0;                      ///< of a cut: how many axes cut the dimension (or the sum) before this one
   int dim = 0;                            ///< of a Shard
-  int64_t unit = 1;                       ///< of a Shard
+  int64_t unit = 1;                       ///< of a cut
+  int64_t summands = 0;                   ///< of an ordered Partial
+  int64_t leaf = 1;                       ///< of an ordered Partial
+
+  /// What an axis cuts: a dimension, the summands of an ordered Partial, or nothing.
+  static constexpr int kSummands = -1, kNothing = -2;
 
   static Placement replicate() { return {}; }
   static Placement shard(int dim, int64_t unit = 1, uint8_t depth = 0) {
     return {Kind::kShard, Reduction::kSum, depth, dim, unit};
   }
-  static Placement partial(Reduction reduction = Reduction::kSum) { return {Kind::kPartial, reduction, 0, 0, 1}; }
+  static Placement partial(Reduction reduction = Reduction::kSum) { return {Kind::kPartial, reduction}; }
+  static Placement ordered_sum(int64_t summands, int64_t leaf, int64_t unit = 1, uint8_t depth = 0) {
+    return {Kind::kPartial, Reduction::kSum, depth, 0, unit, summands, leaf};
+  }
 
   bool is_replicate() const { return kind == Kind::kReplicate; }
   bool is_shard() const { return kind == Kind::kShard; }
   bool is_shard(int of_dim) const { return is_shard() && dim == of_dim; }
   bool is_partial() const { return kind == Kind::kPartial; }
+  bool is_ordered() const { return is_partial() && summands > 0; }
+  int cuts() const { return is_shard() ? dim : is_ordered() ? kSummands : kNothing; }
 
   bool operator==(const Placement&) const = default;
 };

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-thread_local int64_t current_first_row = 0;
+thread_local int64_t current_first_row = 0, current_rows = 0;
 
 rng::ScalarKind kind_of(c10::ScalarType dtype) {
   switch (dtype) {
@@ -46,9 +46,15 @@ uint64_t RandomScope::seed() {
   return current_.seed;
 }
 
-BatchScope::BatchScope(int64_t first_row) : previous_(std::exchange(current_first_row, first_row)) {}
-BatchScope::~BatchScope() { current_first_row = previous_; }
+BatchScope::BatchScope(int64_t first_row, int64_t rows)
+    : previous_first_row_(std::exchange(current_first_row, first_row)),
+      previous_rows_(std::exchange(current_rows, rows)) {}
+BatchScope::~BatchScope() {
+  current_first_row = previous_first_row_;
+  current_rows = previous_rows_;
+}
 int64_t BatchScope::first_row() { return current_first_row; }
+int64_t BatchScope::rows() { return current_rows; }
 
 at::Tensor draw_local(const TensorSpec& spec, size_t index, const rng::Distribution& distribution, uint64_t seed,
                       uint64_t stream, int64_t first_row) {

@@ -27,19 +27,21 @@ class RandomScope {
 };
 
 /// Declares that the first dimension of activations is the batch, and that its row 0 is row `first_row` of the global
-/// batch: a microbatch draws what the whole batch would draw there.
+/// batch: a microbatch draws what the whole batch would draw there. Of its `rows` rows each is one sample: sums over
+/// the batch are trees over samples (canonical numerics); 0: not known.
 class BatchScope {
  public:
-  explicit BatchScope(int64_t first_row);
+  explicit BatchScope(int64_t first_row, int64_t rows = 0);
   ~BatchScope();
   BatchScope(const BatchScope&) = delete;
   BatchScope& operator=(const BatchScope&) = delete;
 
   /// 0 outside of every scope: weights never shift.
   static int64_t first_row();
+  static int64_t rows();
 
  private:
-  int64_t previous_;
+  int64_t previous_first_row_, previous_rows_;
 };
 
 /// A tensor of random values that are the same on every mesh and layout: element i of the global tensor is a function

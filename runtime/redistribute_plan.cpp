@@ -20,6 +20,14 @@ double local_bytes(const TensorSpec& spec) {
   return spec.bytes() / parts;
 }
 
+/// How many nodes of an ordered sum a rank sends, on average.
+double nodes_per_rank(const Layout& layout) {
+  if (!layout.ordered_sum()) return 1;
+  double nodes = 0;
+  for (const int rank : layout.mesh().ranks()) nodes += static_cast<double>(sum_nodes(layout, rank).size());
+  return nodes / static_cast<double>(layout.mesh().rank_count());
+}
+
 double wire_bytes(const Move& move) {
   const auto& from = move.before->layout[move.axis];
   const auto& to = move.after->layout[move.axis];
@@ -27,19 +35,22 @@ double wire_bytes(const Move& move) {
   const double share = (ranks - 1) / ranks;
   if (from.is_replicate()) return 0;
   if (from.is_shard() && to.is_replicate()) return local_bytes(*move.after) * share;
-  if (from.is_partial() && to.is_replicate()) return 2 * local_bytes(*move.before) * share;
-  return local_bytes(*move.before) * share;
+  const double sent = local_bytes(*move.before) * nodes_per_rank(move.before->layout);
+  if (from.is_partial() && to.is_replicate()) return (sent + local_bytes(*move.before)) * share;
+  return sent * share;
 }
 
-/// Only the axis that cuts a dimension last can change without the others' data.
+/// Only the axis that cuts a dimension last can change without the others' data; of an ordered sum it is the one whose
+/// ranks hold neighbouring nodes.
 bool can_leave(const Layout& layout, int axis) {
-  return !layout[axis].is_shard() || layout.cutters(layout[axis].dim).back() == axis;
+  const int what = layout[axis].cuts();
+  return what == Placement::kNothing || layout.cutters(what).back() == axis;
 }
 
 /// Direct changes of one axis; the others go by way of R.
 bool can_move(const Placement& from, const Placement& to) {
   if (from == to || (from.is_partial() && to.is_partial())) return false;
-  return !(from.is_shard() && to.is_partial());
+  return !to.is_ordered() && !(from.is_shard() && to.is_partial());
 }
 
 class Search {

@@ -40,6 +40,8 @@ Form form_of(const Rule& rule, const Call& call) {
   form.exact = rule.traits & Rule::kExact;
   if (rule.traits & Rule::kNoReduce) form.can_reduce = false;
   if (rule.traits & Rule::kMax) form.reduction = Reduction::kMax;
+  form.samples = rule.traits & Rule::kSamples;
+  form.disjoint = rule.traits & Rule::kDisjoint;
   return form;
 }
 

@@ -46,7 +46,15 @@ struct Rule {
   const char* family;           ///< "matmul", "pointwise", ...
   const char* dims;             ///< see parse_form(); for rules with a form function, a description of it
   const char* linearity = "-";  ///< see parse_linearity()
-  enum Trait : unsigned { kPlain = 0, kExact = 1, kRandom = 2, kNoReduce = 4, kMax = 8 };
+  enum Trait : unsigned {
+    kPlain = 0,
+    kExact = 1,
+    kRandom = 2,
+    kNoReduce = 4,
+    kMax = 8,
+    kSamples = 16,   ///< operand 0 begins with the batch, and sums over it have one leaf per sample
+    kDisjoint = 32,  ///< of the ranks' summands at most one is not +0, whatever is cut
+  };
   unsigned traits = kPlain;
   Form (*form)(const Call&) = nullptr;                        ///< for ops whose dims depend on arguments
   std::vector<ResultShape> (*shapes)(const Call&) = nullptr;  ///< where LibTorch has no meta kernel

@@ -3,7 +3,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "runtime/numerics.h"
 #include "runtime/rule.h"
 
 namespace lockstep {
@@ -13,8 +15,9 @@ class RuleSet {
  public:
   explicit RuleSet(std::span<const Rule> rules);
 
-  /// The rows of runtime/rules/.
-  static std::shared_ptr<const RuleSet> built_in();
+  /// The rows of runtime/rules/. Under canonical numerics the same rows, with local calls whose bits depend on nothing
+  /// but values and global indices; ops without such a form refuse to run.
+  static std::shared_ptr<const RuleSet> built_in(Numerics numerics = Numerics::kNative);
 
   /// This set with one row replaced or added.
   std::shared_ptr<const RuleSet> with(const Rule& rule) const;
@@ -32,8 +35,16 @@ class RuleSet {
 /// "add.Tensor" for "add_.Tensor"; the name itself if it is not an in-place op's.
 std::string functional_name(const std::string& op);
 
+/// What canonical numerics changes in a row.
+struct CanonicalForm {
+  const char* op;
+  LocalFunction local;
+  unsigned traits = Rule::kPlain;  ///< added to the row's
+};
+
 /// The families of the table, one function per file of runtime/rules/.
 namespace rules {
+std::vector<CanonicalForm> canonical();
 std::span<const Rule> pointwise();
 std::span<const Rule> views();
 std::span<const Rule> matmul();

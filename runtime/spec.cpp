@@ -25,6 +25,8 @@ std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRe
     append(key, static_cast<int64_t>(p.kind) << 48 | static_cast<int64_t>(p.reduction) << 40 |
                     static_cast<int64_t>(p.depth) << 32 | p.dim);
     append(key, p.unit);
+    append(key, p.summands);
+    append(key, p.leaf);
   }
   return key;
 }
@@ -63,12 +65,20 @@ std::string TensorSpec::text() const {
   return fmt::format("{}{} {}", c10::toString(dtype), list(sizes), layout.text());
 }
 
+SumTree sum_tree(const Placement& placement) { return SumTree{placement.summands, placement.leaf}; }
+
+std::vector<SumNode> sum_nodes(const Layout& layout, int rank) {
+  const auto held = layout.summands(rank);
+  return cover(sum_tree(*layout.ordered_sum()), held.start, held.length);
+}
+
 Layout without_idle_units(Layout layout, c10::IntArrayRef sizes) {
   for (int axis = 0; axis < layout.axis_count(); ++axis) {
     const auto placement = layout[axis];
-    if (!placement.is_shard() || placement.unit == 1) continue;
+    if (placement.cuts() == Placement::kNothing || placement.unit == 1) continue;
     const Layout plain = with_unit(layout, axis, 1);
-    if (cuts_alike(plain, layout, placement.dim, sizes[static_cast<size_t>(placement.dim)])) layout = plain;
+    const int64_t size = placement.is_shard() ? sizes[static_cast<size_t>(placement.dim)] : placement.summands;
+    if (cuts_alike(plain, layout, placement.cuts(), size)) layout = plain;
   }
   return layout;
 }
@@ -103,6 +113,7 @@ std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef size
   spec->all_replicate = spec->layout.all_replicate();
   for (const int rank : mesh_->local_ranks()) {
     auto& local = spec->local_sizes.emplace_back();
+    if (spec->layout.ordered_sum()) local.push_back(static_cast<int64_t>(sum_nodes(spec->layout, rank).size()));
     for (int dim = 0; dim < dims; ++dim)
       local.push_back(spec->layout.cut(rank, dim, sizes[static_cast<size_t>(dim)]).length);
   }

@@ -6,16 +6,19 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/kernels/sum_tree.h"
 #include "runtime/layout.h"
 
 namespace lockstep {
 
 /// Everything about a sharded tensor but its values: interned, so that equal specs are one pointer.
 struct TensorSpec {
-  Layout layout;                                  ///< units that change nothing about the cut are 1
-  std::vector<int64_t> sizes, strides;            ///< of the global tensor
-  c10::ScalarType dtype;                          ///< as declared; see domain.h for what is stored
-  std::vector<std::vector<int64_t>> local_sizes;  ///< per local rank, in the order of Mesh::local_ranks()
+  Layout layout;                        ///< units that change nothing about the cut are 1
+  std::vector<int64_t> sizes, strides;  ///< of the global tensor
+  c10::ScalarType dtype;                ///< as declared; see domain.h for what is stored
+  /// Of the shards, per local rank, in the order of Mesh::local_ranks(). Shards of an ordered Partial have
+  /// one dimension more in front: the nodes of sum_nodes(), left to right.
+  std::vector<std::vector<int64_t>> local_sizes;
   bool any_partial = false, all_replicate = true;
 
   int64_t dim_count() const { return static_cast<int64_t>(sizes.size()); }
@@ -47,6 +50,12 @@ class SpecTable {
   const Mesh* mesh_;
   std::unordered_map<std::string, std::unique_ptr<TensorSpec>> specs_;
 };
+
+/// The tree of an ordered Partial.
+SumTree sum_tree(const Placement& placement);
+
+/// The nodes of an ordered Partial's tree that `rank` has added up. REQUIRES: layout.ordered_sum().
+std::vector<SumNode> sum_nodes(const Layout& layout, int rank);
 
 /// `layout` with every unit that does not change the cut of `sizes` replaced by 1.
 Layout without_idle_units(Layout layout, c10::IntArrayRef sizes);

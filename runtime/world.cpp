@@ -28,7 +28,7 @@ World::World(Options options)
   }
   LOCKSTEP_CHECK(options_.transport || options_.meta || static_cast<int>(local.size()) == options_.rank_count,
                  "a World without a transport holds all its ranks");
-  if (!options_.rules) options_.rules = RuleSet::built_in();
+  if (!options_.rules) options_.rules = RuleSet::built_in(options_.numerics);
 }
 
 World::~World() = default;

@@ -5,6 +5,7 @@
 
 #include "runtime/domain.h"
 #include "runtime/mesh.h"
+#include "runtime/numerics.h"
 #include "runtime/traffic.h"
 
 namespace lockstep {
@@ -31,7 +32,8 @@ class World {
     std::vector<int> local_ranks = {};          ///< empty: all ranks live here
     std::shared_ptr<Transport> transport = {};  ///< null: every rank must be local, and bytes move by assignment
     Domain domain = Domain::kNative;
-    std::shared_ptr<const RuleSet> rules = {};  ///< null: the built-in rules
+    Numerics numerics = Numerics::kNative;
+    std::shared_ptr<const RuleSet> rules = {};  ///< null: the built-in rules of the numerics
     Policy policy = {};
     bool meta = false;  ///< shards are meta tensors: shapes and traffic without values
   };
@@ -45,6 +47,8 @@ class World {
   const std::vector<int>& local_ranks() const { return options_.local_ranks; }
 
   Domain domain() const { return options_.domain; }
+  Numerics numerics() const { return options_.numerics; }
+  bool canonical() const { return options_.numerics == Numerics::kCanonical; }
   const Policy& policy() const { return options_.policy; }
   bool meta() const { return options_.meta; }
   c10::Device shard_device() const { return options_.meta ? c10::kMeta : c10::kCPU; }

@@ -1,6 +1,7 @@
 #include "trainer/batching.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/error.h"
 #include "core/mesh_text.h"
@@ -69,6 +70,15 @@ Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   const auto rows = global / groups;
   auto local = std::min(job.training.local_batch_size, rows);
   while (rows % local != 0) --local;
+  if (job.numerics.mode == "canonical" && local != rows)
+    while (local > 1 && (rows % local != 0 || !std::has_single_bit(static_cast<uint64_t>(local * groups)))) --local;
+  if (job.numerics.mode == "canonical" && local != rows && !std::has_single_bit(static_cast<uint64_t>(local * groups)))
+    fail<BadInput>(
+        "mesh {}: {} samples in microbatches of {} x {} are no complete subtrees of the sum over samples, which "
+        "canonical "
+        "numerics needs; choose training.local_batch_size {} (one microbatch), or a power of two of samples per "
+        "microbatch, or numerics.mode = \"native\".",
+        mesh.text(), global, local, groups, rows);
   return {global, groups, local, rows / local};
 }
 

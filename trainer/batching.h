@@ -29,7 +29,8 @@ struct Batching {
   int64_t accumulation_steps = 0;
 };
 
-/// The batching of a resolved job on `mesh`: the largest local batch that is not above the job's and divides evenly.
+/// The batching of a resolved job on `mesh`: the largest local batch that is not above the job's and divides evenly;
+/// under canonical numerics it is one for which a microbatch is all samples or a power of two of them.
 /// BadInput, with the numbers, when the global batch does not divide over the mesh's data-parallel ranks.
 Batching derive_batching(const Job& job, const MeshDegrees& mesh);
 

@@ -54,7 +54,9 @@ constexpr Allowed kReshard{"default, always or never", nullptr, [](std::string_v
 constexpr Allowed kRecompute{"none, full or selective", nullptr, [](std::string_view s) {
                                return any_of<3>(s, {"none", "full", "selective"});
                              }};
-constexpr Allowed kNumerics{"native", nullptr, [](std::string_view s) { return s == "native"; }};
+constexpr Allowed kNumerics{"canonical or native", nullptr, [](std::string_view s) {
+                              return any_of<2>(s, {"canonical", "native"});
+                            }};
 
 constexpr bool is_layer_period(std::string_view text) {
   return !text.empty() && text.size() <= 9 && text[0] != '0' && text.find_first_not_of("0123456789") == text.npos;

@@ -11,31 +11,35 @@
 namespace lockstep::trainer {
 namespace {
 
-TrainingRun::Options reference_options(TrainingRun::Options options) {
+bool compares_bits(const Job& job) { return job.numerics.mode == "canonical"; }
+
+TrainingRun::Options candidate_options(const Job& job, TrainingRun::Options options) {
+  options.domain = compares_bits(job) ? Domain::kNative : Domain::kFloat64;
+  options.keep_gradients = true;
+  return options;
+}
+
+TrainingRun::Options reference_options(const Job& job, TrainingRun::Options options) {
   options.mesh = {};
   options.rules = nullptr;
-  options.domain = Domain::kFloat64;
-  options.keep_gradients = true;
-  return options;
+  return candidate_options(job, std::move(options));
 }
 
-TrainingRun::Options candidate_options(TrainingRun::Options options) {
-  options.domain = Domain::kFloat64;
-  options.keep_gradients = true;
-  return options;
-}
-
-/// The job for one device with the microbatches of `mesh`: an op's id holds its microbatch, and only equal ids compare.
-Job with_microbatches_of(Job job, const MeshDegrees& mesh) {
+/// The job for one device. Native numerics: with the microbatches of `mesh`, because an op's id holds its microbatch,
+/// and only equal ids compare. Canonical: with its own, because the number of microbatches must not matter.
+Job reference_job(Job job, const MeshDegrees& mesh) {
+  if (compares_bits(job)) return job;
   job.training.local_batch_size = job.training.global_batch_size / derive_batching(job, mesh).accumulation_steps;
   return job;
 }
 
 StepRecord record_of(int64_t step, const StepResult& result, const TrainingRun& run) {
-  StepRecord record{step, result.loss, result.gradient_norm, {}, {}};
+  StepRecord record{step, result.loss, result.gradient_norm, {}, {}, {}};
   for (size_t p = 0; p < run.state().size(); ++p) {
     record.gradients.push_back({run.state()[p].name, gather(result.gradients[p])});
     record.parameters.push_back({run.state()[p].name, gather(run.state()[p].value)});
+    record.optimizer.push_back({"mean of " + run.state()[p].name, gather(run.state()[p].mean)});
+    record.optimizer.push_back({"square of " + run.state()[p].name, gather(run.state()[p].square)});
   }
   return record;
 }
@@ -45,8 +49,9 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 }  // namespace
 
 StepVerifier::StepVerifier(const Job& job, TrainingRun::Options options)
-    : reference_(with_microbatches_of(job, options.mesh), reference_options(options)),
-      candidate_(job, candidate_options(options)) {}
+    : bits_(compares_bits(job)),
+      reference_(reference_job(job, options.mesh), reference_options(job, options)),
+      candidate_(job, candidate_options(job, options)) {}
 
 void StepVerifier::load(const TrainingState& state) {
   copy_state(state, reference_.state());
@@ -69,8 +74,8 @@ StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double lear
   const auto candidate = candidate_.step(step, batch, learning_rate);
   check.seconds_ratio = (now() - between) / (between - before);
   check.bytes = candidate_.world().traffic().bytes();
-  check.comparison =
-      compare(record_of(step, reference, reference_), record_of(step, candidate, candidate_), kFloat64Tolerance);
+  const auto expected = record_of(step, reference, reference_), actual = record_of(step, candidate, candidate_);
+  check.comparison = bits_ ? compare_bits(expected, actual) : compare(expected, actual, kFloat64Tolerance);
   if (!check.comparison.agrees()) check.blame = find_blame(step, batch, learning_rate, check.comparison);
   return check;
 }
@@ -91,7 +96,7 @@ Blame StepVerifier::find_blame(int64_t step, const TokenBatch& batch, double lea
     const ObserverScope scope(reference_.world().observers(), trace);
     reference_.step(step, batch, learning_rate);
   }
-  BlameObserver blamer(trace, kFloat64Tolerance);
+  BlameObserver blamer(trace, bits_ ? 0 : kFloat64Tolerance);
   const ObserverScope scope(candidate_.world().observers(), blamer);
   candidate_.step(step, batch, learning_rate);
   if (blamer.blame()) return *blamer.blame();

@@ -34,6 +34,7 @@ class StepVerifier {
   Blame find_blame(int64_t step, const TokenBatch& batch, double learning_rate, const Comparison& comparison);
   void remember_start();
 
+  bool bits_;  ///< equality of bits (canonical numerics), or the tolerance of the float64 domain
   TrainingRun reference_, candidate_;
   std::vector<at::Tensor> start_;  ///< of the reference: value, mean, square of each parameter
 };

@@ -14,17 +14,19 @@
 #include "runtime/redistribute.h"
 #include "runtime/rule_set.h"
 #include "runtime/sharded_tensor.h"
+#include "trainer/gradient_norm.h"
 
 namespace lockstep::trainer {
 namespace {
 
-constexpr int64_t kSum = 2;  // at::Reduction::Sum
+constexpr int64_t kEach = 0;  // at::Reduction::None
 
 std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job& job) {
   register_backend();
   World::Options world;
   world.rank_count = static_cast<int>(options.mesh.ranks());
   world.domain = options.domain;
+  world.numerics = numerics_of(job, options.domain);
   world.rules = options.rules;
   world.policy.strict = job.parallelism.strict;
   world.meta = options.meta;
@@ -59,10 +61,15 @@ double bias_correction(double beta, int64_t step) {
 
 }  // namespace
 
+Numerics numerics_of(const Job& job, Domain domain) {
+  return job.numerics.mode == "canonical" && domain == Domain::kNative ? Numerics::kCanonical : Numerics::kNative;
+}
+
 std::unique_ptr<models::Model> make_model(const Job& job) {
   if (job.model.name == "mlp") return std::make_unique<models::Mlp>(models::mlp_flavor(job.model.flavor));
   auto options = models::llama_flavor(job.model.flavor);
   options.length = job.training.seq_len;
+  options.cut_between_leaves = job.numerics.mode == "canonical";
   return std::make_unique<models::Llama>(options);
 }
 
@@ -84,7 +91,8 @@ TrainingRun::TrainingRun(Job job, Options options)
       state_(initial_state(*model_, *plan_, static_cast<uint64_t>(job_.debug.seed))) {
   std::vector<at::Tensor> parameters;
   for (const auto& entry : state_) parameters.push_back(entry.value);
-  accumulator_ = std::make_unique<GradientAccumulator>(std::move(parameters));
+  accumulator_ =
+      std::make_unique<GradientAccumulator>(std::move(parameters), batching_.accumulation_steps, world_->numerics());
 }
 
 TrainingRun::~TrainingRun() = default;
@@ -97,13 +105,13 @@ StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learn
   const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
   const double valid = options_.meta ? 1 : static_cast<double>(std::max<int64_t>(count.item<int64_t>(), 1));
   StepResult result;
-  at::Tensor loss;
+  at::Tensor sum;
   for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
     const auto part = run_microbatch(step, m, batch, valid);
-    loss = loss.defined() ? at::add(loss, part) : part;
+    accumulator_->end_microbatch();
+    sum = sum.defined() ? at::add(sum, part) : part;
   }
-  loss = whole(loss);
-  if (!options_.meta) result.loss = loss.item<double>();
+  result.loss = loss_of(whole(sum), valid);
   auto gradients = accumulator_->finish();
   result.gradient_norm = gradient_norm(gradients);
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm))
@@ -123,37 +131,29 @@ at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {
 at::Tensor TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid) {
   const int64_t rows = batch.rows / batching_.accumulation_steps, first = microbatch * rows;
   begin_microbatch(step, microbatch);
-  const BatchScope batch_scope(first);
+  const BatchScope batch_scope(first, rows);
   const models::HooksScope hooks(*hooks_);
   const auto layout = plan_->activation("batch length");
   const auto tokens = distribute(plain_rows(batch.tokens, batch, first, rows), layout);
   const auto labels = distribute(plain_rows(batch.labels, batch, first, rows), layout);
-  at::Tensor loss;
+  at::Tensor losses;
   {
     const PhaseScope phase(Phase::kForward);
     const auto logits = model_->forward(tokens).to(c10::kFloat).view({-1, model_->vocabulary()});
     const ModuleScope scope("loss");
-    loss = at::cross_entropy_loss(logits, labels.view({-1}), {}, kSum, kIgnoredLabel) / valid;
+    losses = at::cross_entropy_loss(logits, labels.view({-1}), {}, kEach, kIgnoredLabel);
   }
   const PhaseScope phase(Phase::kBackward);
-  loss.backward(distribute(at::ones({}), Layout::replicated(mesh())));
-  return loss.detach();
+  losses.backward(at::div(distribute(at::ones(losses.sizes()), layout_of(losses)), valid));
+  return world_->canonical() ? mesh_ops::fixed_point_sum(losses.detach()) : at::sum(losses.detach());
 }
 
-/// One small all-reduce per layout: squares of all parameters of a layout travel as one vector.
-double TrainingRun::gradient_norm(const std::vector<at::Tensor>& gradients) const {
-  const PhaseScope phase(Phase::kClip);
-  std::map<std::string, std::vector<at::Tensor>> by_layout;
-  for (const auto& gradient : gradients) {
-    const auto squares = mesh_ops::sum_of_squares(gradient);
-    by_layout[layout_of(squares).text()].push_back(squares);
-  }
-  double total = 0;
-  for (const auto& [layout, squares] : by_layout) {
-    const auto sum = at::sum(redistribute_values(at::stack(squares), Layout::replicated(mesh()), "gradient_norm"));
-    if (!options_.meta) total += sum.item<double>();
-  }
-  return std::sqrt(total);
+double TrainingRun::loss_of(const at::Tensor& sum, double valid) const {
+  if (options_.meta) return 0;
+  if (!world_->canonical()) return sum.item<double>() / valid;
+  const auto plain = gather(sum);
+  const auto* parts = plain.const_data_ptr<int64_t>();
+  return parts[1] > 0 ? NAN : std::ldexp(static_cast<double>(parts[0]), -mesh_ops::kFixedPointBits) / valid;
 }
 
 void TrainingRun::update(int64_t step, const std::vector<at::Tensor>& gradients, double learning_rate, double scale) {

@@ -54,10 +54,10 @@ class TrainingRun {
   models::Model& model() { return *model_; }
 
  private:
-  /// The microbatch's part of the loss: a sum over its tokens, still Partial, over the global count.
+  /// The sum of the microbatch's token losses, still Partial: a float, or fixed-point integers (canonical).
   at::Tensor run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid);
+  double loss_of(const at::Tensor& sum, double valid) const;
   at::Tensor whole(const at::Tensor& scalar) const;
-  double gradient_norm(const std::vector<at::Tensor>& gradients) const;
   void update(int64_t step, const std::vector<at::Tensor>& gradients, double learning_rate, double scale);
 
   Job job_;
@@ -70,6 +70,9 @@ class TrainingRun {
   TrainingState state_;
   std::unique_ptr<GradientAccumulator> accumulator_;
 };
+
+/// The numerics of a job; canonical in the native domain only.
+Numerics numerics_of(const Job& job, Domain domain);
 
 /// The model that a job names.
 std::unique_ptr<models::Model> make_model(const Job& job);

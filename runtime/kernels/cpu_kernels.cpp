@@ -26,7 +26,14 @@ std::vector<std::string> define_mesh_ops(torch::Library& definitions, torch::Lib
       "attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, Tensor log_sum, "
       "bool causal, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
       TORCH_FN(kernels::attention_backward));
+  define("rms_norm_input_gradient(Tensor gradient, Tensor x, Tensor reciprocal, Tensor weight) -> Tensor",
+         TORCH_FN(kernels::rms_norm_input_gradient));
+  define("rms_norm_weight_gradient(Tensor gradient, Tensor x, Tensor reciprocal) -> Tensor",
+         TORCH_FN(kernels::rms_norm_weight_gradient));
   define("sum_of_squares(Tensor x) -> Tensor", TORCH_FN(kernels::sum_of_squares));
+  define("fixed_point_sum(Tensor x) -> Tensor", TORCH_FN(kernels::fixed_point_sum));
+  define("absolute_maximum(Tensor x) -> Tensor", TORCH_FN(kernels::absolute_maximum));
+  define("scaled_squares(Tensor x, float scale) -> Tensor", TORCH_FN(kernels::scaled_squares));
   define(
       "adamw(Tensor(a!) parameter, Tensor gradient, Tensor(b!) mean, Tensor(c!) square, float learning_rate, "
       "float beta1, float beta2, float epsilon, float weight_decay, float correction1, float correction2, "

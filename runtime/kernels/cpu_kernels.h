@@ -26,7 +26,12 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, const Tensor& query, const Tensor& key,
                                                       const Tensor& value, const Tensor& output, const Tensor& log_sum,
                                                       bool causal, double scale, int64_t first_row);
+Tensor rms_norm_input_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal, const Tensor& weight);
+Tensor rms_norm_weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal);
 Tensor sum_of_squares(const Tensor& x);
+Tensor fixed_point_sum(const Tensor& x);
+Tensor absolute_maximum(const Tensor& x);
+Tensor scaled_squares(const Tensor& x, double scale);
 void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
            double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, double correction1,
            double correction2, double gradient_scale);

@@ -18,13 +18,16 @@ int height_over(int64_t count) {
 
 }  // namespace
 
+SumTree::SumTree(int64_t all_elements, int64_t leaf_elements)
+    : size(all_elements), leaf(leaf_elements), height(height_over(ceil_divide(all_elements, leaf_elements))) {}
+
 SumTree SumTree::over_elements(int64_t size) {
   int height = 0;
   while (size >> (height + 1) >= kSmallestLeaf) ++height;
-  return {size, std::max<int64_t>(ceil_divide(size, int64_t{1} << height), 1), height};
+  return {size, std::max<int64_t>(ceil_divide(size, int64_t{1} << height), 1)};
 }
 
-SumTree SumTree::over_samples(int64_t size) { return {size, 1, height_over(size)}; }
+SumTree SumTree::over_samples(int64_t size) { return {size, 1}; }
 
 std::vector<SumNode> cover(const SumTree& tree, int64_t start, int64_t length) {
   LOCKSTEP_CHECK(start >= 0 && length >= 0 && start + length <= tree.size, "{} + {} of {}", start, length, tree.size);

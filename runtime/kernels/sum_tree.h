@@ -13,7 +13,9 @@ namespace lockstep {
 struct SumTree {
   int64_t size;  ///< of the whole label, on every mesh
   int64_t leaf;  ///< elements per leaf
-  int height;    ///< the root covers 2^height leaves
+  int height;    ///< the root covers 2^height leaves, the least power of two that is enough
+
+  SumTree(int64_t all_elements, int64_t leaf_elements);
 
   /// For a label within a sample: leaves of 32 to 63 elements (one leaf below 64), so that shards of powers of two own
   /// whole subtrees.

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/rule_set.h"
+#include "runtime/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
@@ -36,6 +37,8 @@ void check_tokens(const at::Tensor& tokens, int64_t vocabulary) {
     fail<BadInput>("token {} is outside of the vocabulary of {} entries", low < 0 ? low : high, vocabulary);
 }
 
+}  // namespace
+
 void local_embedding(const LocalCall& call, torch::jit::Stack& stack) {
   const auto table = stack[0].toTensor();
   const auto tokens = stack[1].toTensor();
@@ -49,6 +52,8 @@ void local_embedding(const LocalCall& call, torch::jit::Stack& stack) {
   const auto rows = local_rows(tokens, held);
   stack = {at::embedding(table, rows.index).masked_fill_(rows.outside.unsqueeze(-1), 0)};
 }
+
+namespace {
 
 /// Tokens of other ranks' rows carry no gradient here: they are the padding index of the local call.
 void local_embedding_backward(const LocalCall& call, torch::jit::Stack& stack) {

@@ -32,6 +32,12 @@ std::vector<int> all_dims(const Call& call) {
 }
 
 Form over_all(const Call& call) { return reduce_over(call, all_dims(call), false); }
+/// Two integers for all elements.
+Form to_integers(const Call& call) {
+  auto form = over_all(call);
+  form.results = {{{}}};
+  return form;
+}
 Form over_dims(const Call& call) { return reduce_over(call, call.dimensions(1, call.dims(0)), call.flag(2)); }
 
 /// Sum of the shard divided by the *global* count.
@@ -61,11 +67,18 @@ void local_amax(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 std::vector<ResultShape> sum_of_squares_shape(const Call&) { return {{{}, {}, c10::kDouble}}; }
+std::vector<ResultShape> two_integers(const Call&) { return {{{2}, {}, c10::kLong}}; }
+std::vector<ResultShape> one_wide(const Call& call) {
+  return {{{}, {}, call.operand_dtypes[0] == c10::kDouble ? c10::kDouble : c10::kFloat}};
+}
 
 constexpr Rule kRows[] = {
     {"amax", "reduction", "all but dims; max", "-", Rule::kMax, over_dims, nullptr, local_amax},
     {"mean", "reduction", "...->", "e", Rule::kPlain, over_all, nullptr, local_mean},
     {"mean.dim", "reduction", "all but dims", "e", Rule::kPlain, over_dims, nullptr, local_mean},
+    {"mesh::absolute_maximum", "reduction", "...->; max", "-", Rule::kMax, over_all, one_wide},
+    {"mesh::fixed_point_sum", "reduction", "...->T", "-", Rule::kPlain, to_integers, two_integers},
+    {"mesh::scaled_squares", "reduction", "...->T", "-", Rule::kPlain, to_integers, two_integers},
     {"mesh::sum_of_squares", "reduction", "...->", "-", Rule::kPlain, nullptr, sum_of_squares_shape},
     {"sum", "reduction", "...->", "e", Rule::kPlain, over_all},
     {"sum.dim_IntList", "reduction", "all but dims", "e", Rule::kPlain, over_dims},

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "runtime/rule_set.h"
+#include "runtime/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
@@ -40,6 +41,24 @@ std::vector<ResultShape> rms_norm_backward_shapes(const Call& call) {
   return {{call.operand_sizes[1], {}, call.operand_dtypes[1]}, {call.operand_sizes[3], {}, call.operand_dtypes[3]}};
 }
 
+/// The sum over everything between the batch and the last dimension, which can be cut where it is one dimension.
+Form norm_gradient_form(const Call& call) {
+  const int64_t dims = call.dims(1);
+  FormDims x;
+  for (int d = 0; d + 1 < dims; ++d) x.push_back(d == 0 || dims == 3 ? FormDim{d} : FormDim{});
+  Form form;
+  form.operands.push_back(x);
+  form.operands[0].push_back({});
+  form.operands.push_back(form.operands[0]);
+  form.operands.push_back(x);
+  form.results = {{{0}, {}}};
+  return form;
+}
+
+std::vector<ResultShape> norm_gradient_shape(const Call& call) {
+  return {{{call.operand_sizes[1][0], call.operand_sizes[1].back()}, {}, call.operand_dtypes[1]}};
+}
+
 std::vector<ResultShape> like_second(const Call& call) { return {{call.operand_sizes[1], {}, call.operand_dtypes[1]}}; }
 
 /// Target minus the first class of this rank's shard, -1 where the target lies elsewhere (or is ignored).
@@ -48,12 +67,16 @@ at::Tensor local_target(const at::Tensor& target, const Range& classes) {
   return at::where((local >= 0).logical_and_(local < classes.length), local, at::full_like(local, -1));
 }
 
+}  // namespace
+
 void local_pick(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& spec = *call.plan.wanted[0];
   const int last = static_cast<int>(spec.dim_count()) - 1;
   stack[1] = local_target(stack[1].toTensor(), spec.cut(call.index, last));
   call.op.callBoxed(stack);
 }
+
+namespace {
 
 void local_cross_entropy_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& spec = *call.plan.wanted[1];
@@ -81,6 +104,9 @@ constexpr Rule kRows[] = {
     {"mesh::rms_norm", "row", "...D,D->...D,...", "-", Rule::kNoReduce, nullptr, rms_norm_shapes},
     {"mesh::rms_norm_backward", "row", "...D,...D,...,D->...D,D", "e---", Rule::kPlain, nullptr,
      rms_norm_backward_shapes},
+    {"mesh::rms_norm_input_gradient", "row", "...D,...D,...,D->...D", "e---", Rule::kPlain, nullptr, like_second},
+    {"mesh::rms_norm_weight_gradient", "row", "b...D,b...D,b...->bD", "e--", Rule::kPlain, norm_gradient_form,
+     norm_gradient_shape},
     {"mesh::swiglu", "row", "...Tw->...w", "-", Rule::kNoReduce, nullptr, gated_shape},
     {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kPlain, nullptr, like_second},
 };

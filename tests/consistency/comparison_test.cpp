@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 StepRecord record(double loss, double norm, const at::Tensor& gradient, const at::Tensor& parameter) {
-  return {1, loss, norm, {{"w", gradient}}, {{"w", parameter}}};
+  return {1, loss, norm, {{"w", gradient}}, {{"w", parameter}}, {}};
 }
 
 StepRecord plain() { return record(2, 3, at::tensor({1.0, -4.0}), at::tensor({1.0, 2.0, 3.0, 8.0}).view({2, 2})); }

@@ -112,6 +112,12 @@ std::vector<OpCase> contraction_cases() {
       {"matmul", kExact | kIntegers | kGradient, draw_matmul},
       {"mean", kReal | kGradient, draw_mean},
       {"mean.dim", kReal | kGradient, draw_mean_over},
+      {"mesh::absolute_maximum", kExact, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }},
+      {"mesh::fixed_point_sum", kExact, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }},
+      {"mesh::scaled_squares", kExact,
+       [](Inputs& in) {
+         return Stack{in.tensor(in.sizes(0, 3)), 4.0};
+       }},
       {"mesh::sum_of_squares", kExact, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }},
       {"mesh::weight_gradient", kExact, draw_weight_gradient},
       {"mm", kExact | kIntegers | kGradient, draw_mm},

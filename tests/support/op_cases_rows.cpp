@@ -55,6 +55,12 @@ Stack draw_rms_norm(Inputs& in) {
   return {in.tensor(with_last(in.sizes(0, 2), width)), in.tensor({width}), 1e-5};
 }
 
+Stack draw_rms_norm_weight_gradient(Inputs& in) {
+  const auto places = in.sizes(1, 3);
+  const auto x = in.tensor(with_last(places, in.number(1, 6)));
+  return {in.tensor(x.sizes().vec()), x, in.positive(places)};
+}
+
 Stack draw_rms_norm_backward(Inputs& in) {
   const auto width = in.number(1, 6);
   const auto places = in.sizes(0, 2);
@@ -179,6 +185,8 @@ std::vector<OpCase> row_cases() {
       {"mesh::pick_class", kExact, draw_pick_class},
       {"mesh::rms_norm", kReal, draw_rms_norm},
       {"mesh::rms_norm_backward", kReal, draw_rms_norm_backward},
+      {"mesh::rms_norm_input_gradient", kReal, draw_rms_norm_backward},
+      {"mesh::rms_norm_weight_gradient", kReal, draw_rms_norm_weight_gradient},
       {"mesh::rotate_pairs", kExact | kGradient, draw_rotation},
       {"mesh::swiglu", kReal | kGradient, draw_swiglu},
       {"mesh::swiglu_backward", kReal, draw_swiglu_backward},

@@ -1,3 +1,5 @@
+#include <ATen/Parallel.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +18,7 @@ struct MeshVerdict {
   std::string mesh;
   bool agrees = true;
   double loss = 0, gradient = 0, parameter = 0, bytes = 0, ratio = 0;
+  int64_t differing_bits = 0;
   std::string worst = "-", finding;
 };
 
@@ -35,6 +38,7 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
     verdict.loss = std::max(verdict.loss, check.comparison.loss);
     verdict.gradient = std::max(verdict.gradient, check.comparison.gradient);
     verdict.parameter = std::max(verdict.parameter, check.comparison.parameter);
+    verdict.differing_bits += check.comparison.differing_bits;
     verdict.bytes = check.bytes;
     verdict.ratio = check.seconds_ratio;
     if (verdict.agrees) continue;
@@ -57,7 +61,9 @@ void print_row(const MeshVerdict& verdict) {
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes) {
   check_floating_environment();
-  fmt::print("{} steps in float64 beside one device; worst relative difference per mesh\n", job.verify.steps);
+  const bool bits = job.numerics.mode == "canonical";
+  fmt::print("{} steps {} one device; worst relative difference per mesh\n", job.verify.steps,
+             bits ? "bit by bit beside" : "in float64 beside");
   fmt::print("{:<34}{:<9}{:>9}{:>11}{:>12}  {:<22}{:>12}{:>9}\n", "mesh", "verdict", "loss", "gradients", "parameters",
              "worst op", "comm/step", "time");
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
@@ -68,10 +74,13 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
     if (!verdict.agrees) findings.push_back(verdict.finding);
     rows.push_back({{"mesh", verdict.mesh},
                     {"verdict", verdict.agrees ? "pass" : "fail"},
-                    {"domain", "float64"},
+                    {"domain", bits ? "native" : "float64"},
+                    {"numerics", job.numerics.mode},
                     {"loss_max_relative", verdict.loss},
                     {"grad_max_relative", verdict.gradient},
                     {"parameter_max_relative", verdict.parameter},
+                    {"differing_bits", bits ? nlohmann::ordered_json(verdict.differing_bits) : nullptr},
+                    {"threads", at::get_num_threads()},
                     {"worst_op", verdict.worst},
                     {"bytes_per_step", verdict.bytes}});
   }

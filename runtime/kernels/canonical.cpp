@@ -1,0 +1,113 @@
+#include "runtime/kernels/canonical.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Functions.h>
+
+#include "runtime/kernels/cpu_kernels.h"
+#include "runtime/kernels/widened.h"
+
+namespace lockstep::kernels {
+namespace {
+
+int64_t product_of(at::IntArrayRef sizes) { return c10::multiply_integers(sizes); }
+
+int64_t node_count(const Summands& s) { return static_cast<int64_t>(cover(s.tree, s.first, s.count).size()); }
+
+std::vector<int64_t> behind_nodes(const Summands& summands, at::IntArrayRef sizes) {
+  std::vector<int64_t> all{node_count(summands)};
+  all.insert(all.end(), sizes.begin(), sizes.end());
+  return all;
+}
+
+}  // namespace
+
+Tensor ordered_sum(const Tensor& x, int64_t dim, const Summands& summands) {
+  const auto wide = widened(x);
+  const auto at = static_cast<size_t>(dim);
+  auto rest = x.sizes().vec();
+  rest.erase(rest.begin() + dim);
+  const auto out = at::empty(behind_nodes(summands, rest), wide.options());
+  const loops::OrderedSum sum{summands.tree, summands.first, product_of(x.sizes().slice(0, at)), summands.count,
+                              product_of(x.sizes().slice(at + 1))};
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_sum", [&] {
+    loops::ordered_sum(sum, wide.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>());
+  });
+  return out;
+}
+
+Tensor only_node(const Tensor& nodes) {
+  if (nodes.size(0) == 1) return nodes.squeeze(0);
+  return at::zeros(nodes.sizes().slice(1), nodes.options());
+}
+
+Tensor ordered_exponential_sum(const Tensor& logits, const Tensor& shift, const Summands& summands) {
+  const auto wide = widened(logits), s = shift.to(wide.scalar_type()).contiguous();
+  const auto out = at::empty(behind_nodes(summands, s.sizes()), wide.options());
+  const loops::OrderedSum sum{summands.tree, summands.first, s.numel(), summands.count, 1};
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_exponential_sum", [&] {
+    loops::ordered_exponential_sum(sum, wide.const_data_ptr<scalar_t>(), s.const_data_ptr<scalar_t>(),
+                                   out.mutable_data_ptr<scalar_t>());
+  });
+  return out;
+}
+
+Tensor ordered_norm_gradient(const Tensor& g, const Tensor& x, const Tensor& r, const Summands& summands) {
+  const auto wide = widened(x), gradient = g.to(wide.scalar_type()).contiguous();
+  const auto reciprocal = r.to(wide.scalar_type()).contiguous();
+  const auto out = at::empty(behind_nodes(summands, {x.size(0), x.size(-1)}), wide.options());
+  const loops::OrderedSum sum{summands.tree, summands.first, x.size(0), summands.count, x.size(-1)};
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_norm_gradient", [&] {
+    loops::ordered_norm_gradient(sum, gradient.const_data_ptr<scalar_t>(), wide.const_data_ptr<scalar_t>(),
+                                 reciprocal.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>());
+  });
+  return out;
+}
+
+Tensor ordered_table_gradient(const Tensor& gradient, const Tensor& tokens, const Summands& samples, int64_t length,
+                              int64_t first_row, int64_t rows) {
+  const auto wide = widened(gradient), index = tokens.contiguous();
+  const int64_t width = gradient.size(-1);
+  const auto out = at::empty({node_count(samples), rows, width}, wide.options());
+  const loops::TableGradient shape{samples.tree, samples.first, samples.count, length,
+                                   width,        index.numel(), first_row,     rows};
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_table_gradient", [&] {
+    loops::table_gradient(shape, index.const_data_ptr<int64_t>(), wide.const_data_ptr<scalar_t>(),
+                          out.mutable_data_ptr<scalar_t>());
+  });
+  return out;
+}
+
+Tensor rms_norm_input_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                               const Tensor& weight) {
+  return std::get<0>(rms_norm_backward(gradient, x, reciprocal, weight));
+}
+
+Tensor rms_norm_weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
+  const int64_t between = x.dim() > 2 ? x.numel() / std::max<int64_t>(x.size(0) * x.size(-1), 1) : 1;
+  const auto nodes = ordered_norm_gradient(gradient, x, reciprocal, Summands::all(SumTree::over_elements(between)));
+  return only_node(nodes).to(x.scalar_type());
+}
+
+Tensor fixed_point_sum(const Tensor& x) {
+  const auto wide = widened(x);
+  loops::FixedPoint sum;
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "fixed_point_sum",
+                             [&] { sum = loops::fixed_point_sum(wide.numel(), wide.const_data_ptr<scalar_t>()); });
+  return at::tensor({sum.sum, sum.refused}, at::kLong);
+}
+
+Tensor absolute_maximum(const Tensor& x) {
+  const auto wide = widened(x);
+  return wide.numel() == 0 ? at::zeros({}, wide.options()) : at::amax(at::abs(wide));
+}
+
+Tensor scaled_squares(const Tensor& x, double scale) {
+  const auto wide = widened(x);
+  loops::WideSum sum;
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "scaled_squares", [&] {
+    sum = loops::scaled_squares(wide.numel(), wide.const_data_ptr<scalar_t>(), scale);
+  });
+  return at::tensor({sum.high, sum.low}, at::kLong);
+}
+
+}  // namespace lockstep::kernels

@@ -1,0 +1,187 @@
+#include "runtime/kernels/ordered_sum_loops.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/elementary.h"
+#include "runtime/kernels/best_instruction_set.h"
+
+namespace lockstep::kernels::loops {
+namespace {
+
+/// Columns that are summed side by side: the leaves of a node stay in the cache.
+constexpr int64_t kColumns = 256;
+
+/// One node over a block of columns: elements of the row begin at x, `stride` apart.
+struct NodeWork {
+  int64_t leaf, leaves, elements;  ///< per leaf, in the node, and in the node altogether
+  int64_t columns, stride;
+};
+
+/// Joins the leaves' sums [leaves, columns] pairwise, level by level, into the first.
+template <class T>
+LOCKSTEP_PORTABLE void join(const NodeWork& work, T* __restrict sums) {
+  for (int64_t step = 1; step < work.leaves; step *= 2)
+    for (int64_t left = 0; left + step < work.leaves; left += 2 * step) {
+      T *a = sums + left * work.columns, *b = sums + (left + step) * work.columns;
+      for (int64_t c = 0; c < work.columns; ++c) a[c] = a[c] + b[c];
+    }
+}
+
+template <class T>
+struct SumColumns {
+  LOCKSTEP_PORTABLE static void run(NodeWork work, const T* x, T* sums) {
+    for (int64_t l = 0; l < work.leaves; ++l) {
+      T* sum = sums + l * work.columns;
+      for (int64_t c = 0; c < work.columns; ++c) sum[c] = T(0);
+      const int64_t end = l * work.leaf + work.leaf < work.elements ? l * work.leaf + work.leaf : work.elements;
+      for (int64_t i = l * work.leaf; i < end; ++i)
+        for (int64_t c = 0; c < work.columns; ++c) sum[c] += x[i * work.stride + c];
+      for (int64_t c = 0; c < work.columns; ++c) sum[c] += T(0);
+    }
+    join(work, sums);
+  }
+};
+
+/// One column: whole leaves side by side, so that their chains overlap.
+template <class T>
+struct SumRow {
+  static constexpr int64_t kLeaves = 16;
+  LOCKSTEP_PORTABLE static void run(NodeWork work, const T* x, T* sums) {
+    int64_t l = 0;
+    for (; l + kLeaves <= work.leaves && (l + kLeaves) * work.leaf <= work.elements; l += kLeaves) {
+      T sum[kLeaves] = {};
+      for (int64_t i = 0; i < work.leaf; ++i)
+        for (int64_t lane = 0; lane < kLeaves; ++lane) sum[lane] += x[(l + lane) * work.leaf + i];
+      for (int64_t lane = 0; lane < kLeaves; ++lane) sums[l + lane] = sum[lane] + T(0);
+    }
+    for (; l < work.leaves; ++l) {
+      T sum = 0;
+      const int64_t end = l * work.leaf + work.leaf < work.elements ? l * work.leaf + work.leaf : work.elements;
+      for (int64_t i = l * work.leaf; i < end; ++i) sum += x[i];
+      sums[l] = sum + T(0);
+    }
+    join(work, sums);
+  }
+};
+
+template <class T>
+struct NormGradientColumns {
+  LOCKSTEP_PORTABLE static void run(NodeWork work, const T* g, const T* x, const T* r, T* sums) {
+    for (int64_t l = 0; l < work.leaves; ++l) {
+      T* sum = sums + l * work.columns;
+      for (int64_t c = 0; c < work.columns; ++c) sum[c] = T(0);
+      const int64_t end = l * work.leaf + work.leaf < work.elements ? l * work.leaf + work.leaf : work.elements;
+      for (int64_t i = l * work.leaf; i < end; ++i)
+        for (int64_t c = 0; c < work.columns; ++c)
+          sum[c] = portable::fma(g[i * work.stride + c], x[i * work.stride + c] * r[i], sum[c]);
+      for (int64_t c = 0; c < work.columns; ++c) sum[c] += T(0);
+    }
+    join(work, sums);
+  }
+};
+
+template <class T>
+struct ExponentialRow {
+  LOCKSTEP_PORTABLE static void run(int64_t count, const T* x, T shift, T* __restrict out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = elementary::exp(x[i] - shift);
+  }
+};
+
+/// Calls visit(node number, first element relative to `first`, work without columns) for every node.
+template <class Visit>
+void for_each_node(const OrderedSum& sum, const Visit& visit) {
+  const auto nodes = cover(sum.tree, sum.first, sum.count);
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    const auto range = elements_of(sum.tree, nodes[n]);
+    const int64_t elements = range.end - range.start;
+    visit(static_cast<int64_t>(n), range.start - sum.first,
+          NodeWork{sum.tree.leaf, (elements + sum.tree.leaf - 1) / sum.tree.leaf, elements, 1, 1});
+  }
+}
+
+/// Blocks of columns of every node of every outer row: run(work, offset in a row, offset in x, sums), whose first
+/// `columns` sums are the result.
+template <class T, class Run>
+void by_blocks(const OrderedSum& sum, T* out, const Run& run) {
+  std::vector<T> sums;
+  for_each_node(sum, [&](int64_t node, int64_t start, NodeWork work) {
+    work.stride = sum.inner;
+    for (int64_t o = 0; o < sum.outer; ++o)
+      for (int64_t c = 0; c < sum.inner; c += kColumns) {
+        work.columns = std::min(kColumns, sum.inner - c);
+        sums.resize(static_cast<size_t>(work.leaves * work.columns));
+        run(work, o * sum.count + start, (o * sum.count + start) * sum.inner + c, sums.data());
+        std::copy_n(sums.data(), work.columns, out + (node * sum.outer + o) * sum.inner + c);
+      }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void ordered_sum(const OrderedSum& sum, const T* x, T* out) {
+  by_blocks(sum, out, [&](const NodeWork& work, int64_t, int64_t offset, T* sums) {
+    if (sum.inner == 1)
+      on_best_instruction_set<SumRow<T>>(work, x + offset, sums);
+    else
+      on_best_instruction_set<SumColumns<T>>(work, x + offset, sums);
+  });
+}
+
+template <class T>
+void ordered_exponential_sum(const OrderedSum& sum, const T* x, const T* shift, T* out) {
+  std::vector<T> row(static_cast<size_t>(sum.count)), sums;
+  for (int64_t o = 0; o < sum.outer; ++o) {
+    on_best_instruction_set<ExponentialRow<T>>(sum.count, x + o * sum.count, shift[o], row.data());
+    for_each_node(sum, [&](int64_t node, int64_t start, const NodeWork& work) {
+      sums.resize(static_cast<size_t>(work.leaves));
+      on_best_instruction_set<SumRow<T>>(work, static_cast<const T*>(row.data()) + start, sums.data());
+      out[node * sum.outer + o] = sums[0];
+    });
+  }
+}
+
+template <class T>
+void ordered_norm_gradient(const OrderedSum& sum, const T* g, const T* x, const T* r, T* out) {
+  by_blocks(sum, out, [&](const NodeWork& work, int64_t element, int64_t offset, T* sums) {
+    on_best_instruction_set<NormGradientColumns<T>>(work, g + offset, x + offset, r + element, sums);
+  });
+}
+
+template <class T>
+FixedPoint fixed_point_sum(int64_t count, const T* x) {
+  FixedPoint result;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<double>(x[i]);
+    if (value > -FixedPoint::kLimit && value < FixedPoint::kLimit)
+      result.sum += static_cast<int64_t>(__builtin_rint(value * (int64_t{1} << FixedPoint::kBits)));
+    else
+      ++result.refused;
+  }
+  return result;
+}
+
+template <class T>
+WideSum scaled_squares(int64_t count, const T* x, double scale) {
+  WideSum result;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto integer = static_cast<int64_t>(__builtin_rint(static_cast<double>(x[i]) * scale));
+    const int64_t square = integer * integer;
+    result.high += square >> 32;
+    result.low += square & 0xffffffff;
+  }
+  return result;
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                             \
+  template void ordered_sum(const OrderedSum&, const T*, T*);                               \
+  template void ordered_exponential_sum(const OrderedSum&, const T*, const T*, T*);         \
+  template void ordered_norm_gradient(const OrderedSum&, const T*, const T*, const T*, T*); \
+  template FixedPoint fixed_point_sum(int64_t, const T*);                                   \
+  template WideSum scaled_squares(int64_t, const T*, double)
+LOCKSTEP_INSTANTIATE(float);
+LOCKSTEP_INSTANTIATE(double);
+#undef LOCKSTEP_INSTANTIATE
+
+}  // namespace lockstep::kernels::loops

@@ -1,0 +1,57 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "runtime/kernels/sum_tree.h"
+
+/// Sums along the one tree on raw memory, for float and double: the same bits on every instruction set.
+namespace lockstep::kernels::loops {
+
+/// The elements [first, first + count) of the sum that `tree` describes; x is [outer, count, inner], contiguous.
+struct OrderedSum {
+  SumTree tree;
+  int64_t first;
+  int64_t outer, count, inner;
+};
+
+/// out [nodes, outer, inner]: the nodes of cover(), left to right.
+template <class T>
+void ordered_sum(const OrderedSum& sum, const T* x, T* out);
+
+/// Of exp(x - shift[outer]); inner is 1.
+template <class T>
+void ordered_exponential_sum(const OrderedSum& sum, const T* x, const T* shift, T* out);
+
+/// Of g * (x * r[outer, count]), each rounded product fused into the chain: dw of RMSNorm for every sample.
+template <class T>
+void ordered_norm_gradient(const OrderedSum& sum, const T* g, const T* x, const T* r, T* out);
+
+/// The gradient of a table whose rows were looked up: for every row of [first_row, first_row + rows) the sum of the
+/// gradients [samples, length, width] at its positions, samples outside, positions inside; out [nodes, rows, width].
+struct TableGradient {
+  SumTree samples;
+  int64_t first_sample, sample_count, length, width;
+  int64_t count;  ///< positions; the last sample may be short
+  int64_t first_row, rows;
+};
+/// Tokens outside of the rows are skipped.
+template <class T>
+void table_gradient(const TableGradient& shape, const int64_t* tokens, const T* gradient, T* out);
+
+/// Sum of rint(x * 2^24) and the number of values that are not finite or not below 2^14 in magnitude.
+struct FixedPoint {
+  static constexpr int kBits = 24;
+  static constexpr double kLimit = 0x1p14;
+  int64_t sum = 0, refused = 0;
+};
+template <class T>
+FixedPoint fixed_point_sum(int64_t count, const T* x);
+
+/// The exact sum of rint(x * scale)^2 as high * 2^32 + low. REQUIRES: |x * scale| <= 2^27 and fewer than 2^31 values.
+struct WideSum {
+  int64_t high = 0, low = 0;
+};
+template <class T>
+WideSum scaled_squares(int64_t count, const T* x, double scale);
+
+}  // namespace lockstep::kernels::loops

@@ -1,0 +1,60 @@
+// Which sums canonical numerics lets a mesh cut.
+#include "runtime/ordered_sums.h"
+
+#include "core/error.h"
+#include "runtime/random.h"
+
+namespace lockstep {
+namespace {
+
+bool vanishes(const Form& form, int label) { return Form::find(form.results.back(), label) < 0; }
+
+/// Of nested sums only the outermost can be cut: the ranks' nodes are then nodes of one tree.
+bool is_outermost(const Form& form, int label) {
+  for (const auto& dim : form.operands[0])
+    if (dim.label == label)
+      return true;
+    else if (dim.label == FormDim::kWhole ? false : vanishes(form, dim.label))
+      return false;
+  return true;
+}
+
+bool fits(const SumTree& tree, const Range& cut) {
+  return tree.is_boundary(cut.start) && tree.is_boundary(cut.start + cut.length);
+}
+
+}  // namespace
+
+SumTree tree_over_batch(int64_t size, size_t dims) {
+  const int64_t rows = BatchScope::rows();
+  if (rows > 0 && size % rows == 0) return {size, std::max<int64_t>(size / rows, 1)};
+  return dims > 2 ? SumTree::over_samples(size) : SumTree::over_elements(size);
+}
+
+SumTree tree_of_label(const Form& form, int label, int64_t size) {
+  if (form.samples && Form::find(form.operands[0], label) == 0) return tree_over_batch(size, form.operands[0].size());
+  return SumTree::over_elements(size);
+}
+
+int64_t label_size(const ChooseInput& input, int label) {
+  for (size_t i = 0; i < input.given.size(); ++i) {
+    const int dim = Form::find(input.form.operands[i], label);
+    if (dim >= 0 && input.given[i]) return input.given[i]->sizes[static_cast<size_t>(dim)];
+  }
+  LOCKSTEP_CHECK(false, "no operand has label {}", label);
+}
+
+bool cuts_between_leaves(const ChooseInput& input, int axis, int label) {
+  if (!is_outermost(input.form, label)) return false;
+  const auto tree = tree_of_label(input.form, label, label_size(input, label));
+  for (size_t i = 0; i < input.given.size(); ++i) {
+    const int dim = Form::find(input.form.operands[i], label);
+    if (dim < 0 || !input.given[i] || !input.given[i]->layout[axis].is_shard(dim)) continue;
+    const auto& layout = input.given[i]->layout;
+    for (const int rank : layout.mesh().ranks())
+      if (!fits(tree, layout.cut(rank, dim, tree.size))) return false;
+  }
+  return true;
+}
+
+}  // namespace lockstep

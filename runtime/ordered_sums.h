@@ -1,0 +1,21 @@
+#pragma once
+#include "runtime/choose.h"
+
+namespace lockstep {
+
+/// The tree over a first dimension of `size` that is a batch, of a tensor with `dims` dimensions: one leaf per sample.
+/// BatchScope says how many samples there are; outside of it a row of three or more dimensions is a sample, and in
+/// tensors of fewer dimensions rows are plain elements.
+SumTree tree_over_batch(int64_t size, size_t dims);
+
+/// The tree of the sum over `label` in one call.
+SumTree tree_of_label(const Form& form, int label, int64_t size);
+
+/// Whether `axis` may leave an ordered sum over `label`: all ranks' cuts must fall between leaves, and of nested sums
+/// only the outermost may be cut (of a batch whole samples).
+bool cuts_between_leaves(const ChooseInput& input, int axis, int label);
+
+/// The size of a label in the operands.
+int64_t label_size(const ChooseInput& input, int label);
+
+}  // namespace lockstep

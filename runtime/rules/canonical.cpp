@@ -1,0 +1,112 @@
+// What canonical numerics changes in the op table: local calls whose bits depend on nothing but values and global
+// indices. Elementwise ops that LibTorch computes with IEEE operations alone, or alike in vector loops and scalar tails
+// (measured), stay as they are.
+#include "runtime/kernels/canonical.h"
+
+#include <ATen/Functions.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "runtime/kernels/cpu_kernels.h"
+#include "runtime/ordered_sums.h"
+#include "runtime/rule_set.h"
+#include "runtime/rules/canonical_calls.h"
+
+namespace lockstep::rules {
+namespace {
+
+using at::Tensor;
+
+/// What an elementwise op becomes: LibTorch ops that give the same bits wherever an element lies.
+Tensor logistic(const Tensor& x) { return at::reciprocal(at::add(at::exp(at::neg(x)), 1)); }
+Tensor normal_cdf(const Tensor& x) { return at::mul(at::add(at::erf(at::mul(x, M_SQRT1_2)), 1), 0.5); }
+Tensor normal_pdf(const Tensor& x) {
+  return at::mul(at::exp(at::mul(at::mul(x, x), -0.5)), 0.5 * M_2_SQRTPI * M_SQRT1_2);
+}
+
+void refuse(const LocalCall& call, torch::jit::Stack&) {
+  fail<BadInput>(
+      "{} has no canonical form; set numerics.mode = \"native\", or use an op that has one (docs/numerics.md)",
+      call.op.operator_name().name);
+}
+
+/// Computes in fp32 (or fp64) on contiguous memory and rounds once.
+template <class Compute>
+void elementwise(torch::jit::Stack& stack, size_t operands, const Compute& compute) {
+  const auto dtype = stack[0].toTensor().scalar_type();
+  std::vector<Tensor> wide;
+  for (size_t i = 0; i < operands; ++i) {
+    const auto x = stack[i].toTensor();
+    wide.push_back((dtype == c10::kDouble ? x : x.to(c10::kFloat)).contiguous());
+  }
+  stack = {compute(wide).to(dtype)};
+}
+
+void local_sigmoid(const LocalCall&, torch::jit::Stack& stack) {
+  elementwise(stack, 1, [](const auto& x) { return logistic(x[0]); });
+}
+
+void local_sigmoid_backward(const LocalCall&, torch::jit::Stack& stack) {
+  elementwise(stack, 2, [](const auto& x) { return at::mul(at::mul(x[0], at::rsub(x[1], 1)), x[1]); });
+}
+
+void local_silu(const LocalCall&, torch::jit::Stack& stack) {
+  elementwise(stack, 1, [](const auto& x) { return at::mul(x[0], logistic(x[0])); });
+}
+
+/// g s (1 + x (1 - s)) with s = sigmoid(x).
+void local_silu_backward(const LocalCall&, torch::jit::Stack& stack) {
+  elementwise(stack, 2, [](const auto& x) {
+    const auto s = logistic(x[1]);
+    return at::mul(at::mul(x[0], s), at::add(at::mul(x[1], at::rsub(s, 1)), 1));
+  });
+}
+
+void check_exact_gelu(const LocalCall& call, const torch::jit::Stack& stack) {
+  if (stack.back().toStringRef() != "none")
+    fail<BadInput>("{} with approximate = \"{}\" has no canonical form; use \"none\"", call.op.operator_name().name,
+                   stack.back().toStringRef());
+}
+
+void local_gelu(const LocalCall& call, torch::jit::Stack& stack) {
+  check_exact_gelu(call, stack);
+  elementwise(stack, 1, [](const auto& x) { return at::mul(x[0], normal_cdf(x[0])); });
+}
+
+void local_gelu_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  check_exact_gelu(call, stack);
+  elementwise(stack, 2,
+              [](const auto& x) { return at::mul(x[0], at::add(normal_cdf(x[1]), at::mul(x[1], normal_pdf(x[1])))); });
+}
+
+/// Powers that are multiplications or roots.
+void local_power(const LocalCall& call, torch::jit::Stack& stack) {
+  constexpr double kExact[] = {-2, -1, -0.5, 0.5, 1, 2, 3};
+  const double exponent = stack[1].toScalar().toDouble();
+  if (std::find(std::begin(kExact), std::end(kExact), exponent) == std::end(kExact))
+    fail<BadInput>("pow with exponent {} has no canonical form; 0.5, 1, 2, 3 and -0.5, -1, -2 have one", exponent);
+  call.op.callBoxed(stack);
+}
+
+constexpr CanonicalForm kElementwise[] = {
+    {"gelu", local_gelu},
+    {"gelu_backward", local_gelu_backward},
+    {"pow.Tensor_Scalar", local_power},
+    {"pow.Tensor_Tensor", refuse},
+    {"sigmoid", local_sigmoid},
+    {"sigmoid_backward", local_sigmoid_backward},
+    {"silu", local_silu},
+    {"silu_backward", local_silu_backward},
+};
+
+}  // namespace
+
+std::vector<CanonicalForm> canonical() {
+  std::vector<CanonicalForm> all(std::begin(kElementwise), std::end(kElementwise));
+  for (const auto family : {canonical_sums, canonical_products})
+    for (const auto& form : family()) all.push_back(form);
+  return all;
+}
+
+}  // namespace lockstep::rules

@@ -1,0 +1,88 @@
+// Contractions by Lockstep's own products.
+#include "runtime/kernels/canonical_products.h"
+
+#include <ATen/Functions.h>
+
+#include "runtime/kernels/canonical.h"
+#include "runtime/ordered_sums.h"
+#include "runtime/rules/canonical_calls.h"
+
+namespace lockstep::rules {
+namespace {
+
+using at::Tensor;
+using kernels::ContractedRange;
+
+/// The dimension `dim` of operand `slot` on this rank, in units of `unit` elements.
+ContractedRange range_of(const LocalCall& call, size_t slot, int64_t dim, int64_t unit = 1) {
+  const auto& spec = *call.plan.wanted[slot];
+  const auto size = spec.sizes[static_cast<size_t>(dim)];
+  return {spec.cut(call.index, static_cast<int>(dim)).start / unit, (size + unit - 1) / unit};
+}
+
+/// A rank that happens to hold the whole label has computed its sum: the one node of an ordered Partial.
+Tensor finished(const LocalCall& call, const Tensor& product, bool is_whole) {
+  return is_whole && call.plan.results[0]->layout.ordered_sum() ? product.unsqueeze(0) : product;
+}
+
+/// left [..., m, k], right [..., k, n] of operands `slot` and slot + 1; vectors have no m or n.
+Tensor multiply(const LocalCall& call, const Tensor& left, const Tensor& right, size_t slot = 0) {
+  const bool row = left.dim() == 1, column = right.dim() == 1;
+  const auto range = range_of(call, slot, call.plan.wanted[slot]->dim_count() - 1);
+  auto product = kernels::product(row ? left.unsqueeze(0) : left, column ? right.unsqueeze(1) : right, range);
+  if (row) product = product.squeeze(-2);
+  if (column) product = product.squeeze(-1);
+  return finished(call, product, range.is_whole(left.size(-1)));
+}
+
+void local_product(const LocalCall& call, torch::jit::Stack& stack) {
+  stack = {multiply(call, stack[0].toTensor(), stack[1].toTensor())};
+}
+
+/// A bias is no part of the sum: a product with one is not cut (native_kernels.cpp adds linear's afterwards).
+void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto bias = stack[0].toTensor();
+  const auto product = multiply(call, stack[1].toTensor(), stack[2].toTensor(), 1);
+  const auto sum = at::add(at::mul(bias, stack[3].toScalar()), at::mul(product, stack[4].toScalar()));
+  stack = {call.plan.written >= 0 ? bias.copy_(sum) : sum};
+}
+
+void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto input = stack[0].toTensor();
+  const auto range = range_of(call, 0, input.dim() - 1);
+  stack = {
+      finished(call, kernels::linear(input, stack[1].toTensor(), std::nullopt, range), range.is_whole(input.size(-1)))};
+}
+
+/// Samples first; rows that are no batch are the elements of one sum.
+void local_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
+  auto gradient = stack[0].toTensor(), input = stack[1].toTensor();
+  const auto& spec = *call.plan.wanted[0];
+  const bool is_vector = gradient.dim() == 1;
+  if (is_vector) return (void)(stack = {at::outer(gradient, input)});
+  const auto tree = tree_over_batch(spec.sizes[0], spec.sizes.size());
+  const bool is_batch = spec.sizes.size() > 2 || tree.leaf != SumTree::over_elements(spec.sizes[0]).leaf;
+  const auto range = range_of(call, 0, 0, is_batch ? tree.leaf : 1);
+  if (is_batch && tree.leaf > 1) {
+    gradient = gradient.reshape({gradient.size(0) / tree.leaf, -1, gradient.size(-1)});
+    input = input.reshape({gradient.size(0), -1, input.size(-1)});
+  }
+  const auto result =
+      is_batch ? kernels::weight_gradient(gradient, input, range) : kernels::product(gradient.t(), input, range);
+  stack = {finished(call, result, range.is_whole(gradient.size(0)))};
+}
+
+constexpr CanonicalForm kForms[] = {
+    {"addmm", local_addmm, Rule::kNoReduce},
+    {"bmm", local_product},
+    {"linear", local_linear},
+    {"matmul", local_product},
+    {"mesh::weight_gradient", local_weight_gradient, Rule::kSamples},
+    {"mm", local_product},
+};
+
+}  // namespace
+
+std::span<const CanonicalForm> canonical_products() { return kForms; }
+
+}  // namespace lockstep::rules

@@ -1,0 +1,198 @@
+// Sums of dimensions, rows and tables in the order of the tree.
+#include <ATen/Functions.h>
+
+#include "core/error.h"
+#include "runtime/kernels/canonical.h"
+#include "runtime/ordered_sums.h"
+#include "runtime/rules/canonical_calls.h"
+
+namespace lockstep::rules {
+namespace {
+
+using at::Tensor;
+using kernels::only_node;
+using kernels::Summands;
+
+/// The dimension `dim` of operand `slot` on this rank.
+Summands here(const LocalCall& call, size_t slot, int dim, const SumTree& tree) {
+  const auto range = call.plan.wanted[slot]->cut(call.index, dim);
+  return {tree, range.start, range.length};
+}
+
+int64_t global_size(const LocalCall& call, size_t slot, int64_t dim) {
+  return call.plan.wanted[slot]->sizes[static_cast<size_t>(dim)];
+}
+
+/// Nodes as they are where the result is an ordered Partial; the one sum in the declared dtype where it is whole.
+Tensor finished(const LocalCall& call, const Tensor& nodes, c10::ScalarType dtype, size_t result = 0) {
+  return call.plan.results[result]->layout.ordered_sum() ? nodes : only_node(nodes).to(dtype);
+}
+
+std::vector<int64_t> sorted_dims(const LocalCall& call, const torch::jit::Stack& stack, bool all) {
+  const auto& spec = *call.plan.wanted[0];
+  std::vector<int64_t> dims;
+  if (!all && !stack[1].isNone())
+    for (const int64_t d : stack[1].toIntVector()) dims.push_back(d < 0 ? d + spec.dim_count() : d);
+  if (dims.empty())
+    for (int64_t d = 0; d < spec.dim_count(); ++d) dims.push_back(d);
+  std::sort(dims.begin(), dims.end());
+  return dims;
+}
+
+/// The tree of one dimension of a sum: the batch's over samples, any other's over elements.
+SumTree tree_of(const LocalCall& call, int64_t dim) {
+  const auto size = global_size(call, 0, dim);
+  return dim == 0 ? tree_over_batch(size, call.plan.wanted[0]->sizes.size()) : SumTree::over_elements(size);
+}
+
+/// Nested: the last dimension is summed first. Only one of them is cut, and its nodes come out in front at the end.
+Tensor sum_dims(const LocalCall& call, Tensor x, const std::vector<int64_t>& dims) {
+  int64_t nodes_in_front = 0;
+  for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
+    const auto summands = here(call, 0, static_cast<int>(*dim), tree_of(call, *dim));
+    auto nodes = kernels::ordered_sum(x, *dim + nodes_in_front, summands);
+    const bool cut = !summands.whole();
+    LOCKSTEP_CHECK(!cut || dim + 1 == dims.rend(), "only the outermost of nested sums can be cut");
+    x = cut ? nodes : only_node(nodes);
+    nodes_in_front = cut ? 1 : 0;
+  }
+  return x;
+}
+
+void local_sum(const LocalCall& call, torch::jit::Stack& stack, bool all, bool mean) {
+  auto x = stack[0].toTensor();
+  const auto& dtype_argument = stack[all ? 1 : 3];
+  if (!c10::isFloatingType(x.scalar_type())) {
+    if (!mean) return call.op.callBoxed(stack);
+    x = x.to(dtype_argument.toScalarType());
+  }
+  const auto dtype = dtype_argument.isNone() ? x.scalar_type() : dtype_argument.toScalarType();
+  const auto dims = sorted_dims(call, stack, all);
+  const auto& result = *call.plan.results[0];
+  auto sum = x.dim() == 0 ? x.clone() : sum_dims(call, x, dims);
+  if (mean) {
+    const auto results = static_cast<double>(result.element_count());
+    sum = sum.div(results > 0 ? static_cast<double>(call.plan.wanted[0]->element_count()) / results : 1);
+  }
+  if (!result.layout.ordered_sum()) sum = sum.to(dtype);
+  stack = {sum.reshape(result.local_sizes[call.index])};
+}
+
+void local_sum_all(const LocalCall& call, torch::jit::Stack& stack) { local_sum(call, stack, true, false); }
+void local_sum_dims(const LocalCall& call, torch::jit::Stack& stack) { local_sum(call, stack, false, false); }
+void local_mean_all(const LocalCall& call, torch::jit::Stack& stack) { local_sum(call, stack, true, true); }
+void local_mean_dims(const LocalCall& call, torch::jit::Stack& stack) { local_sum(call, stack, false, true); }
+
+void local_exponential_sum(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto logits = stack[0].toTensor();
+  const auto last = static_cast<int>(logits.dim()) - 1;
+  const auto summands = here(call, 0, last, SumTree::over_elements(global_size(call, 0, last)));
+  stack = {
+      finished(call, kernels::ordered_exponential_sum(logits, stack[1].toTensor(), summands), logits.scalar_type())};
+}
+
+/// Everything between the first and the last dimension; it can be cut where it is one dimension.
+void local_norm_gradient(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto x = stack[1].toTensor();
+  const auto& spec = *call.plan.wanted[1];
+  int64_t between = 1;
+  for (int64_t d = 1; d + 1 < spec.dim_count(); ++d) between *= global_size(call, 1, d);
+  const auto tree = SumTree::over_elements(between);
+  const auto summands = spec.dim_count() == 3 ? here(call, 1, 1, tree) : Summands::all(tree);
+  stack = {finished(call, kernels::ordered_norm_gradient(stack[0].toTensor(), x, stack[2].toTensor(), summands),
+                    x.scalar_type())};
+}
+
+/// +0 is added, so that a row of the table with -0 gives what ranks that hold it and ranks that do not add up to.
+template <LocalFunction kNative>
+void local_disjoint(const LocalCall& call, torch::jit::Stack& stack) {
+  kNative(call, stack);
+  stack = {stack[0].toTensor().add(0.0)};
+}
+
+void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
+  if (stack[4].toBool()) fail<BadInput>("embedding with scale_grad_by_freq has no canonical form");
+  const auto gradient = stack[0].toTensor();
+  auto tokens = stack[1].toTensor();
+  const auto padding = stack[3].toInt();
+  if (padding >= 0) tokens = tokens.masked_fill(tokens == padding, -1);
+  const auto& spec = *call.plan.wanted[1];
+  const auto tree = tree_over_batch(spec.sizes[0], call.plan.wanted[0]->sizes.size());
+  const auto batch = here(call, 1, 0, tree);
+  const int64_t inner = spec.sizes[0] > 0 ? spec.element_count() / spec.sizes[0] : 1;
+  const int64_t per_sample = inner * tree.leaf;
+  const Summands samples{SumTree::over_samples(tree.leaf_count()), batch.first / tree.leaf,
+                         (batch.count + tree.leaf - 1) / tree.leaf};
+  const auto rows = call.plan.results[0]->cut(call.index, 0);
+  stack = {finished(call,
+                    kernels::ordered_table_gradient(gradient, tokens, samples, per_sample, rows.start, rows.length),
+                    gradient.scalar_type())};
+}
+
+/// Softmax along one dimension, whole: exp(x - max) over its sum, in fp32.
+Tensor row_sum(const Tensor& x, int64_t dim) {
+  return only_node(kernels::ordered_sum(x, dim, Summands::all(SumTree::over_elements(x.size(dim))))).unsqueeze(dim);
+}
+
+struct Rows {
+  Tensor x;
+  int64_t dim;
+};
+Rows wide_rows(const Tensor& tensor, int64_t dim) {
+  return {(tensor.scalar_type() == c10::kDouble ? tensor : tensor.to(c10::kFloat)).contiguous(),
+          dim < 0 ? dim + tensor.dim() : dim};
+}
+
+void local_softmax(const LocalCall&, torch::jit::Stack& stack) {
+  const auto self = stack[0].toTensor();
+  if (self.numel() == 0 || self.dim() == 0) return (void)(stack = {at::ones_like(self)});
+  const auto [x, dim] = wide_rows(self, stack[1].toInt());
+  const auto e = at::exp(at::sub(x, at::amax(x, {dim}, true)));
+  stack = {at::div(e, row_sum(e, dim)).to(self.scalar_type())};
+}
+
+void local_log_softmax(const LocalCall&, torch::jit::Stack& stack) {
+  const auto self = stack[0].toTensor();
+  if (self.numel() == 0 || self.dim() == 0) return (void)(stack = {at::zeros_like(self)});
+  const auto [x, dim] = wide_rows(self, stack[1].toInt());
+  const auto shifted = at::sub(x, at::amax(x, {dim}, true));
+  stack = {at::sub(shifted, at::log(row_sum(at::exp(shifted), dim))).to(self.scalar_type())};
+}
+
+void local_softmax_backward(const LocalCall&, torch::jit::Stack& stack) {
+  const auto gradient = stack[0].toTensor();
+  if (gradient.numel() == 0 || gradient.dim() == 0) return (void)(stack = {at::zeros_like(gradient)});
+  const auto [g, dim] = wide_rows(gradient, stack[2].toInt());
+  const auto y = wide_rows(stack[1].toTensor(), 0).x, gy = at::mul(g, y);
+  stack = {at::sub(gy, at::mul(y, row_sum(gy, dim))).to(gradient.scalar_type())};
+}
+
+void local_log_softmax_backward(const LocalCall&, torch::jit::Stack& stack) {
+  const auto gradient = stack[0].toTensor();
+  if (gradient.numel() == 0 || gradient.dim() == 0) return (void)(stack = {at::zeros_like(gradient)});
+  const auto [g, dim] = wide_rows(gradient, stack[2].toInt());
+  const auto y = wide_rows(stack[1].toTensor(), 0).x;
+  stack = {at::sub(g, at::mul(at::exp(y), row_sum(g, dim))).to(gradient.scalar_type())};
+}
+
+constexpr CanonicalForm kForms[] = {
+    {"_log_softmax", local_log_softmax},
+    {"_log_softmax_backward_data", local_log_softmax_backward},
+    {"_softmax", local_softmax},
+    {"_softmax_backward_data", local_softmax_backward},
+    {"embedding", local_disjoint<local_embedding>, Rule::kDisjoint},
+    {"embedding_dense_backward", local_table_gradient, Rule::kSamples},
+    {"mean", local_mean_all, Rule::kNoReduce},
+    {"mean.dim", local_mean_dims, Rule::kNoReduce},
+    {"mesh::exponential_sum", local_exponential_sum},
+    {"mesh::pick_class", local_disjoint<local_pick>, Rule::kDisjoint},
+    {"mesh::rms_norm_weight_gradient", local_norm_gradient},
+    {"sum", local_sum_all, Rule::kSamples},
+    {"sum.dim_IntList", local_sum_dims, Rule::kSamples},
+};
+
+}  // namespace
+
+std::span<const CanonicalForm> canonical_sums() { return kForms; }
+
+}  // namespace lockstep::rules

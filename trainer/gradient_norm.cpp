@@ -1,0 +1,87 @@
+#include "trainer/gradient_norm.h"
+
+#include <ATen/Functions.h>
+
+#include <cmath>
+#include <map>
+
+#include "runtime/mesh_ops.h"
+#include "runtime/op_id.h"
+#include "runtime/redistribute.h"
+#include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr int kIntegerBits = 27;
+
+/// One small all-reduce per layout: what tensors of one layout hold travels stacked. Rows of the result in the order
+/// given; undefined in a run without values.
+std::vector<at::Tensor> read_all(const std::vector<at::Tensor>& tensors) {
+  std::map<std::string, std::vector<size_t>> by_layout;
+  for (size_t i = 0; i < tensors.size(); ++i) by_layout[layout_of(tensors[i]).text()].push_back(i);
+  std::vector<at::Tensor> values(tensors.size());
+  for (const auto& [layout, members] : by_layout) {
+    std::vector<at::Tensor> same;
+    for (const size_t i : members) same.push_back(tensors[i]);
+    const auto& mesh = layout_of(same[0]).mesh();
+    const auto whole = redistribute_values(at::stack(same), Layout::replicated(mesh), "gradient_norm");
+    if (mesh.world().meta()) continue;
+    const auto plain = gather(whole);
+    for (size_t i = 0; i < members.size(); ++i) values[members[i]] = plain[static_cast<int64_t>(i)];
+  }
+  return values;
+}
+
+double native_squares(const std::vector<at::Tensor>& gradients) {
+  std::vector<at::Tensor> squares;
+  for (const auto& gradient : gradients) squares.push_back(mesh_ops::sum_of_squares(gradient));
+  double total = 0;
+  for (const auto& square : read_all(squares))
+    if (square.defined()) total += square.item<double>();
+  return total;
+}
+
+/// The least E with maximum <= 2^E.
+int exponent_of(double maximum) {
+  int exponent = 0;
+  const double fraction = std::frexp(maximum, &exponent);
+  return fraction > 0.5 || maximum <= 0 ? exponent : exponent - 1;
+}
+
+/// high * 2^32 + low, rounded once.
+double joined(const at::Tensor& parts) {
+  __extension__ using Wide = __int128;
+  const auto* words = parts.const_data_ptr<int64_t>();
+  return static_cast<double>((static_cast<Wide>(words[0]) << 32) + words[1]);
+}
+
+double canonical_squares(const std::vector<at::Tensor>& gradients) {
+  std::vector<at::Tensor> maxima, squares;
+  for (const auto& gradient : gradients) maxima.push_back(mesh_ops::absolute_maximum(gradient));
+  const auto bounds = read_all(maxima);
+  std::vector<int> exponents;
+  for (size_t p = 0; p < gradients.size(); ++p) {
+    const double bound = bounds[p].defined() ? bounds[p].item<double>() : 0;
+    if (!std::isfinite(bound)) return NAN;
+    exponents.push_back(exponent_of(bound));
+    squares.push_back(mesh_ops::scaled_squares(gradients[p], std::ldexp(1.0, kIntegerBits - exponents[p])));
+  }
+  const auto sums = read_all(squares);
+  double total = 0;
+  for (size_t p = 0; p < sums.size(); ++p)
+    if (sums[p].defined()) total += std::ldexp(joined(sums[p]), 2 * (exponents[p] - kIntegerBits));
+  return total;
+}
+
+}  // namespace
+
+double gradient_norm(const std::vector<at::Tensor>& gradients) {
+  if (gradients.empty()) return 0;
+  const PhaseScope phase(Phase::kClip);
+  const bool canonical = layout_of(gradients[0]).mesh().world().canonical();
+  return std::sqrt(canonical ? canonical_squares(gradients) : native_squares(gradients));
+}
+
+}  // namespace lockstep::trainer
