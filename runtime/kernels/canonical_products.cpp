@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
+#include "runtime/kernels/parallel_workers.h"
 #include "runtime/kernels/product_loops.h"
 
 namespace lockstep::kernels {
@@ -14,16 +15,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr double kSmallProduct = 1 << 18;  ///< fma; what is smaller stays on one thread
-
-Workers workers_for(double operations) {
-  if (operations < kSmallProduct || at::in_parallel_region()) return {};
-  return {at::get_num_threads(), [](int64_t items, const std::function<void(int64_t)>& work) {
-            at::parallel_for(0, items, 1, [&](int64_t begin, int64_t end) {
-              for (int64_t item = begin; item < end; ++item) work(item);
-            });
-          }};
-}
+constexpr double kSmallProduct = 1 << 18;  ///< fma; smaller ones are not handed to other threads
 
 /// A factor as a tensor [rows, samples, elements].
 template <class Input>
@@ -41,7 +33,7 @@ void multiply(const Tensor& a, const Tensor& b, const Contraction& contraction, 
 /// a [m, samples, k], b [n, samples, k] -> out [nodes, m, n].
 void multiply(const Tensor& a, const Tensor& b, const Contraction& contraction, const Tensor& out) {
   const double operations = static_cast<double>(a.numel()) * static_cast<double>(b.size(0));
-  const Workers workers = workers_for(operations);
+  const Workers workers = parallel_workers(operations);
   switch (a.scalar_type()) {
     case c10::kFloat:
       return multiply<float, float>(a, b, contraction, out, workers);

@@ -67,7 +67,7 @@ class Product {
  private:
   void run(const Block& block, const Workers& workers) {
     const int64_t panels = divide_up(block.count, tiles_.columns);
-    T* packed = Scratch<T>::packed_right().reserve(panels * tiles_.columns * plan_.positions);
+    T* packed = scratch<T, Purpose::kPackedRight>().reserve(panels * tiles_.columns * plan_.positions);
     workers(divide_up(panels, kPackedPanels), [&](int64_t piece) {
       const int64_t panel = piece * kPackedPanels, column = block.first + panel * tiles_.columns;
       const int64_t end = std::min(column + kPackedPanels * tiles_.columns, block.first + block.count);
@@ -113,9 +113,9 @@ class Product {
     const int64_t size = tiles_.rows * tiles_.columns;
     const int64_t tile_count = divide_up(rows.count, tiles_.rows) * (end_panel - first_panel);
     const int64_t a_size = divide_up(rows.count, tiles_.rows) * tiles_.packed_rows * plan_.longest_group;
-    T* packed_a = Scratch<T>::packed_left().reserve(a_size);
-    T* waiting = Scratch<T>::waiting().reserve(plan_.deepest * tile_count * size);
-    T* stack = Scratch<T>::stack().reserve(std::max(plan_.deepest_group, 1) * size);
+    T* packed_a = scratch<T, Purpose::kPackedLeft>().reserve(a_size);
+    T* waiting = scratch<T, Purpose::kWaiting>().reserve(plan_.deepest * tile_count * size);
+    T* stack = scratch<T, Purpose::kStack>().reserve(std::max(plan_.deepest_group, 1) * size);
     for (const LeafGroup& group : plan_.groups) {
       pack(pack_.left, a_, regular_a_, rows, {group.position, group.length}, packed_a, tiles_.packed_rows,
            tiles_.packed_rows * group.length);

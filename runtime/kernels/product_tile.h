@@ -36,17 +36,6 @@ struct ProductTile {
     }
   }
 
-  /// Through memory where the tile is larger than what is left of the result.
-  LOCKSTEP_TILE_INLINE static void write(Registers& tile, const TileWork<T>& work) {
-    add_zero<Set, kRows, kVectors>(tile);
-    if (work.rows == kRows && work.columns == kColumns)
-      return store_tile<Set, kRows, kVectors>(tile, work.out, work.out_stride);
-    store_tile<Set, kRows, kVectors>(tile, work.stack, kColumns);
-    for (int row = 0; row < work.rows; ++row)
-      std::memcpy(work.out + row * work.out_stride, work.stack + row * kColumns,
-                  static_cast<size_t>(work.columns) * sizeof(T));
-  }
-
   LOCKSTEP_TILE_TARGET static void compute(const TileWork<T>& work) {
     if (work.out != nullptr)  // lines that are far away arrive during the computation
       for (int row = 0; row < work.rows; ++row)
@@ -57,8 +46,9 @@ struct ProductTile {
     T* waiting = work.waiting + work.depth * work.waiting_stride;
     for (int joins = work.joins; joins > 0; --joins)
       join_tile<Set, kRows, kVectors>(waiting -= work.waiting_stride, kColumns, tile);
-    if (work.out != nullptr) return write(tile, work);
-    store_tile<Set, kRows, kVectors>(tile, waiting, kColumns);
+    if (work.out == nullptr) return store_tile<Set, kRows, kVectors>(tile, waiting, kColumns);
+    add_zero<Set, kRows, kVectors>(tile);
+    write_tile<Set, kRows, kVectors>(tile, work.out, work.out_stride, work.rows, work.columns);
   }
 };
 

@@ -31,20 +31,13 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-/// The buffers of the products of one thread. A thread that hands out work keeps packed_right while others use it.
-template <class T>
-struct Scratch {
-  static Buffer<T>& packed_right() { return of<0>(); }
-  static Buffer<T>& packed_left() { return of<1>(); }
-  static Buffer<T>& waiting() { return of<2>(); }
-  static Buffer<T>& stack() { return of<3>(); }
+/// The buffers of one thread, one per purpose. A thread that hands out work keeps kPackedRight while others use it.
+enum class Purpose { kPackedRight, kPackedLeft, kWaiting, kStack, kAttention };
 
- private:
-  template <int kPurpose>
-  static Buffer<T>& of() {
-    thread_local Buffer<T> buffer;
-    return buffer;
-  }
-};
+template <class T, Purpose kPurpose>
+Buffer<T>& scratch() {
+  thread_local Buffer<T> buffer;
+  return buffer;
+}
 
 }  // namespace lockstep::kernels

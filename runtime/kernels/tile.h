@@ -78,5 +78,17 @@ LOCKSTEP_TILE_INLINE void add_zero(TileRegisters<Set, kRows, kVectors>& tile) {
     for (int v = 0; v < kVectors; ++v) tile[row][v] = Set::add(tile[row][v], Set::zero());
 }
 
+/// Through memory of its own where the tile is larger than what is left of the result.
+template <class Set, int kRows, int kVectors>
+LOCKSTEP_TILE_INLINE void write_tile(const TileRegisters<Set, kRows, kVectors>& tile, typename Set::Element* to,
+                                     int64_t stride, int64_t rows, int64_t columns) {
+  constexpr int kColumns = kVectors * Set::kLanes;
+  if (rows == kRows && columns == kColumns) return store_tile<Set, kRows, kVectors>(tile, to, stride);
+  typename Set::Element whole[kRows * kColumns];
+  store_tile<Set, kRows, kVectors>(tile, whole, kColumns);
+  for (int64_t row = 0; row < rows; ++row)
+    std::memcpy(to + row * stride, whole + row * kColumns, static_cast<std::size_t>(columns) * sizeof(whole[0]));
+}
+
 }  // namespace
 }  // namespace lockstep::kernels

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 #include "core/instruction_set.h"
@@ -45,6 +46,14 @@ struct Baseline {
   static Vector multiply(const Vector& a, const Vector& b) {
     return each([&](int i) { return a.lane[i] * b.lane[i]; });
   }
+  /// The larger one; b where one is NaN.
+  static Vector maximum(const Vector& a, const Vector& b) {
+    return each([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+  }
+  /// The nearest integer, the even one of two.
+  static Vector rint(const Vector& a) {
+    return each([&](int i) { return std::rint(a.lane[i]); });
+  }
   static Vector fma(const Vector& a, const Vector& b, const Vector& c) {
     return each([&](int i) { return portable::fma(a.lane[i], b.lane[i], c.lane[i]); });
   }
@@ -60,6 +69,7 @@ struct Baseline {
     TARGET static void store(Element* to, Vector value) { prefix##_storeu_##suffix(to, value); } \
     TARGET static Vector add(Vector a, Vector b) { return prefix##_add_##suffix(a, b); }         \
     TARGET static Vector multiply(Vector a, Vector b) { return prefix##_mul_##suffix(a, b); }    \
+    TARGET static Vector maximum(Vector a, Vector b) { return prefix##_max_##suffix(a, b); }     \
     TARGET static Vector fma(Vector a, Vector b, Vector c) { return prefix##_fmadd_##suffix(a, b, c); }
 
 #  define LOCKSTEP_INLINE_AVX2 LOCKSTEP_TARGET_AVX2 __attribute__((always_inline))
@@ -73,6 +83,9 @@ struct Avx2<float> {
   using Vector = __m256;
   static constexpr int kLanes = 8;
   LOCKSTEP_VECTOR_OPERATIONS(LOCKSTEP_INLINE_AVX2, _mm256, ps)
+  LOCKSTEP_INLINE_AVX2 static Vector rint(Vector a) {
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
 };
 template <>
 struct Avx2<double> {
@@ -80,6 +93,9 @@ struct Avx2<double> {
   using Vector = __m256d;
   static constexpr int kLanes = 4;
   LOCKSTEP_VECTOR_OPERATIONS(LOCKSTEP_INLINE_AVX2, _mm256, pd)
+  LOCKSTEP_INLINE_AVX2 static Vector rint(Vector a) {
+    return _mm256_round_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
 };
 
 template <class T>
@@ -90,6 +106,9 @@ struct Avx512<float> {
   using Vector = __m512;
   static constexpr int kLanes = 16;
   LOCKSTEP_VECTOR_OPERATIONS(LOCKSTEP_INLINE_AVX512, _mm512, ps)
+  LOCKSTEP_INLINE_AVX512 static Vector rint(Vector a) {
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
 };
 template <>
 struct Avx512<double> {
@@ -97,6 +116,9 @@ struct Avx512<double> {
   using Vector = __m512d;
   static constexpr int kLanes = 8;
   LOCKSTEP_VECTOR_OPERATIONS(LOCKSTEP_INLINE_AVX512, _mm512, pd)
+  LOCKSTEP_INLINE_AVX512 static Vector rint(Vector a) {
+    return _mm512_roundscale_pd(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
 };
 
 #  undef LOCKSTEP_VECTOR_OPERATIONS

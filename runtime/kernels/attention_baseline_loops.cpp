@@ -1,0 +1,20 @@
+#define LOCKSTEP_TILE_TARGET LOCKSTEP_TARGET_BASELINE
+#include "runtime/kernels/attention_backward.h"
+#include "runtime/kernels/attention_forward.h"
+
+namespace lockstep::kernels {
+
+#define LOCKSTEP_INSTANTIATE(Input, T)                                                          \
+  template <>                                                                                   \
+  const AttentionKernels<Input, T>& baseline_attention() {                                      \
+    using Tiles = Tiling<Baseline<T>, 4, 8>;                                                    \
+    static constexpr AttentionKernels<Input, T> kKernels = {ForwardKernel<Tiles, Input>::run,   \
+                                                            BackwardKernel<Tiles, Input>::run}; \
+    return kKernels;                                                                            \
+  }
+LOCKSTEP_INSTANTIATE(float, float)
+LOCKSTEP_INSTANTIATE(Bfloat16, float)
+LOCKSTEP_INSTANTIATE(double, double)
+#undef LOCKSTEP_INSTANTIATE
+
+}  // namespace lockstep::kernels

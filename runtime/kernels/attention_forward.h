@@ -1,0 +1,168 @@
+#pragma once
+// Attention forward for one instruction set; see tile.h for how it is included.
+#include "runtime/kernels/attention_tile.h"
+
+namespace lockstep::kernels {
+namespace {
+
+/// Query rows are counted with the heads of the group inside: row * group + head. Some of them at a time go over all
+/// blocks of keys.
+template <class Tiling, class Input>
+class ForwardKernel {
+  using Set = typename Tiling::Set;
+  using T = typename Set::Element;
+  static constexpr int kRows = Tiling::kRows, kColumns = Tiling::kColumns, kVectors = kSumLanes / Set::kLanes;
+  static constexpr int64_t kBlock = 4 * kRows;
+
+ public:
+  LOCKSTEP_TILE_TARGET static void run(const ForwardPiece<Input, T>& piece) { ForwardKernel(piece).run(); }
+
+ private:
+  LOCKSTEP_TILE_TARGET explicit ForwardKernel(const ForwardPiece<Input, T>& piece)
+      : piece_(piece),
+        shape_(piece.work->shape),
+        scale_(static_cast<T>(shape_.scale * kLog2E)),
+        width_(round_up(shape_.width, kColumns)) {
+    const int64_t panels = round_up(shape_.keys, kColumns) * shape_.depth, values = shape_.keys * width_;
+    const int64_t dense = kBlock * shape_.depth, queries = kBlock / kRows * Tiling::kPacked * shape_.depth;
+    T* memory = scratch<T, Purpose::kAttention>().reserve(panels + values + dense + queries +
+                                                          kBlock * (kWeightStride + width_ + kSumLanes + 1));
+    const auto take = [&memory](int64_t size) { return memory += size, memory - size; };
+    keys_ = take(panels);
+    values_ = take(values);
+    dense_ = take(dense);
+    queries_ = take(queries);
+    weights_ = take(kBlock * kWeightStride);
+    sums_ = take(kBlock * width_);
+    lanes_ = take(kBlock * kSumLanes);
+    highest_ = take(kBlock);
+  }
+
+  LOCKSTEP_TILE_TARGET void run() {
+    pack_for_dots<Tiling>(piece_.work->key.at(piece_.batch, piece_.head), shape_.keys, shape_.depth, keys_);
+    pack_for_sums<Tiling>(piece_.work->value.at(piece_.batch, piece_.head), shape_.keys, shape_.width, values_);
+    const int64_t end = (piece_.first + piece_.rows) * shape_.group;
+    for (first_ = piece_.first * shape_.group; first_ < end; first_ += kBlock) {
+      rows_ = std::min(kBlock, end - first_);
+      start_rows();
+      const int64_t keys = keys_of(rows_ - 1);
+      for (block_ = 0; block_ < keys; block_ += kKeyBlock) {
+        block_keys_ = std::min(kKeyBlock, keys - block_);
+        add_block();
+      }
+      finish_rows();
+    }
+  }
+
+  /// Rows of this block from here on; those behind its end stand for the last one.
+  LOCKSTEP_TILE_INLINE int64_t keys_of(int64_t row) const {
+    return shape_.keys_of((first_ + std::min(row, rows_ - 1)) / shape_.group);
+  }
+  LOCKSTEP_TILE_INLINE int64_t head_of(int64_t row) const {
+    return piece_.head * shape_.group + (first_ + row) % shape_.group;
+  }
+  LOCKSTEP_TILE_INLINE int64_t count_of(int64_t row) const {
+    return std::clamp<int64_t>(keys_of(row) - block_, 0, kKeyBlock);
+  }
+
+  LOCKSTEP_TILE_TARGET void start_rows() {
+    for (int64_t row = 0; row < rows_; ++row) {
+      const auto query = piece_.work->query.at(piece_.batch, head_of(row));
+      copy_row(query.data + (first_ + row) / shape_.group * query.row_stride, query.element_stride, shape_.depth,
+               dense_ + row * shape_.depth);
+    }
+    pack<kRows>(PackWork<T, T>{dense_, shape_.depth, 1, rows_, shape_.depth, queries_, Tiling::kPacked,
+                               Tiling::kPacked * shape_.depth});
+    std::fill(sums_, sums_ + kBlock * width_, T(0));
+    std::fill(lanes_, lanes_ + kBlock * kSumLanes, T(0));
+    std::fill(highest_, highest_ + kBlock, -std::numeric_limits<T>::infinity());
+  }
+
+  LOCKSTEP_TILE_TARGET void add_block() {
+    for (int64_t key = 0; key < block_keys_; key += kColumns)
+      for (int64_t row = 0; row < rows_; row += kRows) {
+        if (count_of(row + kRows - 1) <= key) continue;
+        Tiling::template run<Dot>(
+            rows_ - row, kColumns,
+            DotWork<T>{queries_ + row / kRows * Tiling::kPacked * shape_.depth, keys_ + (block_ + key) * shape_.depth,
+                       Tiling::kPacked, kColumns, shape_.depth, weights_ + row * kWeightStride + key});
+      }
+    for (int64_t row = 0; row < rows_; ++row) find_weights(row);
+    for (int64_t column = 0; column < shape_.width; column += kColumns)
+      for (int64_t row = 0; row < rows_; row += kRows) {
+        int64_t counts[kRows];
+        for (int i = 0; i < kRows; ++i) counts[i] = count_of(row + i);
+        Tiling::template run<OverKeys>(
+            rows_ - row, shape_.width - column,
+            OverKeysWork<T>{weights_ + row * kWeightStride, values_ + column * shape_.keys + block_ * kColumns,
+                            kColumns, counts, sums_ + row * width_ + column, width_});
+      }
+  }
+
+  /// Scores become weights; what was summed before is scaled to the new highest exponent.
+  LOCKSTEP_TILE_TARGET void find_weights(int64_t row) {
+    const int64_t count = count_of(row), padded = round_up(count, kSumLanes);
+    if (count == 0) return;
+    T* scores = weights_ + row * kWeightStride;
+    std::fill(scores + count, scores + padded, std::numeric_limits<T>::quiet_NaN());  // no maximum
+    const T highest = highest_exponent(scores, padded, highest_[row]);
+    if (highest > highest_[row]) rescale(row, rescaling(highest_[row] - highest));
+    highest_[row] = highest;
+    for (int64_t i = 0; i < padded; ++i) scores[i] = weight(scores[i] * scale_, highest);
+    std::fill(scores + count, scores + padded, T(0));
+    add_to_lanes(scores, padded, lanes_ + row * kSumLanes);
+  }
+
+  LOCKSTEP_TILE_INLINE T highest_exponent(const T* scores, int64_t count, T highest) const {
+    typename Set::Vector lanes[kVectors];
+    for (auto& lane : lanes) lane = Set::broadcast(highest);
+    const auto scale = Set::broadcast(scale_);
+    for (int64_t i = 0; i < count; i += kSumLanes)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        lanes[v] = Set::maximum(Set::rint(Set::multiply(Set::load(scores + i + v * Set::kLanes), scale)), lanes[v]);
+    T all[kSumLanes];
+    for (int v = 0; v < kVectors; ++v) Set::store(all + v * Set::kLanes, lanes[v]);
+    for (const T lane : all) highest = lane > highest ? lane : highest;
+    return highest;
+  }
+
+  LOCKSTEP_TILE_INLINE static void add_to_lanes(const T* weights, int64_t count, T* to) {
+    typename Set::Vector lanes[kVectors];
+    for (int v = 0; v < kVectors; ++v) lanes[v] = Set::load(to + v * Set::kLanes);
+    for (int64_t i = 0; i < count; i += kSumLanes)
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) lanes[v] = Set::add(lanes[v], Set::load(weights + i + v * Set::kLanes));
+    for (int v = 0; v < kVectors; ++v) Set::store(to + v * Set::kLanes, lanes[v]);
+  }
+
+  LOCKSTEP_TILE_INLINE void rescale(int64_t row, T factor) {
+    for (int64_t i = 0; i < width_; ++i) sums_[row * width_ + i] *= factor;
+    for (int lane = 0; lane < kSumLanes; ++lane) lanes_[row * kSumLanes + lane] *= factor;
+  }
+
+  LOCKSTEP_TILE_TARGET void finish_rows() {
+    for (int64_t row = 0; row < rows_; ++row) {
+      const auto output = piece_.work->output.at(piece_.batch, head_of(row));
+      const auto log_sum = piece_.work->log_sum.at(piece_.batch, head_of(row));
+      const int64_t to = (first_ + row) / shape_.group;
+      const bool any = keys_of(row) > 0;
+      const T denominator = sum_of_lanes(lanes_ + row * kSumLanes);
+      for (int64_t i = 0; i < shape_.width; ++i)
+        output.data[to * output.row_stride + i] = any ? sums_[row * width_ + i] / denominator : T(0);
+      log_sum.data[to * log_sum.row_stride] =
+          any ? log_sum_of(denominator, highest_[row]) : -std::numeric_limits<T>::infinity();
+    }
+  }
+
+  const ForwardPiece<Input, T>& piece_;
+  const AttentionShape& shape_;
+  const T scale_;
+  const int64_t width_;  ///< of sums
+  T *keys_, *values_, *dense_, *queries_, *weights_, *sums_, *lanes_, *highest_;
+  int64_t first_ = 0, rows_ = 0;        ///< rows of this block
+  int64_t block_ = 0, block_keys_ = 0;  ///< keys of this block
+};
+
+}  // namespace
+}  // namespace lockstep::kernels

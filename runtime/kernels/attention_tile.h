@@ -1,0 +1,164 @@
+#pragma once
+// The tiles of attention for one instruction set; see tile.h for how it is included.
+#include "runtime/kernels/attention_numbers.h"
+#include "runtime/kernels/attention_work.h"
+#include "runtime/kernels/product_pack.h"
+#include "runtime/kernels/scratch.h"
+#include "runtime/kernels/tile.h"
+
+namespace lockstep::kernels {
+namespace {
+
+/// Weights of rows lie this far apart: a block of keys, and what keeps rows off each other's cache lines.
+constexpr int64_t kWeightStride = kKeyBlock + 16;
+
+/// Tiles of kRows rows (or one of the smaller counts) and two vectors.
+template <class VectorSet, int kTileRows, int kPackedStride, int... kSmaller>
+struct Tiling {
+  using Set = VectorSet;
+  using T = typename Set::Element;
+  static constexpr int kRows = kTileRows, kPacked = kPackedStride, kColumns = 2 * Set::kLanes;
+
+  /// Operation<Set, rows, vectors>::run(work) for the smallest tile that holds rows x columns.
+  template <template <class, int, int> class Operation, class Work>
+  LOCKSTEP_TILE_TARGET static void run(int64_t rows, int64_t columns, const Work& work) {
+    if (columns <= Set::kLanes) return pick<Operation, 1, Work, kTileRows, kSmaller...>(rows, work);
+    pick<Operation, 2, Work, kTileRows, kSmaller...>(rows, work);
+  }
+
+ private:
+  template <template <class, int, int> class Operation, int kVectors, class Work, int kThis, int... kFewer>
+  LOCKSTEP_TILE_TARGET static void pick(int64_t rows, const Work& work) {
+    if constexpr (sizeof...(kFewer) > 0) {
+      if (rows <= std::max({kFewer...})) return pick<Operation, kVectors, Work, kFewer...>(rows, work);
+    }
+    Operation<Set, kThis, kVectors>::run(work);
+  }
+};
+
+/// Packed rows times packed rows: out = the chains over `size` elements.
+template <class T>
+struct DotWork {
+  const T *a, *b;
+  int64_t a_step, b_step, size;
+  T* out;  ///< kWeightStride apart
+};
+template <class Set, int kRows, int kVectors>
+struct Dot {
+  using T = typename Set::Element;
+  LOCKSTEP_TILE_TARGET static void run(const DotWork<T>& work) {
+    TileRegisters<Set, kRows, kVectors> tile;
+    clear_tile<Set, kRows, kVectors>(tile);
+    chain_tile<Set, kRows, kVectors>(tile, work.a, 1, work.a_step, work.b, work.b_step, work.size);
+    store_tile<Set, kRows, kVectors>(tile, work.out, kWeightStride);
+  }
+};
+
+/// chain_tile for rows [low, high) of a tile at one position.
+template <class Set, int kRows, int kVectors>
+LOCKSTEP_TILE_INLINE void chain_rows(TileRegisters<Set, kRows, kVectors>& tile, const typename Set::Element* a,
+                                     int64_t a_row, const typename Set::Element* b, int64_t low, int64_t high) {
+#pragma GCC unroll 16
+  for (int row = 0; row < kRows; ++row) {
+    if (row < low || row >= high) continue;
+    const auto left = Set::broadcast(a[row * a_row]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) tile[row][v] = Set::fma(left, Set::load(b + v * Set::kLanes), tile[row][v]);
+  }
+}
+
+/// Continues chains over keys: sums += weights * b, row r over its first counts[r] keys (never fewer than row r - 1).
+template <class T>
+struct OverKeysWork {
+  const T* weights;
+  const T* b;
+  int64_t b_step;
+  const int64_t* counts;
+  T* sums;
+  int64_t sums_stride;
+};
+template <class Set, int kRows, int kVectors>
+struct OverKeys {
+  using T = typename Set::Element;
+  LOCKSTEP_TILE_TARGET static void run(const OverKeysWork<T>& work) {
+    TileRegisters<Set, kRows, kVectors> tile;
+    load_tile<Set, kRows, kVectors>(work.sums, work.sums_stride, tile);
+    int64_t key = work.counts[0];
+    chain_tile<Set, kRows, kVectors>(tile, work.weights, kWeightStride, 1, work.b, work.b_step, key);
+    for (int64_t low = 0; key < work.counts[kRows - 1]; ++key) {
+      while (work.counts[low] <= key) ++low;
+      chain_rows<Set, kRows, kVectors>(tile, work.weights + key, kWeightStride, work.b + key * work.b_step, low, kRows);
+    }
+    store_tile<Set, kRows, kVectors>(tile, work.sums, work.sums_stride);
+  }
+};
+
+/// A leaf of query rows, for a tile of keys: key r from row starts[r] on (never before key r - 1). Joined with `joins`
+/// of the nodes that wait in front of `waiting`, it takes the place of all `places` of them or, where a node ends, goes
+/// out.
+template <class T>
+struct OverRowsWork {
+  const T* weights;
+  const T* b;
+  int64_t b_step;
+  const int64_t* starts;
+  int64_t rows;
+  T* waiting;
+  int64_t waiting_stride;
+  int joins, places;
+  T* out;
+  int64_t out_stride, out_rows, out_columns;
+};
+template <class Set, int kRows, int kVectors>
+struct OverRows {
+  using T = typename Set::Element;
+  LOCKSTEP_TILE_TARGET static void run(const OverRowsWork<T>& work) {
+    constexpr int64_t kColumns = kVectors * Set::kLanes;
+    TileRegisters<Set, kRows, kVectors> tile;
+    clear_tile<Set, kRows, kVectors>(tile);
+    int64_t row = work.starts[0], high = 0;
+    for (const int64_t all = work.starts[kRows - 1]; row < all; ++row) {
+      while (high < kRows && work.starts[high] <= row) ++high;
+      chain_rows<Set, kRows, kVectors>(tile, work.weights + row * kWeightStride, 1, work.b + row * work.b_step, 0,
+                                       high);
+    }
+    chain_tile<Set, kRows, kVectors>(tile, work.weights + row * kWeightStride, 1, kWeightStride,
+                                     work.b + row * work.b_step, work.b_step, work.rows - row);
+    for (int joined = 1; joined <= work.joins; ++joined)
+      join_tile<Set, kRows, kVectors>(work.waiting - joined * work.waiting_stride, kColumns, tile);
+    if (work.out == nullptr)
+      return store_tile<Set, kRows, kVectors>(tile, work.waiting - work.places * work.waiting_stride, kColumns);
+    add_zero<Set, kRows, kVectors>(tile);
+    write_tile<Set, kRows, kVectors>(tile, work.out, work.out_stride, work.out_rows, work.out_columns);
+  }
+};
+
+LOCKSTEP_PORTABLE int64_t round_up(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
+
+/// A row in T, contiguous.
+template <class Input, class T>
+LOCKSTEP_TILE_INLINE void copy_row(const Input* from, int64_t stride, int64_t size, T* to) {
+  if (stride == 1)
+    for (int64_t i = 0; i < size; ++i) to[i] = widen(from[i]);
+  else
+    for (int64_t i = 0; i < size; ++i) to[i] = widen(from[i * stride]);
+}
+
+/// Rows as panels of kColumns, positions their elements: the right factor of products over elements.
+template <class Tiling, class Input>
+LOCKSTEP_TILE_INLINE void pack_for_dots(const HeadTensor<const Input>& head, int64_t rows, int64_t size,
+                                        typename Tiling::T* to) {
+  pack<Tiling::kColumns>(PackWork<Input, typename Tiling::T>{head.data, head.row_stride, head.element_stride, rows,
+                                                             size, to, Tiling::kColumns, Tiling::kColumns * size});
+}
+
+/// Elements as panels of kColumns, positions the rows: the right factor of products over rows.
+template <class Tiling, class Input>
+LOCKSTEP_TILE_INLINE void pack_for_sums(const HeadTensor<const Input>& head, int64_t rows, int64_t size,
+                                        typename Tiling::T* to) {
+  pack<Tiling::kColumns>(PackWork<Input, typename Tiling::T>{head.data, head.element_stride, head.row_stride, size,
+                                                             rows, to, Tiling::kColumns, Tiling::kColumns * rows});
+}
+
+}  // namespace
+}  // namespace lockstep::kernels

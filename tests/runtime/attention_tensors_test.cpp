@@ -1,0 +1,194 @@
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "runtime/kernels/canonical_attention.h"
+#include "tests/support/tensors.h"
+
+namespace lockstep {
+namespace {
+
+using at::Tensor;
+using testing::same_bits;
+
+constexpr double kScale = 0.35;
+
+/// Query, key and value with memory [batch, length, heads, size], and what comes out of them.
+struct Attention {
+  Attention(int64_t batch, int64_t heads, int64_t group, int64_t rows, int64_t keys, int64_t size, bool causal_mask,
+            int64_t first = 0, c10::ScalarType dtype = c10::kFloat)
+      : causal(causal_mask), first_row(first) {
+    const auto make = [&](int64_t length, int64_t count) {
+      return at::randn({batch, length, count, size}, c10::kDouble).to(dtype).transpose(1, 2);
+    };
+    query = make(rows, heads * group), gradient = make(rows, heads * group);
+    key = make(keys, heads), value = make(keys, heads);
+  }
+
+  Attention& run() {
+    std::tie(output, log_sum) = kernels::canonical_attention(query, key, value, causal, kScale, first_row);
+    std::tie(dq, dk, dv) = kernels::canonical_attention_backward(gradient, query, key, value, output, log_sum, causal,
+                                                                 kScale, first_row, range);
+    return *this;
+  }
+  Attention only_rows(int64_t from, int64_t to) const {
+    Attention part = *this;
+    part.query = query.slice(2, from, to), part.gradient = gradient.slice(2, from, to);
+    part.first_row = first_row + from;
+    part.range = {from, query.size(2)};
+    return part.run();
+  }
+
+  bool causal;
+  int64_t first_row;
+  kernels::ContractedRange range;
+  Tensor query, key, value, gradient, output, log_sum, dq, dk, dv;
+};
+
+/// Softmax of masked scores, by LibTorch in float64, differentiated by autograd.
+Attention by_libtorch(const Attention& a) {
+  Attention b = a;
+  const auto leaf = [](const Tensor& x) { return x.to(c10::kDouble).detach().requires_grad_(); };
+  const auto query = leaf(a.query), key = leaf(a.key), value = leaf(a.value);
+  const int64_t group = a.query.size(1) / a.key.size(1);
+  const auto spread = [&](const Tensor& x) { return x.repeat_interleave(group, 1); };
+  auto scores = at::matmul(query, spread(key).transpose(2, 3)) * kScale;
+  if (a.causal) {
+    const auto mask = at::arange(a.key.size(2)) > (at::arange(a.query.size(2)) + a.first_row).unsqueeze(1);
+    scores = scores.masked_fill(mask, -std::numeric_limits<double>::infinity());
+  }
+  b.output = at::matmul(at::softmax(scores, -1), spread(value));
+  b.log_sum = at::logsumexp(scores, -1) / std::log(2.0);
+  (b.output * a.gradient.to(c10::kDouble)).sum().backward();
+  b.dq = query.grad(), b.dk = key.grad(), b.dv = value.grad();
+  return b;
+}
+
+double worst(const Tensor& a, const Tensor& b) { return (a.to(c10::kDouble) - b).abs().max().item<double>(); }
+
+void expect_close(const Attention& a, double tolerance) {
+  const Attention b = by_libtorch(a);
+  EXPECT_LT(worst(a.output, b.output), tolerance);
+  EXPECT_LT(worst(a.log_sum, b.log_sum), tolerance);
+  EXPECT_LT(worst(a.dq, b.dq), tolerance);
+  EXPECT_LT(worst(a.dk, b.dk), tolerance * 4);
+  EXPECT_LT(worst(a.dv, b.dv), tolerance * 4);
+}
+
+TEST(AttentionTensors, AreSoftmaxAttention) {
+  expect_close(Attention(2, 2, 3, 70, 70, 24, true).run(), 2e-5);
+  expect_close(Attention(1, 2, 1, 33, 300, 64, true, 267).run(), 2e-5);
+  expect_close(Attention(2, 1, 2, 40, 21, 17, false).run(), 2e-5);
+  expect_close(Attention(1, 2, 2, 300, 300, 16, true, 0, c10::kDouble).run(), 1e-12);
+  expect_close(Attention(1, 1, 4, 20, 600, 40, false, 0, c10::kDouble).run(), 1e-12);
+  expect_close(Attention(1, 2, 2, 40, 40, 16, true, 0, c10::kBFloat16).run(), 0.1);
+}
+
+TEST(AttentionTensors, LargeScoresStayFinite) {
+  Attention a(1, 1, 1, 40, 600, 16, false, 0, c10::kDouble);
+  a.query = a.query * 300;
+  expect_close(a.run(), 1e-8);
+}
+
+TEST(AttentionTensors, ShardsOfHeadsAndBatchesGiveTheSameBits) {
+  const Attention all = Attention(3, 4, 2, 90, 90, 20, true).run();
+  Attention part = all;
+  const auto cut = [](const Tensor& x, int64_t from, int64_t count) {
+    return x.narrow(0, 1, 2).narrow(1, from, count);
+  };
+  part.query = cut(all.query, 2, 4), part.gradient = cut(all.gradient, 2, 4);
+  part.key = cut(all.key, 1, 2), part.value = cut(all.value, 1, 2);
+  part.run();
+  EXPECT_TRUE(same_bits(part.output, cut(all.output, 2, 4)));
+  EXPECT_TRUE(same_bits(part.log_sum, cut(all.log_sum, 2, 4)));
+  EXPECT_TRUE(same_bits(part.dq, cut(all.dq, 2, 4)));
+  EXPECT_TRUE(same_bits(part.dk, cut(all.dk, 1, 2)));
+  EXPECT_TRUE(same_bits(part.dv, cut(all.dv, 1, 2)));
+}
+
+/// The sequence is sharded: keys are gathered, gradients of keys are nodes that add up along the tree.
+TEST(AttentionTensors, ShardsOfQueryRowsGiveTheSameBits) {
+  for (const bool causal : {true, false})
+    for (const int64_t length : {128, 257, 600})
+      for (const int64_t shards : {2, 3, 4}) {
+        const Attention all = Attention(1, 2, 2, length, length, 20, causal).run();
+        const auto tree = SumTree::over_elements(length);
+        SumJoiner<Tensor> keys(tree), values(tree);
+        const auto add = [](const Tensor& left, const Tensor& right) { return left + right; };
+        for (int64_t shard = 0; shard < shards; ++shard) {
+          const auto cut = [&](int64_t at) { return std::min(tree.leaf_count() * at / shards * tree.leaf, length); };
+          const int64_t from = cut(shard), to = cut(shard + 1);
+          const Attention part = all.only_rows(from, to);
+          EXPECT_TRUE(same_bits(part.output, all.output.slice(2, from, to)));
+          EXPECT_TRUE(same_bits(part.dq, all.dq.slice(2, from, to)));
+          const auto nodes = cover(tree, from, to - from);
+          ASSERT_EQ(part.dk.size(0), static_cast<int64_t>(nodes.size()));
+          for (std::size_t p = 0; p < nodes.size(); ++p) {
+            keys.add(nodes[p], part.dk[static_cast<int64_t>(p)], add);
+            values.add(nodes[p], part.dv[static_cast<int64_t>(p)], add);
+          }
+        }
+        ASSERT_TRUE(keys.is_complete());
+        EXPECT_TRUE(same_bits(keys.parts()[0].value, all.dk)) << length << " " << shards;
+        EXPECT_TRUE(same_bits(values.parts()[0].value, all.dv)) << length << " " << shards;
+      }
+}
+
+TEST(AttentionTensors, DoNotDependOnThreads) {
+  const Attention expected = Attention(1, 2, 1, 300, 300, 32, true).run();
+  const int threads = at::get_num_threads();
+  for (const int count : {1, 2, 4, 7}) {
+    at::set_num_threads(count);
+    const Attention again = Attention(expected).run();
+    EXPECT_TRUE(same_bits(again.output, expected.output) && same_bits(again.dq, expected.dq)) << count;
+    EXPECT_TRUE(same_bits(again.dk, expected.dk) && same_bits(again.dv, expected.dv)) << count;
+  }
+  at::set_num_threads(threads);
+}
+
+/// Masked keys take no part, not even as 0 * NaN.
+TEST(AttentionTensors, NanStaysWhereItIsAttended) {
+  Attention a(1, 1, 2, 70, 70, 20, true);
+  const Attention clean = Attention(a).run();
+  a.key.select(2, 50).fill_(NAN), a.value.select(2, 50).fill_(NAN);
+  a.run();
+  EXPECT_TRUE(same_bits(a.output.slice(2, 0, 50), clean.output.slice(2, 0, 50)));
+  EXPECT_TRUE(same_bits(a.dq.slice(2, 0, 50), clean.dq.slice(2, 0, 50)));
+  EXPECT_TRUE(a.output.slice(2, 50).isnan().all().item<bool>());
+}
+
+TEST(AttentionTensors, NanOfARowStaysWithTheKeysItAttends) {
+  Attention b(1, 1, 2, 70, 70, 20, true);
+  const Attention clean = Attention(b).run();
+  b.query.select(2, 30).fill_(NAN), b.gradient.select(2, 30).fill_(NAN);
+  b.run();
+  EXPECT_TRUE(same_bits(b.dk.slice(2, 31), clean.dk.slice(2, 31)));
+  EXPECT_TRUE(same_bits(b.dv.slice(2, 31), clean.dv.slice(2, 31)));
+  EXPECT_TRUE(b.dv.slice(2, 0, 31).isnan().all().item<bool>());
+}
+
+TEST(AttentionTensors, ResultsLieByLength) {
+  const Attention a = Attention(2, 2, 2, 9, 9, 8, true).run();
+  for (const auto& x : {a.output, a.log_sum, a.dq, a.dk, a.dv}) EXPECT_TRUE(x.transpose(1, 2).is_contiguous());
+}
+
+TEST(AttentionTensors, TakeEmptyOperands) {
+  const Attention no_keys = Attention(1, 1, 1, 5, 0, 4, false).run();
+  EXPECT_TRUE(same_bits(no_keys.output, at::zeros({1, 1, 5, 4})));
+  EXPECT_TRUE(same_bits(no_keys.dq, at::zeros({1, 1, 5, 4})));
+  const Attention no_rows = Attention(1, 2, 2, 0, 5, 4, true).run();
+  EXPECT_TRUE(same_bits(no_rows.dk, at::zeros({1, 2, 5, 4})));
+  EXPECT_TRUE(same_bits(no_rows.dv, at::zeros({1, 2, 5, 4})));
+  EXPECT_EQ(Attention(1, 0, 2, 3, 5, 4, true).key.numel(), 0);
+}
+
+TEST(AttentionTensors, RefuseWhatDoesNotFit) {
+  const auto x = at::ones({1, 4, 3, 8}), three = at::ones({1, 3, 3, 8});
+  EXPECT_THROW(kernels::canonical_attention(x, three, three, true, kScale), BadInput);
+  EXPECT_THROW(kernels::canonical_attention(x, x, x.to(c10::kDouble), true, kScale), BadInput);
+  EXPECT_THROW(kernels::canonical_attention(x[0], x[0], x[0], true, kScale), BadInput);
+}
+
+}  // namespace
+}  // namespace lockstep
