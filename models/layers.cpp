@@ -16,6 +16,7 @@ at::Tensor Embedding::forward(const at::Tensor& tokens) {
 Linear::Linear(Module& owner, std::string name, const Options& options)
     : Module(owner, std::move(name)),
       weight_(*this, "weight", {options.out, options.in}, options.axes, options.initial, options.units) {
+  if (!options.parts.empty()) weight_.divide(options.parts);
   const auto first = options.axes.substr(0, options.axes.find(' '));
   const auto units = options.units.empty() ? std::vector<int64_t>{} : std::vector<int64_t>{options.units[0]};
   if (options.bias) bias_.emplace(*this, "bias", std::vector<int64_t>{options.out}, first, Initial::fill(0), units);

@@ -17,7 +17,7 @@ class Embedding : public Module {
   Parameter weight_;
 };
 
-/// y = x W^T (+ b), W [out, in]; `axes` names W's dimensions.
+/// y = x W^T (+ b), W [out, in]; `axes` names W's dimensions. With `parts`, W is fused of them (its bias, if any, not).
 class Linear : public Module {
  public:
   struct Options {
@@ -26,6 +26,7 @@ class Linear : public Module {
     Initial initial;
     std::vector<int64_t> units = {};
     bool bias = false;
+    std::vector<Part> parts = {};
   };
   Linear(Module& owner, std::string name, const Options& options);
   at::Tensor forward(const at::Tensor& x);

@@ -75,6 +75,24 @@ Linear::Options qkv_options(const LlamaOptions& o) {
   return {o.width, o.key_value_heads * rows, "heads embed", truncated(0.02), {heads_per_unit(o) * rows, 1}};
 }
 
+std::vector<Part> qkv_parts(const LlamaOptions& o, const std::string& path) {
+  const int64_t queries = o.heads / o.key_value_heads;
+  return {{path + ".wq.weight", queries * o.head_size(), truncated(0.02)},
+          {path + ".wk.weight", o.head_size(), truncated(0.02)},
+          {path + ".wv.weight", o.head_size(), truncated(0.02)}};
+}
+
+/// The gate starts as the attention's inputs do, up as an output of its layer.
+std::vector<Part> gate_up_parts(int64_t group_rows, const std::string& path, int64_t layer) {
+  return {{path + ".w1.weight", group_rows, truncated(0.02)},
+          {path + ".w3.weight", group_rows, truncated(depth_deviation(layer))}};
+}
+
+Linear::Options fused(Linear::Options options, std::vector<Part> parts) {
+  options.parts = std::move(parts);
+  return options;
+}
+
 Linear::Options out_options(const LlamaOptions& o, int64_t layer) {
   const int64_t columns = heads_per_unit(o) * o.width / o.key_value_heads;
   return {o.width, o.width, "embed heads", truncated(depth_deviation(layer)), {1, columns}};
@@ -100,8 +118,8 @@ std::vector<std::string> llama_flavors() {
 Attention::Attention(Module& owner, std::string name, const LlamaOptions& options, int64_t layer)
     : Module(owner, std::move(name)),
       options_(options),
-      qkv_(*this, "qkv", qkv_options(options)),
-      out_(*this, "out", out_options(options, layer)) {}
+      qkv_(*this, "qkv", fused(qkv_options(options), qkv_parts(options, path()))),
+      out_(*this, "wo", out_options(options, layer)) {}
 
 Tensor Attention::forward(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
   const auto open = scope();
@@ -121,9 +139,11 @@ FeedForward::FeedForward(Module& owner, std::string name, const LlamaOptions& o,
     : Module(owner, std::move(name)),
       groups_(o.key_value_heads),
       group_rows_(o.hidden / o.key_value_heads),
-      gate_up_(*this, "gate_up", {o.width, 2 * o.hidden, "ffn embed", truncated(0.02), {2 * hidden_per_unit(o), 1}}),
-      down_(*this, "down",
-            {o.hidden, o.width, "embed ffn", truncated(depth_deviation(layer)), {1, hidden_per_unit(o)}}) {}
+      gate_up_(*this, "gate_up",
+               fused({o.width, 2 * o.hidden, "ffn embed", truncated(0.02), {2 * hidden_per_unit(o), 1}},
+                     gate_up_parts(group_rows_, path(), layer))),
+      down_(*this, "w2", {o.hidden, o.width, "embed ffn", truncated(depth_deviation(layer)), {1, hidden_per_unit(o)}}) {
+}
 
 Tensor FeedForward::forward(const Tensor& x) {
   const auto open = scope();
@@ -135,7 +155,7 @@ TransformerBlock::TransformerBlock(Module& owner, std::string name, const LlamaO
     : Module(owner, std::move(name)),
       dropout_(options.dropout),
       attention_norm_(*this, "attention_norm", options.width),
-      feed_forward_norm_(*this, "feed_forward_norm", options.width),
+      feed_forward_norm_(*this, "ffn_norm", options.width),
       attention_(*this, "attention", options, layer),
       feed_forward_(*this, "feed_forward", options, layer) {}
 
@@ -159,6 +179,7 @@ Head::Head(Module& owner, std::string name, const LlamaOptions& options, const E
                                                        "vocab embed",
                                                        head_initial(options.width),
                                                        {vocabulary_unit(options), 1}});
+  for (auto* parameter : parameters()) parameter->store_as(parameter->name().substr(path().size() + 1));
 }
 
 Tensor Head::forward(const Tensor& x) {

@@ -8,7 +8,7 @@
 
 namespace lockstep::models {
 
-/// Llama 3 (Grattafiori et al., 2024): sizes as torchtitan's flavours.
+/// Llama 3 (Grattafiori et al., 2024): sizes, initial values and names of stored tensors as torchtitan's.
 struct LlamaOptions {
   int64_t width = 256, layers = 6, heads = 16, key_value_heads = 16;
   int64_t hidden = 768;  ///< of the feed-forward

@@ -35,11 +35,18 @@ Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> sizes
       name_(joined(owner.path(), name)),
       sizes_(std::move(sizes)),
       axes_(std::move(axes)),
-      initial_(initial),
-      units_(std::move(units)) {
+      units_(std::move(units)),
+      division_(sizes_, {{name_, sizes_.empty() ? 1 : sizes_[0], initial}}) {
   if (units_.empty()) units_.assign(sizes_.size(), 1);
   LOCKSTEP_CHECK_EQ(units_.size(), sizes_.size(), "{}", name_);
   owner.add_parameter(*this);
+}
+
+void Parameter::store_as(std::string name) {
+  auto parts = division_.parts();
+  LOCKSTEP_CHECK_EQ(parts.size(), 1u, "{}", name_);
+  parts[0].name = std::move(name);
+  divide(std::move(parts));
 }
 
 int64_t Parameter::element_count() const { return c10::multiply_integers(sizes_); }

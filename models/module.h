@@ -4,26 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "models/division.h"
 #include "models/hooks.h"
-#include "rng/distribution.h"
 #include "runtime/op_id.h"
 
 namespace lockstep::models {
-
-/// Initial values of a parameter: a constant, or a distribution drawn by the parameter's name and global index.
-struct Initial {
-  bool is_constant = true;
-  double constant = 0;
-  rng::Distribution distribution = {};
-
-  static Initial fill(double value) { return {true, value, {}}; }
-  static Initial drawn(const rng::Distribution& distribution) { return {false, 0, distribution}; }
-};
 
 class Module;
 
 /// A parameter of a module: its name, sizes, and the logical axis of each dimension. `units` says in how many elements
 /// a dimension may be cut at the least (a head group). The tensor is assigned later, by whoever decides where it lives.
+///
+/// It is drawn and stored as its division says: as one tensor of its own name, unless divide() or store_as() was
+/// called.
 class Parameter {
  public:
   /// `axes` names the dimensions: "heads embed". `units`: one per dimension; empty: all 1.
@@ -37,9 +30,14 @@ class Parameter {
   const std::vector<int64_t>& sizes() const { return sizes_; }
   const std::string& axes() const { return axes_; }
   const std::vector<int64_t>& units() const { return units_; }
-  const Initial& initial() const { return initial_; }
+  const Division& division() const { return division_; }
   const Module& owner() const { return *owner_; }
   int64_t element_count() const;
+
+  /// Makes it a fused parameter of these parts.
+  void divide(std::vector<Part> parts) { division_ = Division(sizes_, std::move(parts)); }
+  /// Gives the tensor that is stored another name.
+  void store_as(std::string name);
 
   const at::Tensor& tensor() const { return tensor_; }
   void assign(at::Tensor tensor) { tensor_ = std::move(tensor); }
@@ -52,8 +50,8 @@ class Parameter {
   std::string name_;
   std::vector<int64_t> sizes_;
   std::string axes_;
-  Initial initial_;
   std::vector<int64_t> units_;
+  Division division_;
   at::Tensor tensor_;
 };
 

@@ -40,8 +40,8 @@ double sent_bytes(const Move& move, int rank) {
   if (mean <= 0 || even <= 0) return 0;
   if (to.is_replicate()) return mean * held / even;
   const double ranks = static_cast<double>(move.before->layout.mesh().axis_size(move.axis));
-  const double kept = from.is_partial() ? held_elements(*move.after, rank)
-                                        : shared_elements(*move.before, *move.after, rank);
+  const double kept =
+      from.is_partial() ? held_elements(*move.after, rank) : shared_elements(*move.before, *move.after, rank);
   return mean * (held - kept) / (even * (ranks - 1) / ranks);
 }
 

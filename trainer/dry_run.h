@@ -11,8 +11,8 @@ namespace lockstep::trainer {
 
 /// Ranks that hold shards of the same sizes and send the same bytes.
 struct RankClass {
-  std::vector<int> ranks;   ///< ascending
-  double state_bytes = 0;   ///< parameters and optimizer state of one of them
+  std::vector<int> ranks;  ///< ascending
+  double state_bytes = 0;  ///< parameters and optimizer state of one of them
   /// What one of them sends in a step, per axis and CollectiveKind.
   std::map<std::string, std::array<double, kCollectiveKinds>> sent;
 

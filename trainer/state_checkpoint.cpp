@@ -28,12 +28,76 @@ Box box_of(const TensorSpec& spec, size_t index) {
   return box;
 }
 
+/// A sharded tensor that is stored as several.
+struct Stored {
+  const at::Tensor& tensor;
+  const models::Division& division;
+  std::string prefix;  ///< of the names
+
+  const TensorSpec& spec() const { return spec_of(tensor); }
+  std::string name(size_t part) const { return prefix + division.parts()[part].name; }
+};
+
 template <class Visit>
 void for_each_tensor_of(const TrainingState& state, const Visit& visit) {
   for (const auto& entry : state) {
-    visit(entry.name, entry.value);
-    visit("optimizer.mean." + entry.name, entry.mean);
-    visit("optimizer.square." + entry.name, entry.square);
+    visit(Stored{entry.value, entry.division, ""});
+    visit(Stored{entry.mean, entry.division, "optimizer.mean."});
+    visit(Stored{entry.square, entry.division, "optimizer.square."});
+  }
+}
+
+/// What a shard holds of one part: a box of the part, and the shard's rows in runs.
+struct Piece {
+  size_t part;
+  Box box;
+  std::vector<models::PartRows> runs;
+};
+
+/// The parts' rows in a shard are consecutive rows of each part, because parts keep their order.
+std::vector<Piece> pieces_of(const models::Division& division, const Box& shard) {
+  std::vector<Piece> pieces;
+  for (size_t part = 0; shard.elements() > 0 && part < division.parts().size(); ++part) {
+    if (shard.size.empty()) return {{0, shard, {{0, 0, 1}}}};
+    auto runs = division.rows_of(part, shard.offset[0], shard.size[0]);
+    if (runs.empty()) continue;
+    Box box = shard;
+    box.offset[0] = runs.front().part_row;
+    box.size[0] = runs.back().part_row + runs.back().count - box.offset[0];
+    pieces.push_back({part, std::move(box), std::move(runs)});
+  }
+  return pieces;
+}
+
+at::Tensor rows_of(const at::Tensor& shard, const Box& held, const models::PartRows& run) {
+  return held.size.empty() ? shard : shard.narrow(0, run.row - held.offset[0], run.count);
+}
+
+/// The piece as a tensor of its own; shares the shard's bytes where it can.
+at::Tensor taken(const at::Tensor& shard, const Box& held, const Piece& piece) {
+  std::vector<at::Tensor> rows;
+  for (const auto& run : piece.runs) rows.push_back(rows_of(shard, held, run));
+  return (rows.size() == 1 ? rows[0] : at::cat(rows)).to(c10::kFloat).contiguous();
+}
+
+void put(at::Tensor shard, const Box& held, const Piece& piece, const std::vector<std::byte>& bytes) {
+  const auto plain = at::empty(piece.box.size, at::kFloat);
+  LOCKSTEP_CHECK_EQ(bytes.size(), plain.nbytes());
+  std::memcpy(plain.mutable_data_ptr(), bytes.data(), bytes.size());
+  int64_t next = 0;
+  for (const auto& run : piece.runs) {
+    rows_of(shard, held, run).copy_(held.size.empty() ? plain : plain.narrow(0, next, run.count));
+    next += run.count;
+  }
+}
+
+void require_fit(const std::string& folder, const Checkpoint& checkpoint, const Stored& stored) {
+  for (size_t part = 0; part < stored.division.parts().size(); ++part) {
+    const auto& record = checkpoint.tensor(stored.name(part));
+    const auto wanted = stored.division.sizes_of(part);
+    if (record.shape != wanted || record.dtype != "F32")
+      fail<BadInput>("{}: {} is {} {}, the job's model has F32 {}", folder, stored.name(part), record.dtype,
+                     c10::str(c10::IntArrayRef(record.shape)), c10::str(c10::IntArrayRef(wanted)));
   }
 }
 
@@ -42,15 +106,19 @@ void for_each_tensor_of(const TrainingState& state, const Visit& visit) {
 void save_state(const std::string& folder, const CheckpointMetadata& metadata, const TrainingState& state) {
   std::vector<ChunkToSave> chunks;
   std::vector<at::Tensor> kept;  // the bytes are borrowed until the save is over
-  for_each_tensor_of(state, [&](const std::string& name, const at::Tensor& tensor) {
-    const auto& spec = spec_of(tensor);
-    const auto& mesh = spec.layout.mesh();
+  for_each_tensor_of(state, [&](const Stored& stored) {
+    const auto& mesh = stored.spec().layout.mesh();
     for (size_t i = 0; i < mesh.local_count(); ++i) {
-      const auto box = box_of(spec, i);
-      if (!saves(spec.layout, mesh.local_ranks()[i]) || box.elements() == 0) continue;
-      const auto& shard = kept.emplace_back(sharded(tensor).shards()->whole()[i].to(c10::kFloat).contiguous());
-      chunks.push_back(
-          {name, "F32", spec.sizes, box, {static_cast<const std::byte*>(shard.const_data_ptr()), shard.nbytes()}});
+      if (!saves(stored.spec().layout, mesh.local_ranks()[i])) continue;
+      const auto held = box_of(stored.spec(), i);
+      for (const auto& piece : pieces_of(stored.division, held)) {
+        const auto& rows = kept.emplace_back(taken(sharded(stored.tensor).shards()->whole()[i], held, piece));
+        chunks.push_back({stored.name(piece.part),
+                          "F32",
+                          stored.division.sizes_of(piece.part),
+                          piece.box,
+                          {static_cast<const std::byte*>(rows.const_data_ptr()), rows.nbytes()}});
+      }
     }
   });
   save_checkpoint(folder, metadata, chunks);
@@ -59,20 +127,13 @@ void save_state(const std::string& folder, const CheckpointMetadata& metadata, c
 CheckpointMetadata load_state(const std::string& folder, TrainingState& state) {
   const at::NoGradGuard no_grad;
   const Checkpoint checkpoint(folder);
-  for_each_tensor_of(state, [&](const std::string& name, const at::Tensor& tensor) {
-    const auto& spec = spec_of(tensor);
-    const auto& record = checkpoint.tensor(name);
-    if (record.shape != spec.sizes || record.dtype != "F32")
-      fail<BadInput>("{}: {} is {} {}, the job's model has F32 {}", folder, name, record.dtype,
-                     c10::str(c10::IntArrayRef(record.shape)), c10::str(c10::IntArrayRef(spec.sizes)));
-    for (size_t i = 0; i < spec.local_sizes.size(); ++i) {
-      const auto box = box_of(spec, i);
-      if (box.elements() == 0) continue;
-      const auto bytes = checkpoint.read(name, box);
-      const auto plain = at::empty(spec.local_sizes[i], at::kFloat);
-      LOCKSTEP_CHECK_EQ(bytes.size(), plain.nbytes());
-      std::memcpy(plain.mutable_data_ptr(), bytes.data(), bytes.size());
-      sharded(tensor).shards()->whole()[i].copy_(plain);
+  for_each_tensor_of(state, [&](const Stored& stored) {
+    require_fit(folder, checkpoint, stored);
+    for (size_t i = 0; i < stored.spec().local_sizes.size(); ++i) {
+      const auto held = box_of(stored.spec(), i);
+      for (const auto& piece : pieces_of(stored.division, held))
+        put(sharded(stored.tensor).shards()->whole()[i], held, piece,
+            checkpoint.read(stored.name(piece.part), piece.box));
     }
   });
   return checkpoint.metadata();

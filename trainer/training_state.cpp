@@ -3,20 +3,51 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "rng/fill.h"
+#include "rng/slice.h"
 #include "rng/stream.h"
-#include "runtime/random.h"
+#include "runtime/plain_tensors.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
 
 namespace lockstep::trainer {
 namespace {
 
+/// Rows of a part that lie in a shard; `shard` is cut to them.
+void draw_rows(at::Tensor shard, const models::Division& division, size_t part, const models::PartRows& rows,
+               std::vector<int64_t> starts, uint64_t seed) {
+  const auto& [name, unused, initial] = division.parts()[part];
+  if (initial.is_constant) {
+    shard.fill_(initial.constant);
+    return;
+  }
+  if (!starts.empty()) starts[0] = rows.part_row;
+  rng::fill(shard.mutable_data_ptr(), rng::ScalarKind::kFloat32, initial.distribution, rng::Key{seed},
+            rng::stream_of({0, name, 0}), rng::Slice::box(division.sizes_of(part), starts, shard.sizes().vec()));
+}
+
+at::Tensor draw_shard(const TensorSpec& spec, size_t index, const models::Division& division, uint64_t seed) {
+  const auto shard = at::empty(spec.local_sizes[index], at::kFloat);
+  std::vector<int64_t> starts;
+  for (int dim = 0; dim < spec.dim_count(); ++dim) starts.push_back(spec.cut(index, dim).start);
+  const auto held = starts.empty() ? Range{0, 1} : spec.cut(index, 0);
+  for (size_t part = 0; part < division.parts().size(); ++part)
+    for (const auto& rows : division.rows_of(part, held.start, held.length))
+      draw_rows(starts.empty() ? shard : shard.narrow(0, rows.row - held.start, rows.count), division, part, rows,
+                starts, seed);
+  return shard;
+}
+
 at::Tensor initial_value(const models::Parameter& parameter, const Layout& layout, uint64_t seed) {
-  const auto& initial = parameter.initial();
-  if (!initial.is_constant)
-    return draw(layout, parameter.sizes(), c10::kFloat, initial.distribution, seed,
-                rng::stream_of({0, parameter.name(), 0}));
-  auto value = draw(layout, parameter.sizes(), c10::kFloat, rng::uniform(), seed, 0);
-  return value.fill_(initial.constant);
+  const PlainTensors guard;
+  const auto& mesh = layout.mesh();
+  const auto* spec = mesh.specs().intern(layout, parameter.sizes(), c10::kFloat);
+  const auto dtype = stored(mesh.world().domain(), c10::kFloat);
+  Shards shards;
+  for (size_t i = 0; i < mesh.local_count(); ++i)
+    shards.push_back(mesh.world().meta() ? at::empty(spec->local_sizes[i], at::dtype(dtype).device(c10::kMeta))
+                                         : draw_shard(*spec, i, parameter.division(), seed).to(dtype));
+  return make_sharded(spec, std::move(shards));
 }
 
 }  // namespace
@@ -26,7 +57,7 @@ TrainingState initial_state(models::Model& model, const ShardingPlan& plan, uint
   TrainingState state;
   for (auto* parameter : model.parameters()) {
     auto value = initial_value(*parameter, plan.stored(*parameter), seed);
-    state.push_back({parameter->name(), value, at::zeros_like(value), at::zeros_like(value)});
+    state.push_back({parameter->name(), value, at::zeros_like(value), at::zeros_like(value), parameter->division()});
     value.requires_grad_();
     parameter->assign(value);
   }
@@ -47,9 +78,9 @@ void copy_state(const TrainingState& source, TrainingState& target) {
 
 Digest state_digest(const TrainingState& state) {
   Digester digester;
-  for (const auto& [name, value, mean, square] : state) {
-    digester.update(name);
-    for (const auto& tensor : {value, mean, square}) {
+  for (const auto& entry : state) {
+    digester.update(entry.name);
+    for (const auto& tensor : {entry.value, entry.mean, entry.square}) {
       const auto whole = gather(tensor).contiguous();
       digester.update({static_cast<const std::byte*>(whole.const_data_ptr()), whole.nbytes()});
     }

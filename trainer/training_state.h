@@ -14,12 +14,14 @@ namespace lockstep::trainer {
 struct ParameterState {
   std::string name;
   at::Tensor value, mean, square;
+  models::Division division;  ///< the tensors that it is stored as
 };
 
 /// Everything that a step changes.
 using TrainingState = std::vector<ParameterState>;
 
-/// Initial parameters, drawn by name and global index from `seed` and assigned to the model, with zero optimizer state.
+/// Initial parameters, each tensor of their divisions drawn by name and global index from `seed`, and assigned to the
+/// model, with zero optimizer state.
 TrainingState initial_state(models::Model& model, const ShardingPlan& plan, uint64_t seed);
 
 /// Copies the values of `source` (same names and sizes, any mesh, any domain) into `target`.

@@ -27,8 +27,8 @@ void print_collectives(const DryRun& dry) {
   for (const auto& [axis, kinds] : dry.traffic.by_axis())
     for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
       if (kinds[kind].count > 0)
-        fmt::print("{:<14}{:<16}{:>10}{:>14.3f}\n", axis, to_text(static_cast<CollectiveKind>(kind)),
-                   kinds[kind].count, mebibytes(kinds[kind].bytes));
+        fmt::print("{:<14}{:<16}{:>10}{:>14.3f}\n", axis, to_text(static_cast<CollectiveKind>(kind)), kinds[kind].count,
+                   mebibytes(kinds[kind].bytes));
 }
 
 /// A row per class; MiB per kind of collective, those that occur.
@@ -66,9 +66,8 @@ Json classes_json(const DryRun& dry) {
     for (const auto& [axis, kinds] : each.sent)
       for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
         if (dry.traffic.on(axis, static_cast<CollectiveKind>(kind)).count > 0)
-          sent.push_back({{"axis", axis},
-                          {"collective", to_text(static_cast<CollectiveKind>(kind))},
-                          {"bytes", kinds[kind]}});
+          sent.push_back(
+              {{"axis", axis}, {"collective", to_text(static_cast<CollectiveKind>(kind))}, {"bytes", kinds[kind]}});
     classes.push_back({{"ranks", each.ranks}, {"state_bytes", each.state_bytes}, {"sent", sent}});
   }
   return classes;
