@@ -64,10 +64,8 @@ int64_t hidden_per_unit(const LlamaOptions& o) {
   return rows * groups_per_unit(o, 2 * rows, rows);
 }
 
-/// At most 64 units, so that ranks in powers of two own whole subtrees.
 int64_t vocabulary_unit(const LlamaOptions& o) {
-  const auto tree = SumTree::over_elements(o.vocabulary);
-  return o.cut_between_leaves ? tree.leaf << std::max(tree.height - 6, 0) : 1;
+  return o.cut_between_leaves ? SumTree::over_elements(o.vocabulary).leaf : 1;
 }
 
 Linear::Options qkv_options(const LlamaOptions& o) {

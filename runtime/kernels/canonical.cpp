@@ -4,6 +4,7 @@
 #include <ATen/Functions.h>
 
 #include "runtime/kernels/cpu_kernels.h"
+#include "runtime/kernels/integer_sum_loops.h"
 #include "runtime/kernels/widened.h"
 
 namespace lockstep::kernels {
@@ -98,7 +99,11 @@ Tensor fixed_point_sum(const Tensor& x) {
 
 Tensor absolute_maximum(const Tensor& x) {
   const auto wide = widened(x);
-  return wide.numel() == 0 ? at::zeros({}, wide.options()) : at::amax(at::abs(wide));
+  const auto out = at::empty({}, wide.options());
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "absolute_maximum", [&] {
+    *out.mutable_data_ptr<scalar_t>() = loops::absolute_maximum(wide.numel(), wide.const_data_ptr<scalar_t>());
+  });
+  return out;
 }
 
 Tensor scaled_squares(const Tensor& x, double scale) {

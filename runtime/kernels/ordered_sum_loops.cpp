@@ -149,37 +149,10 @@ void ordered_norm_gradient(const OrderedSum& sum, const T* g, const T* x, const 
   });
 }
 
-template <class T>
-FixedPoint fixed_point_sum(int64_t count, const T* x) {
-  FixedPoint result;
-  for (int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<double>(x[i]);
-    if (value > -FixedPoint::kLimit && value < FixedPoint::kLimit)
-      result.sum += static_cast<int64_t>(__builtin_rint(value * (int64_t{1} << FixedPoint::kBits)));
-    else
-      ++result.refused;
-  }
-  return result;
-}
-
-template <class T>
-WideSum scaled_squares(int64_t count, const T* x, double scale) {
-  WideSum result;
-  for (int64_t i = 0; i < count; ++i) {
-    const auto integer = static_cast<int64_t>(__builtin_rint(static_cast<double>(x[i]) * scale));
-    const int64_t square = integer * integer;
-    result.high += square >> 32;
-    result.low += square & 0xffffffff;
-  }
-  return result;
-}
-
-#define LOCKSTEP_INSTANTIATE(T)                                                             \
-  template void ordered_sum(const OrderedSum&, const T*, T*);                               \
-  template void ordered_exponential_sum(const OrderedSum&, const T*, const T*, T*);         \
-  template void ordered_norm_gradient(const OrderedSum&, const T*, const T*, const T*, T*); \
-  template FixedPoint fixed_point_sum(int64_t, const T*);                                   \
-  template WideSum scaled_squares(int64_t, const T*, double)
+#define LOCKSTEP_INSTANTIATE(T)                                                     \
+  template void ordered_sum(const OrderedSum&, const T*, T*);                       \
+  template void ordered_exponential_sum(const OrderedSum&, const T*, const T*, T*); \
+  template void ordered_norm_gradient(const OrderedSum&, const T*, const T*, const T*, T*)
 LOCKSTEP_INSTANTIATE(float);
 LOCKSTEP_INSTANTIATE(double);
 #undef LOCKSTEP_INSTANTIATE

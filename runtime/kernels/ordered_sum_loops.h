@@ -38,20 +38,4 @@ struct TableGradient {
 template <class T>
 void table_gradient(const TableGradient& shape, const int64_t* tokens, const T* gradient, T* out);
 
-/// Sum of rint(x * 2^24) and the number of values that are not finite or not below 2^14 in magnitude.
-struct FixedPoint {
-  static constexpr int kBits = 24;
-  static constexpr double kLimit = 0x1p14;
-  int64_t sum = 0, refused = 0;
-};
-template <class T>
-FixedPoint fixed_point_sum(int64_t count, const T* x);
-
-/// The exact sum of rint(x * scale)^2 as high * 2^32 + low. REQUIRES: |x * scale| <= 2^27 and fewer than 2^31 values.
-struct WideSum {
-  int64_t high = 0, low = 0;
-};
-template <class T>
-WideSum scaled_squares(int64_t count, const T* x, double scale);
-
 }  // namespace lockstep::kernels::loops

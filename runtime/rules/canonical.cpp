@@ -104,7 +104,7 @@ constexpr CanonicalForm kElementwise[] = {
 
 std::vector<CanonicalForm> canonical() {
   std::vector<CanonicalForm> all(std::begin(kElementwise), std::end(kElementwise));
-  for (const auto family : {canonical_sums, canonical_products})
+  for (const auto family : {canonical_attention, canonical_sums, canonical_products})
     for (const auto& form : family()) all.push_back(form);
   return all;
 }

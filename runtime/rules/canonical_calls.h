@@ -10,6 +10,7 @@ void local_pick(const LocalCall& call, torch::jit::Stack& stack);
 /// The canonical forms of one family each, put together by canonical().
 namespace lockstep::rules {
 
+std::span<const CanonicalForm> canonical_attention();
 std::span<const CanonicalForm> canonical_sums();
 std::span<const CanonicalForm> canonical_products();
 

@@ -20,7 +20,7 @@ int64_t boundary(const SumTree& tree, int64_t leaf) { return std::min(leaf * tre
 RC_GTEST_PROP(SumTree, LeavesAreUniformAndNeverSmall, ()) {
   const auto size = *rc::gen::inRange<int64_t>(1, 1000000);
   const auto tree = SumTree::over_elements(size);
-  RC_ASSERT(tree.leaf <= 64 && (size < 64 || tree.leaf >= 32));
+  RC_ASSERT(tree.leaf_count() <= 64 && (size < 64 || tree.leaf >= 32));
   RC_ASSERT(tree.leaf_count() <= int64_t{1} << tree.height);
   RC_ASSERT(size < 64 || tree.leaf_count() * 2 > int64_t{1} << tree.height);
 }

@@ -10,52 +10,85 @@
 namespace lockstep::bench {
 namespace {
 
-constexpr int64_t kRows = 2, kLength = 256, kVocabulary = 2048;
+constexpr int64_t kVocabulary = 2048;
 constexpr double kLearningRate = 1e-3;
 
-trainer::Job job() {
+/// Sequences of a step.
+struct Size {
+  int64_t rows, length;
+};
+constexpr Size kSmall{2, 256}, kLarge{8, 512};
+
+trainer::Job job(const Size& size, Numerics numerics) {
   trainer::Job job;
-  job.training.local_batch_size = job.training.global_batch_size = kRows;
-  job.training.seq_len = kLength;
+  job.training.local_batch_size = job.training.global_batch_size = size.rows;
+  job.training.seq_len = size.length;
   job.parallelism.data_parallel_shard_degree = 1;
+  job.numerics.mode = to_text(numerics);
   return job;
 }
 
-trainer::TokenBatch token_batch() {
-  trainer::TokenBatch batch{kRows, kLength, {}, {}};
-  for (int64_t i = 0; i < kRows * kLength; ++i) {
+trainer::TokenBatch token_batch(const Size& size) {
+  trainer::TokenBatch batch{size.rows, size.length, {}, {}};
+  for (int64_t i = 0; i < size.rows * size.length; ++i) {
     batch.tokens.push_back(i * 7919 % kVocabulary);
     batch.labels.push_back((i + 1) * 7919 % kVocabulary);
   }
   return batch;
 }
 
-at::Tensor rows_of(const std::vector<int64_t>& values) { return at::tensor(values).view({kRows, kLength}); }
-
 /// One mesh and its next step.
 class Run {
  public:
-  explicit Run(const char* mesh) : run_(job(), {.mesh = trainer::parse_mesh(mesh)}) {}
+  Run(const char* mesh, const Size& size, Numerics numerics)
+      : run_(job(size, numerics), {.mesh = trainer::parse_mesh(mesh)}), batch_(token_batch(size)) {}
   void operator()() { run_.step(++step_, batch_, kLearningRate); }
   int64_t parameter_count() { return run_.model().parameter_count(); }
 
  private:
   trainer::TrainingRun run_;
-  trainer::TokenBatch batch_ = token_batch();
+  trainer::TokenBatch batch_;
   int64_t step_ = 0;
+};
+
+/// The same in plain LibTorch.
+class PlainRun {
+ public:
+  explicit PlainRun(const Size& size) : size_(size), llama_(size.length), batch_(token_batch(size)) {}
+  void operator()() { llama_.step(sequences(batch_.tokens), sequences(batch_.labels), kLearningRate); }
+  int64_t parameter_count() const { return llama_.parameter_count(); }
+
+ private:
+  at::Tensor sequences(const std::vector<int64_t>& values) const {
+    return at::tensor(values).view({size_.rows, size_.length});
+  }
+
+  Size size_;
+  PlainLlama llama_;
+  trainer::TokenBatch batch_;
 };
 
 }  // namespace
 
 std::vector<BenchRow> step_rows(const PairedOptions& options) {
   at::set_num_threads(1);
-  Run one("one device"), four("dp_shard=2,tp=2");
-  PlainLlama plain(kLength);
+  Run one("one device", kSmall, Numerics::kNative), four("dp_shard=2,tp=2", kSmall, Numerics::kNative);
+  PlainRun plain(kSmall);
   LOCKSTEP_CHECK_EQ(plain.parameter_count(), one.parameter_count());
-  const auto batch = token_batch();
-  const auto plain_step = [&] { plain.step(rows_of(batch.tokens), rows_of(batch.labels), kLearningRate); };
-  return {make_row("one_rank_vs_libtorch", time_in_pairs(one, plain_step, options), "libtorch", "ms", 1e3),
+  return {make_row("one_rank_vs_libtorch", time_in_pairs(one, plain, options), "libtorch", "ms", 1e3),
           make_row("simulated_2x2_vs_one_rank", time_in_pairs(four, one, options), "one rank", "ms", 1e3)};
+}
+
+std::vector<BenchRow> canonical_step_rows(const PairedOptions& options) {
+  at::set_num_threads(1);
+  std::vector<BenchRow> rows;
+  for (const auto& size : {kSmall, kLarge}) {
+    Run ours("one device", size, Numerics::kCanonical);
+    PlainRun plain(size);
+    rows.push_back(make_row(fmt::format("step_{}_tokens", size.rows * size.length), time_in_pairs(ours, plain, options),
+                            "libtorch", "ms", 1e3));
+  }
+  return rows;
 }
 
 }  // namespace lockstep::bench

@@ -120,7 +120,7 @@ struct Parser {
 
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", "lockstep bench dispatch", bench.output);
-    sub->add_option("name", bench.name, "dispatch, step or rng")->required()->type_name("NAME");
+    sub->add_option("name", bench.name, "dispatch, numerics, step or rng")->required()->type_name("NAME");
   }
 
   void add_doctor() {
@@ -194,7 +194,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (!overrides.empty())
     fail<BadInput>("--{} is a key of jobs; lockstep {} takes no job.", overrides.front().key, name);
   if (name == "rules") return parser.rules;
-  if (name == "bench") return require_known(parser.bench.name, "benchmark", {"dispatch", "step", "rng"}), parser.bench;
+  if (name == "bench") return require_known(parser.bench.name, "benchmark", {"dispatch", "numerics", "step", "rng"}), parser.bench;
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
 }

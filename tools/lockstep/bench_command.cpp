@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/bench/dispatch_rows.h"
+#include "tools/bench/numerics_rows.h"
 #include "tools/bench/rng_rows.h"
 #include "tools/bench/step_rows.h"
 #include "tools/lockstep/commands.h"
@@ -11,8 +12,15 @@ namespace {
 
 using bench::BenchRow;
 
+std::vector<BenchRow> numerics() {
+  auto rows = bench::numerics_rows();
+  for (auto& row : bench::canonical_step_rows()) rows.push_back(std::move(row));
+  return rows;
+}
+
 std::vector<BenchRow> measure(const std::string& name) {
   if (name == "dispatch") return bench::dispatch_rows();
+  if (name == "numerics") return numerics();
   if (name == "step") return bench::step_rows();
   return bench::rng_rows();
 }
