@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kGroupLimit = 512;                    ///< positions whose panels share the caches
 constexpr int64_t kPackedLimit = int64_t{4} << 20;      ///< elements of B that are packed at once
-constexpr int64_t kColumnLimit = 512, kRowLimit = 112;  ///< of one piece of work
+constexpr int64_t kColumnLimit = 512, kRowLimit = 224;  ///< of one piece of work
 
 template <class T>
 const ProductTiles<T>& tiles_for(InstructionSet set) {

@@ -27,7 +27,10 @@ template <class Set, int kRows, int kVectors>
 LOCKSTEP_TILE_INLINE void chain_tile(TileRegisters<Set, kRows, kVectors>& tile, const typename Set::Element* a,
                                      int64_t a_row, int64_t a_step, const typename Set::Element* b, int64_t b_step,
                                      int64_t count) {
+  constexpr int kAhead = 8;
+#pragma GCC unroll 4
   for (int64_t position = 0; position < count; ++position, a += a_step, b += b_step) {
+    if (a_row == 1) __builtin_prefetch(a + kAhead * a_step);  // packed: another line at each position
     typename Set::Vector right[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) right[v] = Set::load(b + v * Set::kLanes);
