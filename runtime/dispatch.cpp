@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "runtime/make_plan.h"
 #include "runtime/observer.h"
+#include "runtime/parameter_names.h"
 #include "runtime/plain_tensors.h"
 #include "runtime/plan_cache.h"
 #include "runtime/random.h"
@@ -88,8 +89,8 @@ Plan& find_plan(const c10::OperatorHandle& op, std::span<const c10::IValue> argu
 }
 
 void run_observed(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count) {
-  const auto id = next_op_id(op_name(op));
   const std::vector<c10::IValue> arguments(stack.end() - static_cast<ptrdiff_t>(count), stack.end());
+  const auto id = next_op_id(op_name(op), mesh.world().parameter_names().module_of(arguments));
   const OpEvent event{id, op, arguments, plan};
   auto& world = mesh.world();
   world.observers().notify([&](Observer& observer) { observer.before_op(event); });

@@ -27,6 +27,7 @@ struct Place {
   std::unordered_map<std::string, int64_t> occurrences;
   std::vector<uint64_t> draws{0};  // per open module scope
   rng::StreamRegistry streams;
+  uint64_t seen = 0;  ///< the autograd sequence number at the last op
   OpId current;
 };
 
@@ -45,6 +46,17 @@ const std::string& module_of_node(uint64_t sequence) {
   const auto after = std::upper_bound(points.begin(), points.end(), sequence,
                                       [](uint64_t value, const Breakpoint& point) { return value < point.sequence; });
   return after == points.begin() ? top : std::prev(after)->module;
+}
+
+/// Gives the node that was made for the op about to run to `module`: the newest, if it is newer than the last op. (An
+/// op's node is made before the op runs; without gradients none is.)
+void claim_node(std::string_view module) {
+  const uint64_t now = at::sequence_number::peek();
+  auto& points = place.breakpoints;
+  if (now <= place.seen || (!points.empty() && points.back().sequence >= now)) return;
+  if (!points.empty() && points.back().sequence == now - 1) points.pop_back();
+  points.push_back({now - 1, std::string(module)});
+  points.push_back({now, place.module});
 }
 
 }  // namespace
@@ -87,18 +99,26 @@ uint64_t next_random_stream() {
   return place.streams.open({static_cast<uint64_t>(place.step), place.module, place.draws.back()++});
 }
 
-Phase current_phase() { return place.phase; }
+Phase current_phase() {
+  const bool is_open = place.phase == Phase::kInit || place.phase == Phase::kForward;
+  return is_open && torch::autograd::get_current_node() ? Phase::kBackward : place.phase;
+}
 int64_t current_step() { return place.step; }
 int64_t current_microbatch() { return place.microbatch; }
 
 std::string current_module() {
-  if (place.phase != Phase::kBackward) return place.module;
+  if (current_phase() != Phase::kBackward) return place.module;
   const auto node = torch::autograd::get_current_node();
   return node ? module_of_node(node->sequence_nr()) : place.module;
 }
 
-OpId next_op_id(std::string_view op) {
-  OpId id{place.step, place.microbatch, place.phase, current_module(), std::string(op), 0};
+OpId next_op_id(std::string_view op, std::string_view reads) {
+  OpId id{place.step, place.microbatch, current_phase(), current_module(), std::string(op), 0};
+  if (id.module.empty() && !reads.empty()) {
+    id.module = reads;
+    if (id.phase != Phase::kBackward) claim_node(reads);
+  }
+  place.seen = at::sequence_number::peek();
   id.occurrence = place.occurrences[fmt::format("{}|{}|{}", static_cast<int>(id.phase), id.module, id.op)]++;
   place.current = id;
   return id;

@@ -52,6 +52,7 @@ void begin_microbatch(int64_t step, int64_t microbatch);
 /// scope was entered), so that recomputing the module draws the same. Throws BadInput when two names share a hash.
 uint64_t next_random_stream();
 
+/// The innermost scope's; backward while an autograd node runs and no scope says what for.
 Phase current_phase();
 /// Step and microbatch of the last begin_microbatch().
 int64_t current_step();
@@ -59,8 +60,10 @@ int64_t current_microbatch();
 /// The path of the open scopes; in backward, that of the node that runs.
 std::string current_module();
 
-/// The id of the op about to run, counting its occurrence.
-OpId next_op_id(std::string_view op);
+/// The id of the op about to run, counting its occurrence. `reads` is the module of a parameter that the op reads, if
+/// there is one: where no scope says where the program is (an unannotated torch::nn module), the parameter does, for
+/// the op and for the backward of its node.
+OpId next_op_id(std::string_view op, std::string_view reads = {});
 
 /// The id of the op that runs now (the last one from next_op_id).
 const OpId& current_op_id();

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/backend.h"
+#include "runtime/parameter_names.h"
 #include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
 
@@ -64,7 +65,10 @@ void shard_parameters(std::span<const NamedParameter> parameters, const Mesh& me
   }
   for (size_t row = 0; row < rows.size(); ++row)
     if (!decided[row]) fail<BadInput>("{} decides the layout of no parameter", rows[row].pattern);
-  for (size_t i = 0; i < parameters.size(); ++i) put(parameters[i].tensor, layouts[i]);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    put(parameters[i].tensor, layouts[i]);
+    mesh.world().parameter_names().add(parameters[i].tensor, parameters[i].name);
+  }
 }
 
 }  // namespace lockstep

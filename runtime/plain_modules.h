@@ -40,7 +40,8 @@ struct NamedParameter {
 };
 
 /// Moves parameters (leaves) to the layouts that `rows` give them, in place, and pins each one's gradient to its
-/// parameter's layout. The first row that matches decides; a parameter that none matches is only pinned. Throws
+/// parameter's layout. From then on ops that read a parameter carry its module's path in their ids, in forward and in
+/// backward. The first row that matches decides; a parameter that none matches is only pinned. Throws
 /// BadInput for a row that decides nothing, a layout that does not fit, and a parameter that is not on the mesh.
 void shard_parameters(std::span<const NamedParameter> parameters, const Mesh& mesh,
                       std::span<const ParameterLayout> rows);

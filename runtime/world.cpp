@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "runtime/backend.h"
 #include "runtime/observer.h"
+#include "runtime/parameter_names.h"
 #include "runtime/plan_cache.h"
 #include "runtime/rule_set.h"
 #include "runtime/sent_bytes.h"
@@ -19,6 +20,7 @@ World::World(Options options)
     : options_(std::move(options)),
       plans_(std::make_unique<PlanCache>()),
       observers_(std::make_unique<Observers>()),
+      parameter_names_(std::make_unique<ParameterNames>()),
       moves_(std::make_unique<MoveCounts>()) {
   register_backend();
   auto& local = options_.local_ranks;

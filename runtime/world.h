@@ -12,6 +12,7 @@ namespace lockstep {
 
 class MoveCounts;
 class Observers;
+class ParameterNames;
 class PlanCache;
 class RuleSet;
 class Transport;
@@ -67,6 +68,7 @@ class World {
 
   PlanCache& plans() { return *plans_; }
   Observers& observers() { return *observers_; }
+  ParameterNames& parameter_names() { return *parameter_names_; }
   Traffic& traffic() { return traffic_; }
   /// In a run without values: the moves that were made over the wire.
   MoveCounts& moves() { return *moves_; }
@@ -76,6 +78,7 @@ class World {
   std::vector<std::unique_ptr<Mesh>> meshes_;
   std::unique_ptr<PlanCache> plans_;
   std::unique_ptr<Observers> observers_;
+  std::unique_ptr<ParameterNames> parameter_names_;
   Traffic traffic_;
   std::unique_ptr<MoveCounts> moves_;
 };

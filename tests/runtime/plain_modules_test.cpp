@@ -2,9 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "runtime/observer.h"
+#include "runtime/parameter_names.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep {
@@ -75,6 +78,65 @@ TEST_F(PlainModules, TheFirstMatchDecides) {
             "* decides the layout of no parameter");
   shard({{"layers.*.weight", "[tp=S(1)]"}}, parameter);
   EXPECT_EQ(layout_of(parameter).text(), "[dp=R, tp=S(1)]");
+}
+
+struct Ids : Observer {
+  void after_op(const OpEvent& event, std::span<const c10::IValue>) override { ids.push_back(event.id.text()); }
+  std::vector<std::string> ids;
+};
+
+/// Two layers without any annotation; the second is used through a view of its weight.
+std::vector<std::string> ids_on(const std::vector<MeshAxis>& axes, const char* layout) {
+  const auto world = testing::simulated_world(axes);
+  const auto& mesh = world->mesh(axes);
+  const auto parameter = [&](c10::IntArrayRef sizes) {
+    return distribute(testing::exact_tensor(sizes), Layout::replicated(mesh)).requires_grad_();
+  };
+  const auto first = parameter({6, 4}), bias = parameter({6}), second = parameter({3, 6});
+  const std::vector<NamedParameter> parameters{
+      {"net.fc1.weight", first}, {"net.fc1.bias", bias}, {"net.fc2.weight", second}};
+  const std::vector<ParameterLayout> rows{{"*", layout}};
+  shard_parameters(std::span(parameters), mesh, rows);
+  Ids ids;
+  const ObserverScope scope(world->observers(), ids);
+  begin_microbatch(1, 0);
+  const auto x = distribute(testing::exact_tensor({5, 4}), Layout::replicated(mesh));
+  const auto hidden = at::tanh(at::linear(x, first, bias));
+  {
+    const PhaseScope forward(Phase::kForward);
+    at::mm(hidden, second.t()).sum().backward();
+  }
+  return ids.ids;
+}
+
+TEST_F(PlainModules, OpsAreNamedByTheParametersTheyRead) {
+  const auto ids = ids_on({}, "[]");
+  using ::testing::Contains;
+  EXPECT_THAT(ids, Contains("step 1, microbatch 0, init, net.fc1, linear #0"));
+  EXPECT_THAT(ids, Contains("step 1, microbatch 0, init, tanh #0"));
+  EXPECT_THAT(ids, Contains("step 1, microbatch 0, forward, net.fc2, t #0"));
+  EXPECT_THAT(ids, Contains("step 1, microbatch 0, forward, net.fc2, mm #0"));
+  EXPECT_THAT(ids, Contains("step 1, microbatch 0, forward, sum #0"));
+  EXPECT_THAT(ids, Contains("step 1, microbatch 0, backward, tanh_backward #0"));
+  // Both products of each layer's backward, one of which reads no parameter.
+  EXPECT_THAT(ids, Contains("step 1, microbatch 0, backward, net.fc2, mm #1"));
+  EXPECT_THAT(ids, Contains(::testing::HasSubstr("backward, net.fc1, mesh::weight_gradient #0")));
+  EXPECT_THAT(ids, ::testing::Each(::testing::Not(::testing::HasSubstr("backward, mm"))));
+}
+
+TEST_F(PlainModules, OpIdsDoNotDependOnTheMesh) {
+  EXPECT_EQ(ids_on({{"tp", 2}}, "[]"), ids_on({}, "[]"));
+  EXPECT_EQ(ids_on({{"dp", 3}, {"tp", 2}}, "[]"), ids_on({}, "[]"));
+}
+
+TEST_F(PlainModules, ANameEndsWithItsParameter) {
+  const auto world = testing::simulated_world({});
+  const auto make = [&] { return distribute(testing::exact_tensor({4}), Layout::replicated(world->mesh(""))); };
+  auto tensor = make();
+  world->parameter_names().add(tensor, "a.weight");
+  const std::vector<c10::IValue> arguments{c10::IValue(2), c10::IValue(tensor)};
+  EXPECT_EQ(world->parameter_names().module_of(arguments), "a");
+  EXPECT_EQ(world->parameter_names().module_of(std::vector<c10::IValue>{c10::IValue(make())}), "");
 }
 
 TEST_F(PlainModules, RefusesWhatCannotBeMeant) {
