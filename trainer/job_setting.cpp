@@ -51,6 +51,26 @@ void flatten(const toml::table& table, const std::string& prefix, const std::str
 
 int64_t line_of(const Setting& setting) { return std::stoll(setting.where.substr(setting.where.rfind(':') + 1)); }
 
+/// Whether the text is UTF-8 as TOML wants it: no overlong forms, no surrogates, nothing above U+10FFFF.
+bool is_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const size_t more = lead < 0x80 ? 0 : lead >= 0xc2 && lead < 0xe0 ? 1 : (lead & 0xf0) == 0xe0 ? 2 : 3;
+    if (more == 3 && (lead < 0xf0 || lead > 0xf4)) return false;
+    if (text.size() - i <= more) return false;
+    uint32_t code = more == 0 ? lead : lead & (0x3fu >> more);
+    for (size_t k = 1; k <= more; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if ((next & 0xc0) != 0x80) return false;
+      code = code << 6 | (next & 0x3f);
+    }
+    constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+    if (code < kLeast[more] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return false;
+    i += more + 1;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<Setting> parse_toml(std::string_view text, const std::string& name) {
@@ -66,6 +86,7 @@ std::vector<Setting> parse_toml(std::string_view text, const std::string& name) 
 }
 
 Setting command_line_setting(std::string key, std::string value) {
+  if (!is_utf8(value)) fail<BadInput>("command line: the value of {} is not UTF-8 text.", key);
   Setting setting{std::move(key), value, value, "command line"};
   setting.typed = false;
   return setting;
