@@ -43,6 +43,17 @@ Layout with_unit(const Layout& layout, int axis, int64_t unit) {
   return Layout(layout.mesh(), std::move(placements));
 }
 
+/// The least divisor of the axis's unit that cuts alike: equal cuts have equal layouts, wherever their units came from.
+Layout with_least_unit(const Layout& layout, int axis, int64_t size) {
+  const int64_t unit = layout[axis].unit;
+  for (int64_t divisor = 1; divisor < unit; ++divisor) {
+    if (unit % divisor != 0) continue;
+    const auto candidate = with_unit(layout, axis, divisor);
+    if (cuts_alike(candidate, layout, layout[axis].cuts(), size)) return candidate;
+  }
+  return layout;
+}
+
 std::string list(c10::IntArrayRef values) {
   std::string text;
   for (const int64_t value : values) text += fmt::format("{}{}", text.empty() ? "" : ",", value);
@@ -76,9 +87,8 @@ Layout without_idle_units(Layout layout, c10::IntArrayRef sizes) {
   for (int axis = 0; axis < layout.axis_count(); ++axis) {
     const auto placement = layout[axis];
     if (placement.cuts() == Placement::kNothing || placement.unit == 1) continue;
-    const Layout plain = with_unit(layout, axis, 1);
     const int64_t size = placement.is_shard() ? sizes[static_cast<size_t>(placement.dim)] : placement.summands;
-    if (cuts_alike(plain, layout, placement.cuts(), size)) layout = plain;
+    layout = with_least_unit(layout, axis, size);
   }
   return layout;
 }

@@ -28,7 +28,8 @@ std::vector<Tensor> gather_all(at::TensorList parameters, const Recipe& recipe) 
   return redistribute_bucket(cast, recipe.layouts);
 }
 
-/// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial.
+/// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial. (Under canonical
+/// numerics it is reduced at once, and rounded to the compute dtype there, on every mesh and on one device.)
 Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
   Layout target = parameter;
   for (int axis = 0; axis < target.axis_count(); ++axis)
@@ -71,12 +72,14 @@ struct Gather : torch::autograd::Function<Gather> {
     for (size_t p = 0; p < gradients.size(); ++p) {
       if (!gradients[p].defined()) continue;
       const auto& spec = *reinterpret_cast<const TensorSpec*>(specs[p]);
-      present.push_back(widened(gradients[p], spec.dtype));
-      targets.push_back(gradient_layout(layout_of(gradients[p]), spec.layout, axis));
+      const bool canonical = spec.layout.mesh().world().canonical();
+      present.push_back(canonical ? gradients[p] : widened(gradients[p], spec.dtype));
+      targets.push_back(canonical ? spec.layout : gradient_layout(layout_of(gradients[p]), spec.layout, axis));
     }
     const auto reduced = redistribute_bucket(present, targets);
     for (size_t p = 0, next = 0; p < gradients.size(); ++p)
-      if (gradients[p].defined()) gradients[p] = reduced[next++];
+      if (gradients[p].defined())
+        gradients[p] = reduced[next++].to(reinterpret_cast<const TensorSpec*>(specs[p])->dtype);
     gradients.emplace_back();  // of the recipe
     return gradients;
   }

@@ -87,7 +87,7 @@ struct VerifySection {
 };
 
 struct NumericsSection {
-  std::string mode = "native";
+  std::string mode = "canonical";
 };
 
 struct Job {

@@ -159,7 +159,8 @@ constexpr Key kKeys[] = {
      "Steps that `lockstep verify` compares on every mesh. (Not in torchtitan.)"},
 
     {"numerics", "mode", at<&Job::numerics, &NumericsSection::mode>(), kNumerics,
-     "native = whatever LibTorch computes. (Not in torchtitan.)"},
+     "canonical = the same bits on every mesh (docs/numerics.md); native = whatever LibTorch computes. (Not in "
+     "torchtitan.)"},
 };
 // clang-format on
 

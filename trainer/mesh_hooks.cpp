@@ -4,6 +4,7 @@
 
 #include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
 #include "trainer/activation_checkpoint.h"
 
 namespace lockstep::trainer {
@@ -11,10 +12,21 @@ namespace lockstep::trainer {
 MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
 
 at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) {
-  auto found = activation_layouts_.find(axes);
-  if (found == activation_layouts_.end())
-    found = activation_layouts_.emplace(std::string(axes), plan_.activation(axes)).first;
+  auto& layouts = activation_layouts_[tensor.sizes().vec()];
+  auto found = layouts.find(axes);
+  if (found == layouts.end()) found = layouts.emplace(std::string(axes), activation_layout(tensor.sizes(), axes)).first;
   return redistribute(tensor, found->second);
+}
+
+/// Under canonical numerics all dimensions but the batch are cut between leaves, so that sums over them need no gather.
+Layout MeshHooks::activation_layout(at::IntArrayRef sizes, std::string_view axes) const {
+  const auto layout = plan_.activation(axes);
+  if (!plan_.mesh().world().canonical()) return layout;
+  auto placements = layout.placements();
+  for (auto& placement : placements)
+    if (placement.is_shard() && placement.dim > 0)
+      placement.unit = SumTree::over_elements(sizes[static_cast<size_t>(placement.dim)]).leaf;
+  return Layout(plan_.mesh(), std::move(placements));
 }
 
 at::Tensor MeshHooks::use(const models::Parameter& parameter) {

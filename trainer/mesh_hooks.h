@@ -30,13 +30,15 @@ class MeshHooks final : public models::Hooks {
                        const at::Tensor& input) override;
 
  private:
+  Layout activation_layout(at::IntArrayRef sizes, std::string_view axes) const;
   at::Tensor run_gathered(const models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
                           const at::Tensor& input);
   GatheredParameters gather(const std::vector<models::Parameter*>& parameters) const;
 
   ShardingPlan plan_;
   BlockOptions options_;
-  std::map<std::string, Layout, std::less<>> activation_layouts_;
+  /// By sizes, then by axes.
+  std::map<std::vector<int64_t>, std::map<std::string, Layout, std::less<>>> activation_layouts_;
   std::unordered_map<const models::Parameter*, at::Tensor> gathered_;
   std::map<std::pair<const void*, std::vector<int64_t>>, at::Tensor> constants_;
 };

@@ -25,12 +25,26 @@ TrainingRun::Options reference_options(const Job& job, TrainingRun::Options opti
   return candidate_options(job, std::move(options));
 }
 
-/// The job for one device. Native numerics: with the microbatches of `mesh`, because an op's id holds its microbatch,
-/// and only equal ids compare. Canonical: with its own, because the number of microbatches must not matter.
-Job reference_job(Job job, const MeshDegrees& mesh) {
-  if (compares_bits(job)) return job;
+/// The job for one device with the microbatches of `mesh`: an op's id holds its microbatch, and only equal ids compare.
+Job with_microbatches_of(Job job, const MeshDegrees& mesh) {
   job.training.local_batch_size = job.training.global_batch_size / derive_batching(job, mesh).accumulation_steps;
   return job;
+}
+
+/// The job for one device. With canonical numerics the number of microbatches must not matter, but where 16-bit
+/// gradients are rounded once each.
+Job reference_job(const Job& job, const MeshDegrees& mesh) {
+  const bool any = compares_bits(job) && job.training.mixed_precision_param == "float32";
+  return any ? job : with_microbatches_of(job, mesh);
+}
+
+void restore(TrainingState& state, const std::vector<at::Tensor>& values) {
+  const at::NoGradGuard no_grad;
+  for (size_t p = 0; p < state.size(); ++p) {
+    state[p].value.copy_(values[3 * p]);
+    state[p].mean.copy_(values[3 * p + 1]);
+    state[p].square.copy_(values[3 * p + 2]);
+  }
 }
 
 StepRecord record_of(int64_t step, const StepResult& result, const TrainingRun& run) {
@@ -49,7 +63,9 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 }  // namespace
 
 StepVerifier::StepVerifier(const Job& job, TrainingRun::Options options)
-    : bits_(compares_bits(job)),
+    : job_(job),
+      options_(options),
+      bits_(compares_bits(job)),
       reference_(reference_job(job, options.mesh), reference_options(job, options)),
       candidate_(job, candidate_options(job, options)) {}
 
@@ -82,20 +98,15 @@ StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double lear
 
 Blame StepVerifier::find_blame(int64_t step, const TokenBatch& batch, double learning_rate,
                                const Comparison& comparison) {
-  for (auto* run : {&reference_, &candidate_}) {
-    const at::NoGradGuard no_grad;
-    for (size_t p = 0; p < run->state().size(); ++p) {
-      auto& entry = run->state()[p];
-      entry.value.copy_(start_[3 * p]);
-      entry.mean.copy_(start_[3 * p + 1]);
-      entry.square.copy_(start_[3 * p + 2]);
-    }
-  }
   OpTrace trace;
   {
-    const ObserverScope scope(reference_.world().observers(), trace);
-    reference_.step(step, batch, learning_rate);
+    TrainingRun reference(with_microbatches_of(job_, options_.mesh), reference_options(job_, options_));
+    restore(reference.state(), start_);
+    const ObserverScope scope(reference.world().observers(), trace);
+    reference.step(step, batch, learning_rate);
   }
+  restore(reference_.state(), start_);
+  restore(candidate_.state(), start_);
   BlameObserver blamer(trace, bits_ ? 0 : kFloat64Tolerance);
   const ObserverScope scope(candidate_.world().observers(), blamer);
   candidate_.step(step, batch, learning_rate);

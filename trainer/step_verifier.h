@@ -34,6 +34,8 @@ class StepVerifier {
   Blame find_blame(int64_t step, const TokenBatch& batch, double learning_rate, const Comparison& comparison);
   void remember_start();
 
+  Job job_;
+  TrainingRun::Options options_;
   bool bits_;  ///< equality of bits (canonical numerics), or the tolerance of the float64 domain
   TrainingRun reference_, candidate_;
   std::vector<at::Tensor> start_;  ///< of the reference: value, mean, square of each parameter

@@ -30,7 +30,8 @@ Tensor ordered_exponential_sum(const Tensor& logits, const Tensor& shift, const 
 /// g, x [batch, ..., d], r [batch, ...] -> [nodes, batch, d], the sum over everything between.
 Tensor ordered_norm_gradient(const Tensor& g, const Tensor& x, const Tensor& r, const Summands& summands);
 
-/// gradient [samples * length, width] (or [samples, length, width]), tokens alike without width -> [nodes, rows, width].
+/// gradient [samples * length, width] (or [samples, length, width]), tokens alike without width -> [nodes, rows,
+/// width].
 Tensor ordered_table_gradient(const Tensor& gradient, const Tensor& tokens, const Summands& samples, int64_t length,
                               int64_t first_row, int64_t rows);
 

@@ -55,7 +55,7 @@ constexpr BadCall kBadCalls[] = {
      "training.dataset_path is not set; it names the text to train on."},
     {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
-    {"bench dispach", 2, "dispach is not a benchmark. Did you mean dispatch? The benchmarks are dispatch, step, rng."},
+    {"bench dispach", 2, "dispach is not a benchmark. Did you mean dispatch? The benchmarks are dispatch, numerics, step, rng."},
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},
     {"checkpoint inspect missing", 2, "missing: no such checkpoint folder."},
     {"checkpoint inspect jobs", 5, "jobs: incomplete checkpoint: it has no index.json."},

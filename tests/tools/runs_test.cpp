@@ -50,8 +50,8 @@ TEST_F(Runs, TrainWritesItsSteps) {
 }
 
 TEST_F(Runs, VerifyWritesAVerdictPerMesh) {
-  const auto run =
-      run_lockstep("verify " + job_ + " --meshes 'tp=2; dp_shard=2,tp=3' --json " + folder_.file("v.json"));
+  const auto run = run_lockstep("verify " + job_ + " --numerics.mode native --meshes 'tp=2; dp_shard=2,tp=3' --json " +
+                                folder_.file("v.json"));
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = nlohmann::json::parse(file_content(folder_.file("v.json")));
   EXPECT_EQ(json.at("verdict"), "pass");
@@ -64,6 +64,19 @@ TEST_F(Runs, VerifyWritesAVerdictPerMesh) {
     EXPECT_LT(mesh.at(key).get<double>(), 1e-9) << key;
   EXPECT_GT(mesh.at("bytes_per_step").get<double>(), 0);
   EXPECT_THAT(run.out, HasSubstr("agrees"));
+}
+
+TEST_F(Runs, VerifyComparesBitsByDefault) {
+  const auto run =
+      run_lockstep("verify " + job_ + " --bitwise --meshes 'tp=2; dp_shard=2,tp=3' --json " + folder_.file("v.json"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const auto& mesh : nlohmann::json::parse(file_content(folder_.file("v.json"))).at("meshes")) {
+    EXPECT_EQ(mesh.at("verdict"), "pass");
+    EXPECT_EQ(mesh.at("numerics"), "canonical");
+    EXPECT_EQ(mesh.at("differing_bits"), 0);
+    EXPECT_EQ(mesh.at("threads"), 1);
+  }
+  EXPECT_THAT(run.out, HasSubstr("bit by bit"));
 }
 
 TEST_F(Runs, ADivergingRunNamesItsFirstBadOp) {
@@ -127,12 +140,12 @@ TEST_F(Runs, ADryRunNeedsNoMemoryForItsModel) {
 }
 
 TEST_F(Runs, ADryRunTellsRanksWithDifferentShardsApart) {
-  const auto run =
-      run_lockstep("train " + job_ +
-                   " -q --dry-run --model.name llama3 --model.flavor 405B --training.global_batch_size 336 "
-                   "--parallelism.tensor_parallel_degree 6 --parallelism.data_parallel_shard_degree 84 "
-                   "--json " +
-                   folder_.file("dry.json"));
+  const auto run = run_lockstep("train " + job_ +
+                                " -q --dry-run --numerics.mode native --model.name llama3 --model.flavor 405B "
+                                "--training.global_batch_size 336 "
+                                "--parallelism.tensor_parallel_degree 6 --parallelism.data_parallel_shard_degree 84 "
+                                "--json " +
+                                folder_.file("dry.json"));
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("\n0-3,6-9,12-15...   332  13804.599"));
   std::istringstream table(run.out.substr(run.out.find("\naxis") + 1));

@@ -78,10 +78,23 @@ TEST(DeriveBatching, KeepsTheGlobalBatchOnAnotherMesh) {
 }
 
 TEST(DeriveBatching, TakesTheLargestLocalBatchThatDivides) {
-  const auto job = resolve(job_of(1, 1, 1, 4, 12), kSimulated);
+  auto job = resolve(job_of(1, 1, 1, 4, 12), kSimulated);
+  job.numerics.mode = "native";
   const auto batching = derive_batching(job, parse_mesh("dp_shard=2"));
   EXPECT_EQ(batching.local_batch_size, 3);
   EXPECT_EQ(batching.accumulation_steps, 2);
+}
+
+TEST(DeriveBatching, CanonicalMicrobatchesAreCompleteSubtreesOfTheSamples) {
+  const auto job = resolve(job_of(1, 1, 1, 4, 12), kSimulated);
+  const auto two = derive_batching(job, parse_mesh("dp_shard=2"));  // 2 x 2 of 12 samples each, not 2 x 3
+  EXPECT_EQ(two.local_batch_size, 2);
+  EXPECT_EQ(two.accumulation_steps, 3);
+  EXPECT_EQ(derive_batching(job, parse_mesh("dp_shard=3")).accumulation_steps, 1);  // all samples at once
+  EXPECT_EQ(problem([] { derive_batching(resolve(job_of(1, 1, 1, 2, 12), kSimulated), parse_mesh("dp_shard=3")); }),
+            "mesh dp_shard=3: 12 samples in microbatches of 1 x 3 are no complete subtrees of the sum over samples, "
+            "which canonical numerics needs; choose training.local_batch_size 4 (one microbatch), or a power of two of "
+            "samples per microbatch, or numerics.mode = \"native\".");
 }
 
 TEST(DeriveBatching, RefusesAMeshThatTheBatchDoesNotDivideOver) {

@@ -115,6 +115,7 @@ TEST_F(TrainLoop, NamesTheFirstOpThatIsNotFinite) {
 TEST_F(TrainLoop, VerifiesEveryStep) {
   auto verified = job("dp_shard=2,tp=2", 2);
   verified.verify.enable = true;
+  verified.numerics.mode = "native";
   int checks = 0;
   TrainEvents events;
   events.on_check = [&](int64_t, const StepCheck& check) {

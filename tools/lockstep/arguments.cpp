@@ -112,6 +112,8 @@ struct Parser {
     sub->add_option("job", verify.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
     sub->add_option("--meshes", verify.meshes, "Meshes separated by ';'; without it the job's own")
         ->type_name("\"AXIS=SIZE,...; ...\"");
+    sub->add_flag("--bitwise", verify.bitwise,
+                  "Compare bits, with canonical numerics; the default unless the job says numerics.mode = \"native\"");
   }
 
   void add_rules() {
@@ -190,11 +192,15 @@ const CLI::App& innermost(const CLI::App& app) {
 Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   const auto name = parser.app.get_subcommands().front()->get_name();
   if (name == "train") return parser.train.job.overrides = std::move(overrides), parser.train;
-  if (name == "verify") return parser.verify.job.overrides = std::move(overrides), parser.verify;
+  if (name == "verify") {
+    if (parser.verify.bitwise) overrides.push_back(trainer::command_line_setting("numerics.mode", "canonical"));
+    return parser.verify.job.overrides = std::move(overrides), parser.verify;
+  }
   if (!overrides.empty())
     fail<BadInput>("--{} is a key of jobs; lockstep {} takes no job.", overrides.front().key, name);
   if (name == "rules") return parser.rules;
-  if (name == "bench") return require_known(parser.bench.name, "benchmark", {"dispatch", "numerics", "step", "rng"}), parser.bench;
+  if (name == "bench")
+    return require_known(parser.bench.name, "benchmark", {"dispatch", "numerics", "step", "rng"}), parser.bench;
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
 }

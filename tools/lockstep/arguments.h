@@ -32,6 +32,7 @@ struct VerifyOptions {
   JobArguments job;
   Output output;
   std::string meshes;  ///< as written; empty: the job's own mesh
+  bool bitwise = false;
 };
 
 struct RulesOptions {

@@ -98,7 +98,7 @@ ExitCode report_dry_run(const TrainOptions& options, const trainer::Job& job) {
   print_collectives(dry);
   if (dry.classes.size() > 1) print_classes(dry);
   for (const auto& [op, count] : dry.traffic.implicit_gathers())
-    fmt::print("warning: {} gathers a sharded operand that nobody asked for ({} plans)\n", op, count);
+    fmt::print("warning: {} gathers\n         a sharded operand that nobody asked for ({} plans)\n", op, count);
   write_json(options.output, {{"mesh", mesh},
                               {"parameters", dry.parameters},
                               {"state_bytes_per_rank", dry.classes[0].state_bytes},
