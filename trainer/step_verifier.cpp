@@ -5,13 +5,14 @@
 
 #include <chrono>
 
+#include "core/error.h"
 #include "runtime/observer.h"
 #include "runtime/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {
 
-bool compares_bits(const Job& job) { return job.numerics.mode == "canonical"; }
+bool compares_bits(const Job& job) { return StepVerifier::compares_bits(job); }
 
 TrainingRun::Options candidate_options(const Job& job, TrainingRun::Options options) {
   options.domain = compares_bits(job) ? Domain::kNative : Domain::kFloat64;
@@ -67,11 +68,21 @@ StepVerifier::StepVerifier(const Job& job, TrainingRun::Options options)
       options_(options),
       bits_(compares_bits(job)),
       reference_(reference_job(job, options.mesh), reference_options(job, options)),
-      candidate_(job, candidate_options(job, options)) {}
+      own_candidate_(std::make_unique<TrainingRun>(job, candidate_options(job, options))),
+      candidate_(own_candidate_.get()) {}
+
+StepVerifier::StepVerifier(const Job& job, const TrainingRun::Options& options, TrainingRun& run)
+    : job_(job),
+      options_(options),
+      bits_(compares_bits(job)),
+      reference_(reference_job(job, options.mesh), reference_options(job, options)),
+      candidate_(&run) {
+  LOCKSTEP_CHECK(bits_);
+}
 
 void StepVerifier::load(const TrainingState& state) {
   copy_state(state, reference_.state());
-  copy_state(state, candidate_.state());
+  if (own_candidate_) copy_state(state, candidate_->state());
 }
 
 void StepVerifier::remember_start() {
@@ -86,11 +97,12 @@ StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double lear
   const double before = now();
   const auto reference = reference_.step(step, batch, learning_rate);
   const double between = now();
-  candidate_.world().traffic().clear();
-  const auto candidate = candidate_.step(step, batch, learning_rate);
-  check.seconds_ratio = (now() - between) / (between - before);
-  check.bytes = candidate_.world().traffic().bytes();
-  const auto expected = record_of(step, reference, reference_), actual = record_of(step, candidate, candidate_);
+  candidate_->world().traffic().clear();
+  check.result = candidate_->step(step, batch, learning_rate);
+  check.seconds = now() - between;
+  check.seconds_ratio = check.seconds / (between - before);
+  check.bytes = candidate_->world().traffic().bytes();
+  const auto expected = record_of(step, reference, reference_), actual = record_of(step, check.result, *candidate_);
   check.comparison = bits_ ? compare_bits(expected, actual) : compare(expected, actual, kFloat64Tolerance);
   if (!check.comparison.agrees()) check.blame = find_blame(step, batch, learning_rate, check.comparison);
   return check;
@@ -106,10 +118,10 @@ Blame StepVerifier::find_blame(int64_t step, const TokenBatch& batch, double lea
     reference.step(step, batch, learning_rate);
   }
   restore(reference_.state(), start_);
-  restore(candidate_.state(), start_);
+  restore(candidate_->state(), start_);
   BlameObserver blamer(trace, bits_ ? 0 : kFloat64Tolerance);
-  const ObserverScope scope(candidate_.world().observers(), blamer);
-  candidate_.step(step, batch, learning_rate);
+  const ObserverScope scope(candidate_->world().observers(), blamer);
+  candidate_->step(step, batch, learning_rate);
   if (blamer.blame()) return *blamer.blame();
   return {"no single op: every op agrees on its own", "step", "", "", comparison.beyond[0].text()};
 }

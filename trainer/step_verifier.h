@@ -11,16 +11,24 @@ namespace lockstep::trainer {
 /// What checking one step found.
 struct StepCheck {
   Comparison comparison;
+  StepResult result;           ///< of the mesh
   std::optional<Blame> blame;  ///< the first op that differs, when the step does not agree
   double bytes = 0;            ///< that one rank sent in the step
-  double seconds_ratio = 0;    ///< time on the mesh over time on one device
+  double seconds = 0;          ///< of the step on the mesh
+  double seconds_ratio = 0;    ///< over the time on one device
 };
 
-/// Steps of a job on a mesh beside the same steps on one device, both in the float64 domain, through the same dispatch.
+/// Steps of a job on a mesh beside the same steps on one device, through the same dispatch. Canonical numerics: their
+/// bits; native: both in the float64 domain, to 1e-9.
 class StepVerifier {
  public:
   /// `rules`: of the mesh's run; the reference always has the built-in ones.
   StepVerifier(const Job& job, TrainingRun::Options options);
+
+  /// Compares `run` itself, which must outlive this and keep its gradients. REQUIRES: canonical numerics.
+  StepVerifier(const Job& job, const TrainingRun::Options& options, TrainingRun& run);
+
+  static bool compares_bits(const Job& job) { return job.numerics.mode == "canonical"; }
 
   /// Both continue from `state` (any mesh, any domain).
   void load(const TrainingState& state);
@@ -28,7 +36,7 @@ class StepVerifier {
   /// Runs the step on both. On a difference both run it again from their start, to find the first op that differs.
   StepCheck check(int64_t step, const TokenBatch& batch, double learning_rate);
 
-  TrainingRun& candidate() { return candidate_; }
+  TrainingRun& candidate() { return *candidate_; }
 
  private:
   Blame find_blame(int64_t step, const TokenBatch& batch, double learning_rate, const Comparison& comparison);
@@ -37,7 +45,9 @@ class StepVerifier {
   Job job_;
   TrainingRun::Options options_;
   bool bits_;  ///< equality of bits (canonical numerics), or the tolerance of the float64 domain
-  TrainingRun reference_, candidate_;
+  TrainingRun reference_;
+  std::unique_ptr<TrainingRun> own_candidate_;
+  TrainingRun* candidate_;
   std::vector<at::Tensor> start_;  ///< of the reference: value, mean, square of each parameter
 };
 

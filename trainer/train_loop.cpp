@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 
 #include "core/atomic_file.h"
 #include "core/error.h"
@@ -24,6 +25,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 TrainingRun::Options run_options(const Job& job) {
   TrainingRun::Options options;
   options.mesh = mesh_of(job);
+  options.keep_gradients = job.verify.enable && StepVerifier::compares_bits(job);
   return options;
 }
 
@@ -37,7 +39,7 @@ class Loop {
         data_(job.training.dataset_path, job.training.seq_len, run_.model().vocabulary(),
               static_cast<uint64_t>(job.debug.seed)),
         metrics_(metrics_path()) {
-    if (job.verify.enable) verifier_ = std::make_unique<StepVerifier>(job, run_options(job));
+    if (job.verify.enable) verifier_ = make_verifier();
     resume();
   }
 
@@ -56,6 +58,12 @@ class Loop {
   }
 
  private:
+  /// Canonical numerics: the run itself is compared. Native: a second run, in float64.
+  std::unique_ptr<StepVerifier> make_verifier() {
+    if (StepVerifier::compares_bits(job_)) return std::make_unique<StepVerifier>(job_, run_options(job_), run_);
+    return std::make_unique<StepVerifier>(job_, run_options(job_));
+  }
+
   std::string root() const { return (std::filesystem::path(job_.job.dump_folder) / job_.checkpoint.folder).string(); }
 
   std::string metrics_path() const {
@@ -90,11 +98,12 @@ class Loop {
   void one_step(Clock::time_point start) {
     const auto batch = data_.batch(sample_, job_.training.global_batch_size);
     const double rate = schedule_.learning_rate(step_);
-    check(batch, rate);
+    const auto checked = check(batch, rate);
     if (!outcome_.findings.empty()) return;
+    const bool is_done = checked && StepVerifier::compares_bits(job_);
     const auto before = Clock::now();
-    const auto result = run_step(batch, rate);
-    const double seconds = seconds_since(before);
+    const auto result = is_done ? checked->result : run_step(batch, rate);
+    const double seconds = is_done ? checked->seconds : seconds_since(before);
     sample_ += job_.training.global_batch_size;
     const auto tokens = static_cast<double>(job_.training.global_batch_size * job_.training.seq_len);
     const StepMetrics metrics{
@@ -104,15 +113,26 @@ class Loop {
     events_.on_step(metrics);
   }
 
-  void check(const TokenBatch& batch, double rate) {
-    if (!verifier_ || (step_ - 1) % job_.verify.every != 0) return;
+  /// Nothing if this step is not checked.
+  std::optional<StepCheck> check(const TokenBatch& batch, double rate) {
+    if (!verifier_ || (step_ - 1) % job_.verify.every != 0) return std::nullopt;
     verifier_->load(run_.state());
-    const auto check = verifier_->check(step_, batch, rate);
+    auto check = check_or_explain(batch, rate);
     events_.on_check(step_, check);
     if (!check.comparison.agrees())
       outcome_.findings.push_back(fmt::format("INCONSISTENT  step {}, mesh {}: {}\n{}", step_, mesh_of(job_).text(),
                                               check.comparison.beyond[0].text(),
                                               check.blame ? check.blame->text() : ""));
+    return check;
+  }
+
+  StepCheck check_or_explain(const TokenBatch& batch, double rate) {
+    try {
+      return verifier_->check(step_, batch, rate);
+    } catch (const Inconsistency&) {
+      run_step(batch, rate);  // not finite here either: names the op
+      throw;
+    }
   }
 
   /// A step whose loss or gradient is not finite runs once more, watched, to name the op where it began.

@@ -34,7 +34,12 @@ class Reporter {
 
   void summary(const trainer::TrainOutcome& outcome) {
     if (draws_) bar_.clear();
-    if (checked_ > 0)
+    if (checked_ > 0 && trainer::StepVerifier::compares_bits(job_))
+      line(fmt::format(
+          "verified  {} steps on {} beside one device, bit by bit: {} bits differ in loss, gradients, norm, "
+          "parameters and optimizer state\n",
+          checked_, trainer::mesh_of(job_).text(), differing_bits_));
+    else if (checked_ > 0)
       line(
           fmt::format("verified  {} steps on {} beside one device, float64: worst relative difference loss {:.1e}, "
                       "gradients {:.1e}, parameters {:.1e}\n",
@@ -59,6 +64,7 @@ class Reporter {
 
   void count(const trainer::StepCheck& check) {
     ++checked_;
+    differing_bits_ += check.comparison.differing_bits;
     loss_ = std::max(loss_, check.comparison.loss);
     gradient_ = std::max(gradient_, check.comparison.gradient);
     parameter_ = std::max(parameter_, check.comparison.parameter);
@@ -67,7 +73,7 @@ class Reporter {
   const trainer::Job& job_;
   bool quiet_, draws_;
   trainer::ProgressBar bar_;
-  int64_t checked_ = 0;
+  int64_t checked_ = 0, differing_bits_ = 0;
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
 };
 
