@@ -22,6 +22,10 @@ target_include_directories(lockstep_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_SO
 if(LOCKSTEP_SANITIZE)
   target_compile_options(lockstep_flags INTERFACE -fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(lockstep_flags INTERFACE -fsanitize=${LOCKSTEP_SANITIZE})
+  # The shared sanitizer library would be the caller of dlopen(), and the executable's rpath would not count.
+  if(LOCKSTEP_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_link_options(lockstep_flags INTERFACE -static-libasan)
+  endif()
 endif()
 
 find_program(LOCKSTEP_CCACHE ccache)
