@@ -9,6 +9,7 @@
 #include "models/llama.h"
 #include "models/mlp.h"
 #include "runtime/backend.h"
+#include "runtime/kernels/self_test.h"
 #include "runtime/mesh_ops.h"
 #include "runtime/random.h"
 #include "runtime/redistribute.h"
@@ -33,6 +34,7 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.local_ranks = options.local_ranks;
   world.transport = options.transport;
   if (options.meta) world.local_ranks = {0};
+  if (world.numerics == Numerics::kCanonical && !options.meta) kernels::require_self_test();
   return std::make_unique<World>(std::move(world));
 }
 

@@ -24,11 +24,11 @@ LOCKSTEP_TARGET_AVX512 void run_avx512(Arguments... arguments) {
 
 }  // namespace detail
 
-/// Loop::run(arguments...), compiled for the fastest instruction set of this machine. REQUIRES: run is
-/// LOCKSTEP_PORTABLE and its order of additions is written out (lanes), so that all sets give the same bits.
+/// Loop::run(arguments...), compiled for an instruction set of this machine. REQUIRES: run is LOCKSTEP_PORTABLE and its
+/// order of additions is written out (lanes), so that all sets give the same bits.
 template <class Loop, class... Arguments>
-void on_best_instruction_set(Arguments... arguments) {
-  switch (best_instruction_set()) {
+void on_instruction_set(InstructionSet set, Arguments... arguments) {
+  switch (set) {
 #if defined(__x86_64__)
     case InstructionSet::kAvx512:
       return detail::run_avx512<Loop>(arguments...);
@@ -38,6 +38,12 @@ void on_best_instruction_set(Arguments... arguments) {
     default:
       return detail::run_baseline<Loop>(arguments...);
   }
+}
+
+/// The same for the fastest one.
+template <class Loop, class... Arguments>
+void on_best_instruction_set(Arguments... arguments) {
+  on_instruction_set<Loop>(best_instruction_set(), arguments...);
 }
 
 }  // namespace lockstep::kernels

@@ -33,7 +33,4 @@ at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const std::
 /// `samples` says which; where they are not all: nodes [nodes, n, k], in float for bfloat16 operands.
 at::Tensor weight_gradient(const at::Tensor& gradient, const at::Tensor& input, const ContractedRange& samples);
 
-/// Throws an Inconsistency where a small product differs from the oracle on an instruction set of this machine.
-void check_products();
-
 }  // namespace lockstep::kernels

@@ -120,39 +120,39 @@ void by_blocks(const OrderedSum& sum, T* out, const Run& run) {
 }  // namespace
 
 template <class T>
-void ordered_sum(const OrderedSum& sum, const T* x, T* out) {
+void ordered_sum(const OrderedSum& sum, const T* x, T* out, InstructionSet set) {
   by_blocks(sum, out, [&](const NodeWork& work, int64_t, int64_t offset, T* sums) {
     if (sum.inner == 1)
-      on_best_instruction_set<SumRow<T>>(work, x + offset, sums);
+      on_instruction_set<SumRow<T>>(set, work, x + offset, sums);
     else
-      on_best_instruction_set<SumColumns<T>>(work, x + offset, sums);
+      on_instruction_set<SumColumns<T>>(set, work, x + offset, sums);
   });
 }
 
 template <class T>
-void ordered_exponential_sum(const OrderedSum& sum, const T* x, const T* shift, T* out) {
+void ordered_exponential_sum(const OrderedSum& sum, const T* x, const T* shift, T* out, InstructionSet set) {
   std::vector<T> row(static_cast<size_t>(sum.count)), sums;
   for (int64_t o = 0; o < sum.outer; ++o) {
-    on_best_instruction_set<ExponentialRow<T>>(sum.count, x + o * sum.count, shift[o], row.data());
+    on_instruction_set<ExponentialRow<T>>(set, sum.count, x + o * sum.count, shift[o], row.data());
     for_each_node(sum, [&](int64_t node, int64_t start, const NodeWork& work) {
       sums.resize(static_cast<size_t>(work.leaves));
-      on_best_instruction_set<SumRow<T>>(work, static_cast<const T*>(row.data()) + start, sums.data());
+      on_instruction_set<SumRow<T>>(set, work, static_cast<const T*>(row.data()) + start, sums.data());
       out[node * sum.outer + o] = sums[0];
     });
   }
 }
 
 template <class T>
-void ordered_norm_gradient(const OrderedSum& sum, const T* g, const T* x, const T* r, T* out) {
+void ordered_norm_gradient(const OrderedSum& sum, const T* g, const T* x, const T* r, T* out, InstructionSet set) {
   by_blocks(sum, out, [&](const NodeWork& work, int64_t element, int64_t offset, T* sums) {
-    on_best_instruction_set<NormGradientColumns<T>>(work, g + offset, x + offset, r + element, sums);
+    on_instruction_set<NormGradientColumns<T>>(set, work, g + offset, x + offset, r + element, sums);
   });
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                     \
-  template void ordered_sum(const OrderedSum&, const T*, T*);                       \
-  template void ordered_exponential_sum(const OrderedSum&, const T*, const T*, T*); \
-  template void ordered_norm_gradient(const OrderedSum&, const T*, const T*, const T*, T*)
+#define LOCKSTEP_INSTANTIATE(T)                                                                     \
+  template void ordered_sum(const OrderedSum&, const T*, T*, InstructionSet);                       \
+  template void ordered_exponential_sum(const OrderedSum&, const T*, const T*, T*, InstructionSet); \
+  template void ordered_norm_gradient(const OrderedSum&, const T*, const T*, const T*, T*, InstructionSet)
 LOCKSTEP_INSTANTIATE(float);
 LOCKSTEP_INSTANTIATE(double);
 #undef LOCKSTEP_INSTANTIATE

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/instruction_set.h"
 #include "runtime/kernels/sum_tree.h"
 
 /// Sums along the one tree on raw memory, for float and double: the same bits on every instruction set.
@@ -16,15 +17,17 @@ struct OrderedSum {
 
 /// out [nodes, outer, inner]: the nodes of cover(), left to right.
 template <class T>
-void ordered_sum(const OrderedSum& sum, const T* x, T* out);
+void ordered_sum(const OrderedSum& sum, const T* x, T* out, InstructionSet set = best_instruction_set());
 
 /// Of exp(x - shift[outer]); inner is 1.
 template <class T>
-void ordered_exponential_sum(const OrderedSum& sum, const T* x, const T* shift, T* out);
+void ordered_exponential_sum(const OrderedSum& sum, const T* x, const T* shift, T* out,
+                             InstructionSet set = best_instruction_set());
 
 /// Of g * (x * r[outer, count]), each rounded product fused into the chain: dw of RMSNorm for every sample.
 template <class T>
-void ordered_norm_gradient(const OrderedSum& sum, const T* g, const T* x, const T* r, T* out);
+void ordered_norm_gradient(const OrderedSum& sum, const T* g, const T* x, const T* r, T* out,
+                           InstructionSet set = best_instruction_set());
 
 /// The gradient of a table whose rows were looked up: for every row of [first_row, first_row + rows) the sum of the
 /// gradients [samples, length, width] at its positions, samples outside, positions inside; out [nodes, rows, width].

@@ -119,7 +119,5 @@ TEST(ProductTensors, RefuseWhatDoesNotFit) {
   EXPECT_THROW(kernels::product(at::ones({2, 3}, c10::kLong), at::ones({3, 2}, c10::kLong)), BadInput);
 }
 
-TEST(ProductTensors, TheSelfTestPasses) { kernels::check_products(); }
-
 }  // namespace
 }  // namespace lockstep

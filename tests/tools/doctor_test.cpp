@@ -20,7 +20,7 @@ TEST(Doctor, PrintsWhatItWritesAsJson) {
     EXPECT_THAT(run.out, testing::HasSubstr(row.at("text").get<std::string>().substr(0, 12))) << names.back();
   }
   EXPECT_THAT(names, testing::ElementsAre("system", "processor", "instructions", "memory", "LibTorch", "numerics",
-                                          "CUDA", "disk", "data"));
+                                          "kernels", "CUDA", "disk", "data"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/floating_environment.h"
 #include "core/instruction_set.h"
+#include "runtime/kernels/self_test.h"
 #include "trainer/dataset.h"
 
 namespace lockstep::tool {
@@ -80,6 +81,16 @@ Finding examine_numerics() {
   return {"numerics", "round to nearest, subnormals kept"};
 }
 
+Finding examine_kernels() {
+  try {
+    const auto& report = kernels::require_self_test();
+    return {"kernels", fmt::format("{} results equal their oracles in all bits, {:.0f} ms", report.comparisons,
+                                   report.milliseconds)};
+  } catch (const Error& error) {
+    return {"kernels", error.what(), Health::kBroken};
+  }
+}
+
 Finding examine_cuda() {
   const bool driver = fs::exists("/proc/driver/nvidia/version");
   return {"CUDA", fmt::format("{}; {}", LOCKSTEP_WITH_CUDA ? "built in" : "not built in (LOCKSTEP_CUDA=OFF)",
@@ -112,7 +123,7 @@ Finding examine_data() {
 
 std::vector<Finding> examine_machine() {
   return {examine_system(),   examine_processor(), examine_instructions(), examine_memory(), examine_libtorch(),
-          examine_numerics(), examine_cuda(),      examine_disk(),         examine_data()};
+          examine_numerics(), examine_kernels(),   examine_cuda(),         examine_disk(),   examine_data()};
 }
 
 }  // namespace lockstep::tool

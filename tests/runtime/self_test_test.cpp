@@ -1,0 +1,109 @@
+#include "runtime/kernels/self_test.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cfenv>
+#include <set>
+#include <string>
+
+#include "core/error.h"
+#include "runtime/kernels/ordered_sum_oracle.h"
+#include "runtime/kernels/self_test_comparer.h"
+
+namespace lockstep {
+namespace {
+
+using kernels::SelfTestCase;
+
+std::string message_of(const kernels::Tamper& tamper) {
+  try {
+    kernels::self_test(tamper);
+  } catch (const Inconsistency& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SelfTest, PassesHereAndIsQuick) {
+  double least = 1e9;
+  for (int i = 0; i < 5; ++i) least = std::min(least, kernels::self_test().milliseconds);
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(least, 50);
+#endif
+}
+
+TEST(SelfTest, RunsEveryKernelOnEveryInstructionSetAtOddAddresses) {
+  std::set<std::pair<std::string, InstructionSet>> seen;
+  std::set<int64_t> offsets;
+  kernels::self_test([&](const SelfTestCase& which, void*, size_t) {
+    seen.emplace(which.kernel, which.set);
+    offsets.insert(which.offset);
+  });
+  for (const InstructionSet set : available_instruction_sets())
+    for (const char* kernel : {"matrix product", "matrix product of bfloat16", "attention", "attention backward",
+                               "sum along rows", "sum along columns", "sum of exponentials"})
+      EXPECT_TRUE(seen.contains({kernel, set})) << kernel << " " << name_of(set);
+  EXPECT_TRUE(seen.contains({"table gradient", InstructionSet::kBaseline}));
+  EXPECT_TRUE(seen.contains({"tree", InstructionSet::kBaseline}));
+  for (int64_t offset = 4; offset <= 60; offset += 4) EXPECT_TRUE(offsets.contains(offset)) << offset;
+}
+
+/// One bit of one result, for every result that there is.
+TEST(SelfTest, NoticesOneBitInAnyResult) {
+  int64_t all = 0;
+  const auto count = [&](const SelfTestCase&, void*, size_t) { ++all; };
+  EXPECT_EQ(message_of(count), "");
+  for (int64_t changed = 0; changed < all; changed += 7) {
+    int64_t now = 0;
+    SelfTestCase which{};
+    const auto message = message_of([&](const SelfTestCase& each, void* result, size_t bytes) {
+      if (now++ != changed) return;
+      which = each;
+      static_cast<unsigned char*>(result)[(static_cast<size_t>(changed) * 4) % bytes] ^= 1;
+    });
+    EXPECT_THAT(message, ::testing::StartsWith("self-test: " + std::string(which.kernel) + " on " +
+                                               std::string(name_of(which.set))));
+  }
+}
+
+TEST(SelfTest, SaysWhatDiffersWhereAndWhatToDo) {
+  const auto set = available_instruction_sets().back();
+  const auto message = message_of([&](const SelfTestCase& which, void* result, size_t) {
+    if (which.kernel == std::string("sum along rows") && which.set == set && which.offset == 12)
+      static_cast<float*>(result)[1] = 1;
+  });
+  EXPECT_THAT(message, ::testing::MatchesRegex(
+                           "self-test: sum along rows on .*, operands 12 bytes past a cache line: element 1 of .* is "
+                           "0x1p\\+0, the order that canonical numerics promises gives .*0x.*\\. Build without .*"
+                           "-ffast-math.*numerics.mode = \"native\" does without the promise"));
+}
+
+TEST(SelfTest, RefusesAnotherRoundingMode) {
+  std::fesetround(FE_UPWARD);
+  std::string message;
+  try {
+    kernels::self_test();
+  } catch (const InternalError& error) {
+    message = error.what();
+  }
+  std::fesetround(FE_TONEAREST);
+  EXPECT_THAT(message, ::testing::HasSubstr("rounding mode"));
+}
+
+/// A self-test whose numbers gave the same bits in any order would prove nothing.
+TEST(SelfTest, ItsNumbersTellOrdersApart) {
+  const auto tree = SumTree::over_elements(333);
+  auto x = kernels::any_numbers<float>(333, 0, 11);
+  const auto sum = [&](const SumTree& along) {
+    float result = 0;
+    kernels::ordered_sum_oracle<float>({along, 0, 1, 333, 1}, x.data(), &result);
+    return result;
+  };
+  EXPECT_NE(sum(tree), sum({333, 333}));
+  EXPECT_NE(sum(tree), sum({333, 41}));
+}
+
+}  // namespace
+}  // namespace lockstep
