@@ -223,8 +223,10 @@ at::Tensor Mover::combine_one(size_t index, const std::vector<at::Tensor>& recei
       nodes.push_back({places[n], received[m].select(0, static_cast<int64_t>(n))});
   }
   auto sizes = received[0].sizes().slice(1).vec();
+  const bool stays_open = move_.after->layout.ordered_sum() != nullptr;
+  if (stays_open && nodes.empty()) return at::empty(joined({0}, sizes), received[0].options());
   auto sums = reduce(sum_tree(from_), nodes, received[0].options(), sizes);
-  return move_.after->layout.ordered_sum() ? sums : sums.squeeze(0);
+  return stays_open ? sums : sums.squeeze(0);
 }
 
 /// All ranks live here: one tree per group, copied to its members (unless an observer may have changed what arrived).

@@ -10,9 +10,9 @@
 namespace lockstep::kernels {
 namespace {
 
+/// Rows of no elements are rows too: what is computed per row is written for them.
 loops::Rows rows_of(const Tensor& x) {
-  const int64_t width = x.size(-1);
-  return {width > 0 ? x.numel() / width : 0, width};
+  return {c10::multiply_integers(x.sizes().slice(0, x.sizes().size() - 1)), x.size(-1)};
 }
 
 /// `tensor` in the dtype of `like`, contiguous.

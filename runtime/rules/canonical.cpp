@@ -33,31 +33,32 @@ void refuse(const LocalCall& call, torch::jit::Stack&) {
 
 /// Computes in fp32 (or fp64) on contiguous memory and rounds once.
 template <class Compute>
-void elementwise(torch::jit::Stack& stack, size_t operands, const Compute& compute) {
+void elementwise(const LocalCall& call, torch::jit::Stack& stack, size_t operands, const Compute& compute) {
   const auto dtype = stack[0].toTensor().scalar_type();
   std::vector<Tensor> wide;
   for (size_t i = 0; i < operands; ++i) {
     const auto x = stack[i].toTensor();
     wide.push_back((dtype == c10::kDouble ? x : x.to(c10::kFloat)).contiguous());
   }
-  stack = {compute(wide).to(dtype)};
+  const auto result = compute(wide);
+  stack = {call.plan.written >= 0 ? stack[0].toTensor().copy_(result) : result.to(dtype)};
 }
 
-void local_sigmoid(const LocalCall&, torch::jit::Stack& stack) {
-  elementwise(stack, 1, [](const auto& x) { return logistic(x[0]); });
+void local_sigmoid(const LocalCall& call, torch::jit::Stack& stack) {
+  elementwise(call, stack, 1, [](const auto& x) { return logistic(x[0]); });
 }
 
-void local_sigmoid_backward(const LocalCall&, torch::jit::Stack& stack) {
-  elementwise(stack, 2, [](const auto& x) { return at::mul(at::mul(x[0], at::rsub(x[1], 1)), x[1]); });
+void local_sigmoid_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  elementwise(call, stack, 2, [](const auto& x) { return at::mul(at::mul(x[0], at::rsub(x[1], 1)), x[1]); });
 }
 
-void local_silu(const LocalCall&, torch::jit::Stack& stack) {
-  elementwise(stack, 1, [](const auto& x) { return at::mul(x[0], logistic(x[0])); });
+void local_silu(const LocalCall& call, torch::jit::Stack& stack) {
+  elementwise(call, stack, 1, [](const auto& x) { return at::mul(x[0], logistic(x[0])); });
 }
 
 /// g s (1 + x (1 - s)) with s = sigmoid(x).
-void local_silu_backward(const LocalCall&, torch::jit::Stack& stack) {
-  elementwise(stack, 2, [](const auto& x) {
+void local_silu_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  elementwise(call, stack, 2, [](const auto& x) {
     const auto s = logistic(x[1]);
     return at::mul(at::mul(x[0], s), at::add(at::mul(x[1], at::rsub(s, 1)), 1));
   });
@@ -71,12 +72,12 @@ void check_exact_gelu(const LocalCall& call, const torch::jit::Stack& stack) {
 
 void local_gelu(const LocalCall& call, torch::jit::Stack& stack) {
   check_exact_gelu(call, stack);
-  elementwise(stack, 1, [](const auto& x) { return at::mul(x[0], normal_cdf(x[0])); });
+  elementwise(call, stack, 1, [](const auto& x) { return at::mul(x[0], normal_cdf(x[0])); });
 }
 
 void local_gelu_backward(const LocalCall& call, torch::jit::Stack& stack) {
   check_exact_gelu(call, stack);
-  elementwise(stack, 2,
+  elementwise(call, stack, 2,
               [](const auto& x) { return at::mul(x[0], at::add(normal_cdf(x[1]), at::mul(x[1], normal_pdf(x[1])))); });
 }
 
@@ -89,11 +90,19 @@ void local_power(const LocalCall& call, torch::jit::Stack& stack) {
   call.op.callBoxed(stack);
 }
 
+/// other - alpha x, each operation rounded: in 16 bits LibTorch rounds alpha x in scalar tails alone.
+void local_rsub(const LocalCall& call, torch::jit::Stack& stack) {
+  if (!stack[0].toTensor().is_floating_point()) return call.op.callBoxed(stack);
+  const auto other = stack[1].toScalar(), alpha = stack[2].toScalar();
+  elementwise(call, stack, 1, [&](const auto& x) { return at::rsub(at::mul(x[0], alpha), other); });
+}
+
 constexpr CanonicalForm kElementwise[] = {
     {"gelu", local_gelu},
     {"gelu_backward", local_gelu_backward},
     {"pow.Tensor_Scalar", local_power},
     {"pow.Tensor_Tensor", refuse},
+    {"rsub.Scalar", local_rsub},
     {"sigmoid", local_sigmoid},
     {"sigmoid_backward", local_sigmoid_backward},
     {"silu", local_silu},

@@ -54,6 +54,12 @@ void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
       finished(call, kernels::linear(input, stack[1].toTensor(), std::nullopt, range), range.is_whole(input.size(-1)))};
 }
 
+/// What a rank without samples adds to a gradient.
+Tensor no_nodes(const Tensor& gradient, const Tensor& input) {
+  const auto dtype = gradient.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
+  return at::empty({0, gradient.size(-1), input.size(-1)}, gradient.options().dtype(dtype));
+}
+
 /// Samples first; rows that are no batch are the elements of one sum.
 void local_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   auto gradient = stack[0].toTensor(), input = stack[1].toTensor();
@@ -64,9 +70,12 @@ void local_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   const bool is_batch = spec.sizes.size() > 2 || tree.leaf != SumTree::over_elements(spec.sizes[0]).leaf;
   const auto range = range_of(call, 0, 0, is_batch ? tree.leaf : 1);
   if (is_batch && tree.leaf > 1) {
-    gradient = gradient.reshape({gradient.size(0) / tree.leaf, -1, gradient.size(-1)});
-    input = input.reshape({gradient.size(0), -1, input.size(-1)});
+    const auto between = gradient.sizes().slice(1, gradient.sizes().size() - 2);
+    const int64_t samples = gradient.size(0) / tree.leaf, rows = tree.leaf * c10::multiply_integers(between);
+    gradient = gradient.reshape({samples, rows, gradient.size(-1)});
+    input = input.reshape({samples, rows, input.size(-1)});
   }
+  if (is_batch && gradient.size(0) == 0 && range.total > 0) return (void)(stack = {no_nodes(gradient, input)});
   const auto result =
       is_batch ? kernels::weight_gradient(gradient, input, range) : kernels::product(gradient.t(), input, range);
   stack = {finished(call, result, range.is_whole(gradient.size(0)))};

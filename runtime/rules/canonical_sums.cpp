@@ -117,9 +117,11 @@ void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   const auto padding = stack[3].toInt();
   if (padding >= 0) tokens = tokens.masked_fill(tokens == padding, -1);
   const auto& spec = *call.plan.wanted[1];
-  const auto tree = tree_over_batch(spec.sizes[0], call.plan.wanted[0]->sizes.size());
-  const auto batch = here(call, 1, 0, tree);
-  const int64_t inner = spec.sizes[0] > 0 ? spec.element_count() / spec.sizes[0] : 1;
+  if (spec.sizes.empty()) tokens = tokens.unsqueeze(0);
+  const int64_t size = spec.sizes.empty() ? 1 : spec.sizes[0];
+  const auto tree = tree_over_batch(size, call.plan.wanted[0]->sizes.size());
+  const auto batch = spec.sizes.empty() ? Summands::all(tree) : here(call, 1, 0, tree);
+  const int64_t inner = size > 0 ? spec.element_count() / size : 1;
   const int64_t per_sample = inner * tree.leaf;
   const Summands samples{SumTree::over_samples(tree.leaf_count()), batch.first / tree.leaf,
                          (batch.count + tree.leaf - 1) / tree.leaf};
@@ -186,7 +188,9 @@ constexpr CanonicalForm kForms[] = {
     {"mean.dim", local_mean_dims, Rule::kNoReduce},
     {"mesh::exponential_sum", local_exponential_sum},
     {"mesh::pick_class", local_disjoint<local_pick>, Rule::kDisjoint},
+    {"mesh::rms_norm_backward", nullptr, Rule::kNoReduce},
     {"mesh::rms_norm_weight_gradient", local_norm_gradient},
+    {"mesh::sum_of_squares", nullptr, Rule::kNoReduce},
     {"sum", local_sum_all, Rule::kSamples},
     {"sum.dim_IntList", local_sum_dims, Rule::kSamples},
 };

@@ -13,18 +13,27 @@ namespace lockstep::testing {
 using Sizes = std::vector<int64_t>;
 using Stack = torch::jit::Stack;
 
+/// How large the tensors of a call are.
+enum class Reach {
+  kShort,  ///< up to 6 elements a dimension
+  kLong,   ///< a dimension or two of up to 300, so that a sum has several leaves; reals of mixed magnitude
+  kFlat    ///< one dimension of up to 1500, where there is a choice of sizes; reals of mixed magnitude
+};
+
 /// Draws the arguments of one call, inside a RapidCheck property. `exact` asks for small integers: sums and products of
 /// a few are exact in every dtype, whatever their order.
 class Inputs {
  public:
-  Inputs(c10::ScalarType dtype, bool exact);
+  Inputs(c10::ScalarType dtype, bool exact, Reach reach = Reach::kShort);
 
   c10::ScalarType dtype() const { return dtype_; }
   bool exact() const { return exact_; }
 
   int64_t number(int64_t low, int64_t high) const;  ///< both ends included; shrinks to `low`
   bool flag() const { return number(0, 1) == 1; }
-  int64_t size() const;  ///< 1 to 6, sometimes 0
+  at::Scalar factor(int64_t most) const;  ///< 1 to `most`, or among reals of mixed magnitude also a third
+  int64_t size() const;                   ///< 1 to 6, sometimes 0; or long
+  int64_t length(int64_t most) const;     ///< 1 to `most`, or long
   Sizes sizes(int64_t least_dims, int64_t most_dims) const;
   /// One of `count` dimensions (at least one), from the front or from the back.
   int64_t dimension(size_t count) const;
@@ -44,8 +53,13 @@ class Inputs {
   template <class Value>
   at::Tensor fill(const Sizes& sizes, c10::ScalarType dtype, const Value& value);
 
+  bool draws_long() const;
+  double real(uint64_t bits) const;
+
   c10::ScalarType dtype_;
   bool exact_;
+  Reach reach_;
+  mutable int long_left_ = 2;  ///< dimensions of a call that may still become long
   uint64_t salt_;
 };
 

@@ -26,8 +26,7 @@ Stack draw_bmm(Inputs& in) {
 
 Stack draw_addmm(Inputs& in) {
   const auto m = in.size(), k = in.size(), n = in.size();
-  return {in.tensor(in.broadcast({m, n})), in.tensor({m, k}), in.tensor({k, n}), at::Scalar(in.number(1, 2)),
-          at::Scalar(in.number(1, 3))};
+  return {in.tensor(in.broadcast({m, n})), in.tensor({m, k}), in.tensor({k, n}), in.factor(2), in.factor(3)};
 }
 
 /// Batch dimensions broadcast; either factor may be a vector.
@@ -88,13 +87,13 @@ Stack draw_mean_over(Inputs& in) {
 }
 
 Stack draw_embedding(Inputs& in) {
-  const auto vocabulary = in.number(1, 7);
+  const auto vocabulary = in.length(7);
   auto table = in.tensor({vocabulary, in.size()});
   return {std::move(table), in.integers(in.sizes(0, 2), 0, vocabulary - 1)};
 }
 
 Stack draw_embedding_backward(Inputs& in) {
-  const auto vocabulary = in.number(1, 7), padding = in.number(-1, vocabulary - 1);
+  const auto vocabulary = in.length(7), padding = in.number(-1, vocabulary - 1);
   const auto places = in.sizes(0, 2);
   return {in.tensor(join(places, {in.size()})), in.integers(places, 0, vocabulary - 1), vocabulary, padding, false};
 }

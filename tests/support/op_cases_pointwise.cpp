@@ -72,7 +72,7 @@ OpCase classifier(const char* op) {
 Stack draw_summand_of_product(Inputs& in) {
   const auto sizes = in.sizes(0, 3);
   return {in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), in.positive(in.broadcast(sizes)),
-          at::Scalar(2)};
+          in.factor(2)};
 }
 
 Stack draw_copy(Inputs& in) {
@@ -92,7 +92,7 @@ std::vector<OpCase> compound_cases() {
       {"add.Tensor", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
-         return Stack{in.tensor(in.broadcast(sizes)), in.wider(in.broadcast(sizes)), at::Scalar(in.number(1, 2))};
+         return Stack{in.tensor(in.broadcast(sizes)), in.wider(in.broadcast(sizes)), in.factor(2)};
        }},
       {"addcdiv", kExact, draw_summand_of_product},
       {"addcmul", kExact, draw_summand_of_product},
@@ -105,7 +105,8 @@ std::vector<OpCase> compound_cases() {
       {"lerp.Scalar", kExact,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
-         return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)), at::Scalar(0.5)};
+         return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)),
+                      in.exact() ? at::Scalar(0.5) : in.factor(1)};
        }},
       {"masked_fill.Scalar", kExact | kIntegers | kGradient,
        [](Inputs& in) {
@@ -124,7 +125,7 @@ std::vector<OpCase> compound_cases() {
       {"sub.Tensor", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
-         return Stack{in.tensor(in.broadcast(sizes)), in.wider(in.broadcast(sizes)), at::Scalar(in.number(1, 2))};
+         return Stack{in.tensor(in.broadcast(sizes)), in.wider(in.broadcast(sizes)), in.factor(2)};
        }},
       {"where.self", kExact | kIntegers | kGradient,
        [](Inputs& in) {

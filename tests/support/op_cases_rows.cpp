@@ -34,35 +34,35 @@ Stack draw_softmax_backward(Inputs& in) {
 
 Stack draw_cross_entropy_backward(Inputs& in) {
   const auto places = in.sizes(0, 2);
-  const auto classes = in.number(1, 7);
+  const auto classes = in.length(7);
   return {in.tensor(places), in.tensor(with_last(places, classes)), in.positive(places),
           in.integers(places, -1, classes - 1)};
 }
 
 Stack draw_exponential_sum(Inputs& in) {
   const auto places = in.sizes(0, 2);
-  return {in.tensor(with_last(places, in.number(1, 7))), in.tensor(places)};
+  return {in.tensor(with_last(places, in.length(7))), in.tensor(places)};
 }
 
 Stack draw_pick_class(Inputs& in) {
   const auto places = in.sizes(0, 2);
-  const auto classes = in.number(1, 7);
+  const auto classes = in.length(7);
   return {in.tensor(with_last(places, classes)), in.integers(places, -1, classes - 1)};
 }
 
 Stack draw_rms_norm(Inputs& in) {
-  const auto width = in.number(1, 6);
+  const auto width = in.length(6);
   return {in.tensor(with_last(in.sizes(0, 2), width)), in.tensor({width}), 1e-5};
 }
 
 Stack draw_rms_norm_weight_gradient(Inputs& in) {
   const auto places = in.sizes(1, 3);
-  const auto x = in.tensor(with_last(places, in.number(1, 6)));
+  const auto x = in.tensor(with_last(places, in.length(6)));
   return {in.tensor(x.sizes().vec()), x, in.positive(places)};
 }
 
 Stack draw_rms_norm_backward(Inputs& in) {
-  const auto width = in.number(1, 6);
+  const auto width = in.length(6);
   const auto places = in.sizes(0, 2);
   auto reciprocal = in.positive(places);
   if (in.dtype() == c10::kBFloat16) reciprocal = reciprocal.to(c10::kFloat);
@@ -72,13 +72,13 @@ Stack draw_rms_norm_backward(Inputs& in) {
 Stack draw_swiglu(Inputs& in) {
   auto sizes = in.sizes(0, 2);
   sizes.push_back(2);
-  sizes.push_back(in.number(1, 6));
+  sizes.push_back(in.length(6));
   return {in.tensor(sizes)};
 }
 
 Stack draw_swiglu_backward(Inputs& in) {
   const auto places = in.sizes(0, 2);
-  const auto width = in.number(1, 6);
+  const auto width = in.length(6);
   return {in.tensor(with_last(places, width)), in.tensor(with_last(with_last(places, 2), width))};
 }
 
@@ -88,9 +88,8 @@ struct AttentionSizes {
 };
 
 AttentionSizes draw_attention_sizes(Inputs& in) {
-  AttentionSizes s{in.number(1, 3), in.number(1, 4), in.number(1, 3), in.number(1, 6), 0, in.number(1, 4), 0,
-                   in.flag()};
-  s.keys = s.causal || in.flag() ? s.queries : in.number(1, 6);
+  AttentionSizes s{in.number(1, 3), in.number(1, 4), in.number(1, 3), in.length(6), 0, in.number(1, 4), 0, in.flag()};
+  s.keys = s.causal || in.flag() ? s.queries : in.length(6);
   s.value_width = s.width;
   return s;
 }
@@ -119,7 +118,7 @@ Stack draw_attention_backward(Inputs& in) {
 }
 
 Stack draw_rotation(Inputs& in) {
-  const auto length = in.number(1, 6), pairs = in.number(1, 3);
+  const auto length = in.length(6), pairs = in.number(1, 3);
   return {in.tensor({in.number(1, 3), in.number(1, 4), length, 2 * pairs}), in.tensor({length, pairs}),
           in.tensor({length, pairs}), in.flag()};
 }
@@ -162,7 +161,7 @@ Stack draw_scaled_dot_product(Inputs& in) {
 
 /// At least one target counts: a mean over none is NaN on one device as well.
 Stack draw_cross_entropy(Inputs& in) {
-  const auto tokens = in.number(1, 6), classes = in.number(1, 7);
+  const auto tokens = in.length(6), classes = in.length(7);
   const auto ignored = classes == 1 ? -100 : *rc::gen::element<int64_t>(-100, -1, 0);
   auto target = in.integers({tokens}, 0, classes - 1).masked_fill_(in.mask({tokens}), ignored);
   target[0] = classes - 1;

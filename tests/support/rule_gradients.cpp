@@ -37,12 +37,16 @@ at::Tensor as_leaf(const at::Tensor& tensor) {
   return leaf.is_floating_point() ? leaf.requires_grad_() : leaf;
 }
 
+}  // namespace
+
 std::vector<at::Tensor> draw_weights(const std::vector<at::Tensor>& results) {
   Inputs inputs(c10::kFloat, false);
   std::vector<at::Tensor> weights;
   for (const auto& result : results) weights.push_back(inputs.tensor(result.sizes().vec()));
   return weights;
 }
+
+namespace {
 
 /// The whole computation on plain doubles.
 std::vector<at::Tensor> plain_gradients(const OpCall& call, const std::vector<at::Tensor>& weights,
@@ -59,7 +63,7 @@ std::vector<at::Tensor> plain_gradients(const OpCall& call, const std::vector<at
   return peer.gradients(arguments);
 }
 
-using Place = std::function<at::Tensor(const at::Tensor&)>;
+}  // namespace
 
 std::vector<at::Tensor> sharded_gradients(const OpCall& call, const std::vector<at::Tensor>& operands,
                                           const std::vector<at::Tensor>& weights, const Place& place) {
@@ -68,6 +72,8 @@ std::vector<at::Tensor> sharded_gradients(const OpCall& call, const std::vector<
   for (const auto& weight : weights) ours.weights.push_back(place(weight));
   return ours.gradients(with_tensors(call, ours.leaves));
 }
+
+namespace {
 
 /// Random ops: their own gradients on a mesh of one rank.
 std::vector<at::Tensor> one_rank_gradients(const OpCall& call, const std::vector<at::Tensor>& weights,

@@ -80,4 +80,11 @@ std::vector<at::Tensor> reference(const OpCase& op_case, const OpCall& call, con
 /// Scattered tensors for a call's slots.
 std::vector<at::Tensor> scatter_all(const OpCall& call, const std::vector<Layout>& layouts);
 
+/// Gradients of the floating operands, of a linear function of the call's results with such weights; undefined where
+/// there is none.
+using Place = std::function<at::Tensor(const at::Tensor&)>;
+std::vector<at::Tensor> draw_weights(const std::vector<at::Tensor>& results);
+std::vector<at::Tensor> sharded_gradients(const OpCall& call, const std::vector<at::Tensor>& operands,
+                                          const std::vector<at::Tensor>& weights, const Place& place);
+
 }  // namespace lockstep::testing
