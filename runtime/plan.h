@@ -39,8 +39,9 @@ struct Plan {
   LocalFunction local = nullptr;  ///< null: the op itself
   int written = -1;               ///< slot that is written in place
   bool returns_list = false;
-  bool detached_view = false;  ///< a view that no view of the shards expresses: a copy
-  bool checked = false;        ///< local sizes and dtypes were compared once
+  bool detached_view = false;    ///< a view that no view of the shards expresses: a copy
+  bool widens_integers = false;  ///< a float-valued op of integers alone, in the float64 domain: computed in double
+  bool checked = false;          ///< local sizes and dtypes were compared once
 };
 
 /// Everything a plan depends on, in a few words: schema, specs, sizes, integers. Floating-point arguments are no part

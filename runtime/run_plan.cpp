@@ -110,7 +110,7 @@ class Runner {
     for (size_t a = 0; a < count_; ++a) {
       const int operand = plan_.operand_of[a];
       if (operand >= 0 && operands_[static_cast<size_t>(operand)])
-        local_.emplace_back(operands_[static_cast<size_t>(operand)]->either()[index]);
+        local_.emplace_back(widened(operands_[static_cast<size_t>(operand)]->either()[index]));
       else
         local_.push_back(arguments()[a]);
     }
@@ -122,6 +122,11 @@ class Runner {
       value = static_cast<int64_t>(stored(world_.domain(), declared));
     }
     for (const int i : plan_.device_arguments) local_[static_cast<size_t>(i)] = world_.shard_device();
+  }
+
+  /// What LibTorch would compute in float32 is computed in double where doubles are stored.
+  at::Tensor widened(const at::Tensor& operand) const {
+    return plan_.widens_integers ? operand.to(c10::kDouble) : operand;
   }
 
   at::Tensor local_tensor(size_t i, size_t index) const {
