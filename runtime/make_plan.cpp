@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "runtime/choose.h"
 #include "runtime/op_id.h"
+#include "runtime/ordered_sums.h"
 #include "runtime/plan_cache.h"
 #include "runtime/rule_set.h"
 #include "runtime/sharded_tensor.h"
@@ -35,6 +36,7 @@ class Maker {
     read_arguments();
     find_rule();
     infer_results();
+    plan_->widens_integers = widens_integers();
     if (plan_->slots.empty())
       replicate_results();
     else
@@ -143,9 +145,10 @@ class Maker {
     LOCKSTEP_CHECK_EQ(form.results.size(), call_.results.size(), "{}", call_.op);
     const bool canonical = mesh_.world().canonical();
     const bool ordered = canonical && form.reduction == Reduction::kSum && !form.disjoint && any_floating_result();
-    const auto choice = choose({mesh_, form, plan_->given, plan_->written, canonical, ordered});
+    const ChooseInput input{mesh_, form, plan_->given, plan_->written, canonical, ordered};
+    const auto choice = choose(input);
     if (!choice) refuse();
-    for (size_t i = 0; i < plan_->slots.size(); ++i) want(i, choice->operands[i]);
+    for (size_t i = 0; i < plan_->slots.size(); ++i) want(input, i, choice->operands[i]);
     for (size_t r = 0; r < call_.results.size(); ++r)
       plan_->results.push_back(intern(choice->results[r], call_.results[r]));
     const auto& returns = schema_.returns();
@@ -154,31 +157,43 @@ class Maker {
     if (plan_->written >= 0) check_written();
   }
 
+  bool widens_integers() const {
+    if (mesh_.world().domain() != Domain::kFloat64 || std::string_view(plan_->rule->family) != "pointwise")
+      return false;
+    const auto is_integer = [](c10::ScalarType dtype) { return c10::isIntegralType(dtype, /*includeBool=*/true); };
+    return plan_->dtype_arguments.empty() && any_floating_result() &&
+           std::all_of(call_.operand_dtypes.begin(), call_.operand_dtypes.end(), is_integer);
+  }
+
   bool any_floating_result() const {
     return std::any_of(call_.results.begin(), call_.results.end(),
                        [](const ResultShape& shape) { return c10::isFloatingType(shape.dtype); });
   }
 
-  void want(size_t i, const Layout& layout) {
+  void want(const ChooseInput& input, size_t i, const Layout& layout) {
     const auto* given = plan_->given[i];
     if (!given) return plan_->wanted.push_back(nullptr);
     if (without_idle_units(layout, given->sizes) == given->layout) return plan_->wanted.push_back(given);
     const auto* wanted = with_layout(*given, layout);
     plan_->wanted.push_back(wanted);
     plan_->moves = true;
-    check_policy(*given, *wanted);
+    check_policy(input, i, *wanted);
   }
 
-  void check_policy(const TensorSpec& given, const TensorSpec& wanted) const {
-    bool gathers = false;
-    for (const auto& move : plan_moves(given, wanted)) gathers |= move.before->layout[move.axis].is_shard();
-    if (!gathers) return;
+  void check_policy(const ChooseInput& input, size_t i, const TensorSpec& wanted) const {
+    const auto& given = *plan_->given[i];
+    std::string reason;
+    for (const auto& move : plan_moves(given, wanted))
+      if (reason.empty() && move.before->layout[move.axis].is_shard() && given.layout[move.axis].is_shard())
+        reason = why_not_cut(input, i, move.axis);
+    if (reason.empty()) return;
     auto& world = mesh_.world();
     if (world.policy().strict)
       fail<BadInput>(
-          "{} ({}) would gather {} to {} without being asked to (parallelism.strict); redistribute() it before the op",
-          call_.op, current_module(), given.text(), wanted.layout.text());
-    world.traffic().add_implicit_gather(std::string(call_.op));
+          "{} ({}) would gather {} to {} without being asked to (parallelism.strict): {}; redistribute() it before "
+          "the op",
+          call_.op, current_module(), given.text(), wanted.layout.text(), reason);
+    world.traffic().add_implicit_gather({std::string(call_.op), reason});
   }
 
   void check_written() const {

@@ -57,4 +57,22 @@ bool cuts_between_leaves(const ChooseInput& input, int axis, int label) {
   return true;
 }
 
+std::string why_not_cut(const ChooseInput& input, size_t operand, int axis) {
+  const auto& layout = input.given[operand]->layout;
+  const int dim = layout[axis].dim, label = input.form.operands[operand][static_cast<size_t>(dim)].label;
+  const auto cut = fmt::format("[{}=S({})]", layout.mesh().axes()[static_cast<size_t>(axis)].name, dim);
+  if (label == FormDim::kWhole || !vanishes(input.form, label)) return cut + " is a dimension that it needs whole";
+  if (!input.form.can_reduce) return cut + " cuts a sum that cannot be finished later";
+  if (!input.ordered) return cut + " cuts a sum, and another operand does not";
+  if (!is_outermost(input.form, label)) return cut + " cuts a sum inside another";
+  const auto tree = tree_of_label(input.form, label, label_size(input, label));
+  for (const int rank : layout.mesh().ranks()) {
+    const auto held = layout.cut(rank, dim, tree.size);
+    const int64_t end = held.start + held.length;
+    if (!tree.is_boundary(end))
+      return fmt::format("{} cuts {} at {}, inside a leaf of {}", cut, tree.size, end, tree.leaf);
+  }
+  return cut + " cuts a second sum beside another axis' one";
+}
+
 }  // namespace lockstep

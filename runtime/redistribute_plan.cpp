@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "runtime/plan_cache.h"
 #include "runtime/redistribute.h"
+#include "runtime/sent_bytes.h"
 #include "runtime/world.h"
 
 namespace lockstep {
@@ -17,15 +18,15 @@ double local_bytes(const TensorSpec& spec) {
   double parts = 1;
   for (int axis = 0; axis < spec.layout.axis_count(); ++axis)
     if (spec.layout[axis].is_shard()) parts *= static_cast<double>(spec.layout.mesh().axis_size(axis));
-  return spec.bytes() / parts;
+  return static_cast<double>(spec.element_count()) * element_bytes(spec) / parts;
 }
 
-/// How many nodes of an ordered sum a rank sends, on average.
-double nodes_per_rank(const Layout& layout) {
-  if (!layout.ordered_sum()) return 1;
-  double nodes = 0;
-  for (const int rank : layout.mesh().ranks()) nodes += static_cast<double>(sum_nodes(layout, rank).size());
-  return nodes / static_cast<double>(layout.mesh().rank_count());
+/// The mean over ranks, who hold different numbers of nodes of an ordered sum, and keep different parts of a shard.
+double mean_sent_bytes(const Move& move) {
+  const auto& mesh = move.before->layout.mesh();
+  double bytes = 0;
+  for (const int rank : mesh.ranks()) bytes += sent_bytes(move, rank);
+  return bytes / static_cast<double>(mesh.rank_count());
 }
 
 double wire_bytes(const Move& move) {
@@ -34,10 +35,9 @@ double wire_bytes(const Move& move) {
   const auto ranks = static_cast<double>(move.before->layout.mesh().axis_size(move.axis));
   const double share = (ranks - 1) / ranks;
   if (from.is_replicate()) return 0;
+  if (move.before->layout.ordered_sum() || (from.is_shard() && to.is_shard())) return mean_sent_bytes(move);
   if (from.is_shard() && to.is_replicate()) return local_bytes(*move.after) * share;
-  const double sent = local_bytes(*move.before) * nodes_per_rank(move.before->layout);
-  if (from.is_partial() && to.is_replicate()) return (sent + local_bytes(*move.before)) * share;
-  return sent * share;
+  return local_bytes(*move.before) * share * (from.is_partial() && to.is_replicate() ? 2 : 1);
 }
 
 /// Only the axis that cuts a dimension last can change without the others' data; of an ordered sum it is the one whose

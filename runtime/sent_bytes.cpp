@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/domain.h"
+
 namespace lockstep {
 namespace {
 
@@ -22,12 +24,8 @@ double shared_elements(const TensorSpec& a, const TensorSpec& b, int rank) {
 
 double held_elements(const TensorSpec& spec, int rank) { return shared_elements(spec, spec, rank); }
 
-/// The mean of held_elements() over the mesh.
-double even_elements(const TensorSpec& spec) {
-  auto elements = static_cast<double>(spec.element_count());
-  for (int axis = 0; axis < spec.layout.axis_count(); ++axis)
-    if (spec.layout[axis].is_shard()) elements /= static_cast<double>(spec.layout.mesh().axis_size(axis));
-  return elements;
+double nodes_of(const Layout& layout, int rank) {
+  return layout.ordered_sum() ? static_cast<double>(sum_nodes(layout, rank).size()) : 1;
 }
 
 }  // namespace
@@ -35,14 +33,31 @@ double even_elements(const TensorSpec& spec) {
 double sent_bytes(const Move& move, int rank) {
   const auto& from = move.before->layout[move.axis];
   const auto& to = move.after->layout[move.axis];
-  const double even = even_elements(*move.before), held = held_elements(*move.before, rank);
-  const double mean = wire_bytes({move});
-  if (mean <= 0 || even <= 0) return 0;
-  if (to.is_replicate()) return mean * held / even;
+  if (from.is_replicate()) return 0;
   const double ranks = static_cast<double>(move.before->layout.mesh().axis_size(move.axis));
-  const double kept =
-      from.is_partial() ? held_elements(*move.after, rank) : shared_elements(*move.before, *move.after, rank);
-  return mean * (held - kept) / (even * (ranks - 1) / ranks);
+  const double held = held_elements(*move.before, rank), nodes = nodes_of(move.before->layout, rank);
+  double elements = 0;
+  if (to.is_replicate()) {
+    const double all_reduce = nodes + nodes_of(move.after->layout, rank);
+    elements = held * (from.is_shard() ? nodes * (ranks - 1) : all_reduce * (ranks - 1) / ranks);
+  } else {
+    const double kept =
+        from.is_partial() ? held_elements(*move.after, rank) : shared_elements(*move.before, *move.after, rank);
+    elements = (held - kept) * nodes;
+  }
+  return elements * element_bytes(*move.before);
+}
+
+double nodes_per_rank(const Layout& layout) {
+  if (!layout.ordered_sum()) return 1;
+  double nodes = 0;
+  for (const int rank : layout.mesh().ranks()) nodes += nodes_of(layout, rank);
+  return nodes / static_cast<double>(layout.mesh().rank_count());
+}
+
+double element_bytes(const TensorSpec& spec) {
+  return static_cast<double>(
+      c10::elementSize(spec.any_partial ? accumulation(Domain::kNative, spec.dtype) : spec.dtype));
 }
 
 }  // namespace lockstep

@@ -18,6 +18,13 @@ struct TrafficCount {
   double bytes = 0;
 };
 
+/// An implicit Shard -> Replicate, the policy's counted warning: the op that caused it, and why it could not take the
+/// operand as it lay ("[tp=S(1)] cuts 64 elements at 48, inside a leaf of 32").
+struct ImplicitGather {
+  std::string op, reason;
+  auto operator<=>(const ImplicitGather&) const = default;
+};
+
 /// Counts communication per mesh axis and kind; a group of one rank counts nothing.
 class Traffic {
  public:
@@ -26,19 +33,18 @@ class Traffic {
     ++entry.count;
     entry.bytes += bytes;
   }
-  /// An implicit Shard -> Replicate: the policy's counted warning, keyed by the op that caused it.
-  void add_implicit_gather(const std::string& op) { ++implicit_gathers_[op]; }
+  void add_implicit_gather(const ImplicitGather& gather) { ++implicit_gathers_[gather]; }
 
   TrafficCount total(CollectiveKind kind) const;
   TrafficCount on(const std::string& axis, CollectiveKind kind) const;
   double bytes() const;
   const std::map<std::string, std::array<TrafficCount, kCollectiveKinds>>& by_axis() const { return counts_; }
-  const std::map<std::string, int64_t>& implicit_gathers() const { return implicit_gathers_; }
+  const std::map<ImplicitGather, int64_t>& implicit_gathers() const { return implicit_gathers_; }
   void clear() { *this = {}; }
 
  private:
   std::map<std::string, std::array<TrafficCount, kCollectiveKinds>> counts_;
-  std::map<std::string, int64_t> implicit_gathers_;
+  std::map<ImplicitGather, int64_t> implicit_gathers_;
 };
 
 }  // namespace lockstep

@@ -61,6 +61,22 @@ class Classes {
   std::vector<std::pair<Move, int64_t>> moves_;
 };
 
+auto nodes_sent(TrainingRun& run) {
+  decltype(DryRun::nodes) sent, elements;
+  run.world().moves().for_each([&](const Move& move, int64_t count) {
+    if (!move.before->layout[move.axis].is_partial()) return;
+    const auto& axis = run.mesh().axes()[static_cast<size_t>(move.axis)].name;
+    const auto kind = static_cast<size_t>(kind_of(move));
+    const double size = static_cast<double>(count * move.before->element_count());
+    sent[axis][kind] += size * nodes_per_rank(move.before->layout);
+    elements[axis][kind] += size;
+  });
+  for (auto& [axis, kinds] : sent)
+    for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
+      if (elements[axis][kind] > 0) kinds[kind] /= elements[axis][kind];
+  return sent;
+}
+
 }  // namespace
 
 double RankClass::sent_of(CollectiveKind kind) const {
@@ -80,7 +96,7 @@ DryRun dry_run(const Job& job, TrainingRun::Options options) {
   run.world().traffic().clear();
   run.world().moves().clear();
   run.step(1, batch, 1e-3);
-  return {run.world().traffic(), run.model().parameter_count(), Classes(run).find()};
+  return {run.world().traffic(), run.model().parameter_count(), nodes_sent(run), Classes(run).find()};
 }
 
 }  // namespace lockstep::trainer

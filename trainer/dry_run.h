@@ -23,6 +23,9 @@ struct RankClass {
 struct DryRun {
   Traffic traffic;  ///< counts, the same on every rank; bytes are the mean over ranks
   int64_t parameters = 0;
+  /// Of the unfinished sums per axis and CollectiveKind: nodes that a rank sends, the mean weighted by size; 1 where
+  /// sums have no order, 0 where nothing is summed.
+  std::map<std::string, std::array<double, kCollectiveKinds>> nodes;
   std::vector<RankClass> classes;  ///< in the order of their first ranks; together all ranks
 };
 

@@ -64,7 +64,7 @@ TEST_F(Dispatch, CommunicatesImplicitlyOnlyAsThePolicyAllows) {
   EXPECT_THROW(at::_softmax(x, 1, false), BadInput);
   const auto relaxed = put(exact_tensor({4, 4}), "[tp=S(1)]");
   at::_softmax(relaxed, 1, false);
-  EXPECT_EQ(world_->traffic().implicit_gathers().at("_softmax"), 1);
+  EXPECT_EQ(world_->traffic().implicit_gathers().at({"_softmax", "[tp=S(1)] is a dimension that it needs whole"}), 1);
 }
 
 TEST_F(Dispatch, WritesInPlaceThroughViews) {

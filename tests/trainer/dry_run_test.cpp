@@ -47,11 +47,9 @@ struct Real {
   Posted posted;
 };
 
-Real run_really(const char* mesh) {
-  auto options = options_on(mesh);
+Real run_really(const Job& job, TrainingRun::Options options) {
   const auto transport = std::make_shared<CountingTransport>();
   options.transport = transport;
-  const auto job = job_for(mesh);
   TrainingRun run(job, options);
   Real real;
   for (const auto& entry : run.state())
@@ -65,11 +63,9 @@ Real run_really(const char* mesh) {
   return real;
 }
 
-class DryRunOn : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(DryRunOn, SaysWhatEveryRankHoldsAndSends) {
-  const auto dry = dry_run(job_for(GetParam()), options_on(GetParam()));
-  auto real = run_really(GetParam());
+void expect_alike(const Job& job, const TrainingRun::Options& options) {
+  const auto dry = dry_run(job, options);
+  auto real = run_really(job, options);
   size_t ranks = 0;
   for (const auto& each : dry.classes) {
     ranks += each.ranks.size();
@@ -81,6 +77,30 @@ TEST_P(DryRunOn, SaysWhatEveryRankHoldsAndSends) {
     }
   }
   EXPECT_EQ(ranks, real.held.size());
+}
+
+class DryRunOn : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(DryRunOn, SaysWhatEveryRankHoldsAndSends) { expect_alike(job_for(GetParam()), options_on(GetParam())); }
+
+/// Three heads and twice as many leaves of the feed-forward: ranks send one node or several.
+TEST_P(DryRunOn, CountsTheNodesThatRanksSendUnderCanonicalNumerics) {
+  auto job = job_for(GetParam());
+  job.numerics.mode = "canonical";
+  job.training.seq_len = 96;
+  auto options = options_on(GetParam());
+  options.make_model = [] {
+    auto model = testing::small_llama_options();
+    model.width = 96;
+    model.heads = 3;
+    model.hidden = 192;
+    model.vocabulary = 256;
+    model.length = 96;
+    model.layers = 1;
+    model.cut_between_leaves = true;
+    return std::make_unique<models::Llama>(model);
+  };
+  expect_alike(job, options);
 }
 
 TEST_P(DryRunOn, TheMeanOverRanksIsTheTraffic) {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/lockstep/json_output.h"
-#include "trainer/dry_run.h"
+#include "tools/lockstep/price_report.h"
 
 namespace lockstep::tool {
 namespace {
@@ -47,18 +47,6 @@ void print_classes(const DryRun& dry) {
   }
 }
 
-Json collectives_json(const DryRun& dry) {
-  auto rows = Json::array();
-  for (const auto& [axis, kinds] : dry.traffic.by_axis())
-    for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
-      if (kinds[kind].count > 0)
-        rows.push_back({{"axis", axis},
-                        {"collective", to_text(static_cast<CollectiveKind>(kind))},
-                        {"count", kinds[kind].count},
-                        {"bytes", kinds[kind].bytes}});
-  return rows;
-}
-
 Json classes_json(const DryRun& dry) {
   auto classes = Json::array();
   for (const auto& each : dry.classes) {
@@ -95,14 +83,20 @@ ExitCode report_dry_run(const TrainOptions& options, const trainer::Job& job) {
   const auto mesh = trainer::mesh_of(job).text();
   fmt::print("mesh {}: {} parameters, {} MiB of parameters and optimizer state on a rank\n", mesh, dry.parameters,
              state_text(dry));
-  print_collectives(dry);
+  const bool canonical = job.numerics.mode == "canonical";
+  const auto prices = trainer::price_table(dry, canonical ? trainer::dry_run(trainer::with_native_numerics(job)) : dry);
+  if (canonical)
+    print_prices(prices);
+  else
+    print_collectives(dry);
   if (dry.classes.size() > 1) print_classes(dry);
-  for (const auto& [op, count] : dry.traffic.implicit_gathers())
-    fmt::print("warning: {} gathers\n         a sharded operand that nobody asked for ({} plans)\n", op, count);
+  if (!canonical) print_gathered(dry.traffic.implicit_gathers());
   write_json(options.output, {{"mesh", mesh},
                               {"parameters", dry.parameters},
                               {"state_bytes_per_rank", dry.classes[0].state_bytes},
-                              {"collectives", collectives_json(dry)},
+                              {"numerics", job.numerics.mode},
+                              {"collectives", prices_json(prices)},
+                              {"gathered", gathered_json(prices.gathered)},
                               {"classes", classes_json(dry)}});
   return ExitCode::kFine;
 }

@@ -6,6 +6,7 @@
 #include "core/floating_environment.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/json_output.h"
+#include "tools/lockstep/price_report.h"
 #include "trainer/dataset.h"
 #include "trainer/schedule.h"
 #include "trainer/step_verifier.h"
@@ -20,6 +21,7 @@ struct MeshVerdict {
   double loss = 0, gradient = 0, parameter = 0, bytes = 0, ratio = 0;
   int64_t differing_bits = 0;
   std::string worst = "-", finding;
+  std::optional<trainer::PriceTable> prices;  ///< under canonical numerics
 };
 
 MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mesh) {
@@ -31,6 +33,7 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
                                   verifier.candidate().model().vocabulary(), static_cast<uint64_t>(job.debug.seed));
   MeshVerdict verdict;
   verdict.mesh = mesh.text();
+  if (job.numerics.mode == "canonical") verdict.prices = trainer::price_table(job, options);
   for (int64_t step = 1; step <= job.verify.steps && verdict.agrees; ++step) {
     const auto batch = data.batch((step - 1) * job.training.global_batch_size, job.training.global_batch_size);
     const auto check = verifier.check(step, batch, schedule.learning_rate(step));
@@ -56,6 +59,19 @@ void print_row(const MeshVerdict& verdict) {
   std::fflush(stdout);
 }
 
+/// Bytes of a step beside native numerics, where there are any.
+void print_price(const MeshVerdict& verdict) {
+  if (!verdict.prices || verdict.prices->rows.empty()) return;
+  fmt::print("\n{}: what a rank sends in a step\n", verdict.mesh);
+  print_prices(*verdict.prices);
+}
+
+void add_prices(nlohmann::ordered_json& row, const trainer::PriceTable& prices) {
+  row["native_bytes_per_step"] = prices.native_bytes;
+  row["collectives"] = prices_json(prices);
+  row["gathered"] = gathered_json(prices.gathered);
+}
+
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
@@ -68,6 +84,7 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
              "worst op", "comm/step", "time");
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::vector<std::string> findings;
+  std::vector<MeshVerdict> verdicts;
   for (const auto& mesh : meshes) {
     const auto verdict = verify_mesh(job, mesh);
     print_row(verdict);
@@ -83,7 +100,10 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     {"threads", at::get_num_threads()},
                     {"worst_op", verdict.worst},
                     {"bytes_per_step", verdict.bytes}});
+    if (verdict.prices) add_prices(rows.back(), *verdict.prices);
+    verdicts.push_back(verdict);
   }
+  for (const auto& verdict : verdicts) print_price(verdict);
   for (const auto& finding : findings) fmt::print("\n{}\n", finding);
   write_json(options.output, {{"job", job.job.description},
                               {"seed", job.debug.seed},

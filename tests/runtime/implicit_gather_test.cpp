@@ -1,0 +1,54 @@
+// Why an op gathers what lies cut: the reason is counted, and stands in the error where the policy is strict.
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "runtime/sharded_tensor.h"
+#include "tests/support/tensors.h"
+
+namespace lockstep {
+namespace {
+
+using testing::exact_tensor;
+
+std::unique_ptr<World> canonical_world(bool strict = false) {
+  World::Options options;
+  options.numerics = Numerics::kCanonical;
+  options.policy.strict = strict;
+  return testing::simulated_world({{"tp", 3}}, options);
+}
+
+at::Tensor product_on(World& world, int64_t size) {
+  const auto& mesh = world.mesh("tp=3");
+  return at::mm(distribute(exact_tensor({4, size}), Layout::parse(mesh, "[tp=S(1)]")),
+                distribute(exact_tensor({size, 5}), Layout::parse(mesh, "[tp=S(0)]")));
+}
+
+TEST(ImplicitGather, SaysWhereACutFallsInsideALeaf) {
+  const auto world = canonical_world();
+  product_on(*world, 100);
+  const auto& gathers = world->traffic().implicit_gathers();
+  EXPECT_EQ(gathers.at({"mm", "[tp=S(1)] cuts 100 at 34, inside a leaf of 50"}), 1);
+}
+
+TEST(ImplicitGather, IsNoneWhereTheCutIsBetweenLeaves) {
+  const auto world = canonical_world();
+  const auto& mesh = world->mesh("tp=3");
+  at::mm(distribute(exact_tensor({4, 192}), Layout::parse(mesh, "[tp=S(1:48)]")),
+         distribute(exact_tensor({192, 5}), Layout::parse(mesh, "[tp=S(0:48)]")));
+  EXPECT_TRUE(world->traffic().implicit_gathers().empty());
+}
+
+TEST(ImplicitGather, StrictErrorsGiveTheReason) {
+  const auto world = canonical_world(/*strict=*/true);
+  try {
+    product_on(*world, 100);
+    ADD_FAILURE();
+  } catch (const BadInput& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("inside a leaf of 50"));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
