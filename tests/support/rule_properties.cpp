@@ -65,10 +65,11 @@ std::map<std::string, int64_t>& compared_cases() {
   return cases;
 }
 
-std::string failure_of(const std::string& id, int cases, const std::function<void()>& property) {
+std::string failure_of(const std::string& id, int cases, const std::function<void()>& property, bool shrink) {
   namespace detail = rc::detail;
   auto params = detail::configuration().testParams;
   params.maxSuccess = cases;
+  params.disableShrinking |= !shrink;
   detail::TestListenerAdapter silent;
   const auto result =
       detail::checkTestable(property, detail::TestMetadata{id, id}, params, silent, detail::configuration().reproduce);

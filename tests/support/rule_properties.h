@@ -30,7 +30,7 @@ void gradients_equal_one_device(const OpCase& op_case, const Rules& rules);
 void in_place_equals_one_device(const OpCase& op_case, const Rules& rules);
 
 /// Runs `property` on `cases` random cases. Returns an empty text, or what failed with the line that reruns it.
-std::string failure_of(const std::string& id, int cases, const std::function<void()>& property);
+std::string failure_of(const std::string& id, int cases, const std::function<void()>& property, bool shrink = true);
 
 /// `few`, or fifty times as many when LOCKSTEP_SOAK is set.
 int case_count(int few);
