@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "core/error.h"
 #include "runtime/ordered_sums.h"
@@ -13,17 +14,25 @@ constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
 bool is_low_precision(c10::ScalarType dtype) { return dtype == c10::kBFloat16 || dtype == c10::kHalf; }
 
-/// The unit in label terms of an operand's cut of `dim` by `axis`, if the cut falls between the label's units.
-std::optional<int64_t> label_unit(const TensorSpec& spec, int axis, int dim, int64_t factor) {
-  const auto& placement = spec.layout[axis];
-  if (placement.unit % factor == 0) return placement.unit / factor;
+bool cuts_alike_with(const TensorSpec& spec, int axis, int dim, int64_t unit) {
   auto placements = spec.layout.placements();
-  placements[static_cast<size_t>(axis)].unit = factor;
-  const Layout aligned(spec.layout.mesh(), std::move(placements));
+  placements[static_cast<size_t>(axis)].unit = unit;
+  const Layout other(spec.layout.mesh(), std::move(placements));
   const int64_t size = spec.sizes[static_cast<size_t>(dim)];
-  for (const int rank : aligned.mesh().ranks())
-    if (aligned.cut(rank, dim, size) != spec.layout.cut(rank, dim, size)) return std::nullopt;
-  return 1;
+  const auto& ranks = spec.layout.mesh().ranks();
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return other.cut(rank, dim, size) == spec.layout.cut(rank, dim, size); });
+}
+
+/// The unit in label terms of an operand's cut of `dim` by `axis`, if the cut falls between the label's units. Layouts
+/// keep the least unit that cuts alike, which may be none of whole labels.
+std::optional<int64_t> label_unit(const TensorSpec& spec, int axis, int dim, int64_t factor) {
+  const int64_t given = spec.layout[axis].unit, step = std::lcm(given, factor);
+  if (step == given) return given / factor;
+  if (cuts_alike_with(spec, axis, dim, factor)) return 1;
+  for (int64_t unit = step; unit <= spec.sizes[static_cast<size_t>(dim)] + step; unit += step)
+    if (cuts_alike_with(spec, axis, dim, unit)) return unit / factor;
+  return std::nullopt;
 }
 
 bool already_cut(const TensorSpec& spec, int axis, const Placement& want) {
