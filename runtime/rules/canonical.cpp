@@ -81,13 +81,28 @@ void local_gelu_backward(const LocalCall& call, torch::jit::Stack& stack) {
               [](const auto& x) { return at::mul(x[0], at::add(normal_cdf(x[1]), at::mul(x[1], normal_pdf(x[1])))); });
 }
 
+/// LibTorch rounds 16-bit operands differently in vector loops and scalar tails: computed in fp32 and rounded once.
+void local_rounded_once(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto is_short = [](const c10::IValue& value) {
+    return value.isTensor() && value.toTensor().defined() &&
+           (value.toTensor().scalar_type() == c10::kBFloat16 || value.toTensor().scalar_type() == c10::kHalf);
+  };
+  if (std::none_of(stack.begin(), stack.end(), is_short)) return call.op.callBoxed(stack);
+  const auto self = stack[0].toTensor();
+  for (auto& value : stack)
+    if (is_short(value)) value = value.toTensor().to(c10::kFloat);
+  call.op.callBoxed(stack);
+  const auto result = stack[0].toTensor();
+  stack = {call.plan.written >= 0 ? self.copy_(result) : result.to(call.plan.results[0]->dtype)};
+}
+
 /// Powers that are multiplications or roots.
 void local_power(const LocalCall& call, torch::jit::Stack& stack) {
   constexpr double kExact[] = {-2, -1, -0.5, 0.5, 1, 2, 3};
   const double exponent = stack[1].toScalar().toDouble();
   if (std::find(std::begin(kExact), std::end(kExact), exponent) == std::end(kExact))
     fail<BadInput>("pow with exponent {} has no canonical form; 0.5, 1, 2, 3 and -0.5, -1, -2 have one", exponent);
-  call.op.callBoxed(stack);
+  local_rounded_once(call, stack);
 }
 
 /// other - alpha x, each operation rounded: in 16 bits LibTorch rounds alpha x in scalar tails alone.
@@ -98,15 +113,24 @@ void local_rsub(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 constexpr CanonicalForm kElementwise[] = {
+    {"add.Scalar", local_rounded_once},
+    {"add.Tensor", local_rounded_once},
+    {"addcdiv", local_rounded_once},
+    {"addcmul", local_rounded_once},
     {"gelu", local_gelu},
     {"gelu_backward", local_gelu_backward},
+    {"lerp.Scalar", local_rounded_once},
     {"pow.Tensor_Scalar", local_power},
     {"pow.Tensor_Tensor", refuse},
+    {"reciprocal", local_rounded_once},
+    {"rsqrt", local_rounded_once},
     {"rsub.Scalar", local_rsub},
     {"sigmoid", local_sigmoid},
     {"sigmoid_backward", local_sigmoid_backward},
     {"silu", local_silu},
     {"silu_backward", local_silu_backward},
+    {"sub.Scalar", local_rounded_once},
+    {"sub.Tensor", local_rounded_once},
 };
 
 }  // namespace
