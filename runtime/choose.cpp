@@ -235,19 +235,47 @@ std::vector<Reduction> partial_kinds(const ChooseInput& input, int axis) {
 
 }  // namespace
 
-std::optional<Choice> choose(const ChooseInput& input) {
+namespace {
+
+/// Operands that different axes cut can be cut finer together than leaves are long.
+bool sums_end_between_leaves(const Choice& choice) {
+  for (const auto& layout : choice.results) {
+    if (!layout.ordered_sum()) continue;
+    const auto tree = sum_tree(*layout.ordered_sum());
+    for (const int rank : layout.mesh().ranks()) {
+      const auto held = layout.summands(rank);
+      if (!tree.is_boundary(held.start) || !tree.is_boundary(held.start + held.length)) return false;
+    }
+  }
+  return true;
+}
+
+/// `most_summing`: how many axes may cut a sum.
+std::optional<Choice> choose(const ChooseInput& input, int most_summing) {
   std::vector<std::vector<Candidate>> all;
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis)
     all.push_back(candidates(input.form, partial_kinds(input, axis)));
   std::vector<const Candidate*> chosen;
-  int summed = -1;
+  int summed = -1, summing = 0;
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis) {
-    const auto* candidate = AxisChooser(input, axis, summed).choose(all[static_cast<size_t>(axis)]);
+    auto& mine = all[static_cast<size_t>(axis)];
+    if (input.ordered && summing >= most_summing)
+      std::erase_if(mine, [](const Candidate& candidate) { return candidate.summed >= 0; });
+    const auto* candidate = AxisChooser(input, axis, summed).choose(mine);
     if (!candidate) return std::nullopt;
     chosen.push_back(candidate);
     summed = std::max(summed, candidate->summed);
+    summing += candidate->summed >= 0;
   }
   return Assembler(input, chosen).run();
+}
+
+}  // namespace
+
+std::optional<Choice> choose(const ChooseInput& input) {
+  auto choice = choose(input, input.mesh.axis_count());
+  if (!choice || sums_end_between_leaves(*choice)) return choice;
+  return choose(input, 1);
 }
 
 }  // namespace lockstep

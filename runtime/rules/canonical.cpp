@@ -96,6 +96,20 @@ void local_rounded_once(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {call.plan.written >= 0 ? self.copy_(result) : result.to(call.plan.results[0]->dtype)};
 }
 
+/// A scaled summand: LibTorch fuses the product and the sum in vector loops only; here both are rounded.
+template <int kSign>
+void local_add(const LocalCall& call, torch::jit::Stack& stack) {
+  const double alpha = kSign * stack[2].toScalar().toDouble();
+  const bool floating = c10::isFloatingType(call.plan.results[0]->dtype);
+  if (!floating || stack[2].toScalar().equal(1)) return local_rounded_once(call, stack);
+  const auto self = stack[0].toTensor();
+  const auto wide = call.plan.results[0]->dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
+  const auto summand = stack[1].isTensor() ? at::mul(stack[1].toTensor().to(wide), alpha)
+                                           : at::scalar_tensor(stack[1].toScalar().toDouble() * alpha, wide);
+  const auto sum = at::add(self.to(wide), summand);
+  stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(call.plan.results[0]->dtype)};
+}
+
 /// Powers that are multiplications or roots.
 void local_power(const LocalCall& call, torch::jit::Stack& stack) {
   constexpr double kExact[] = {-2, -1, -0.5, 0.5, 1, 2, 3};
@@ -113,8 +127,8 @@ void local_rsub(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 constexpr CanonicalForm kElementwise[] = {
-    {"add.Scalar", local_rounded_once},
-    {"add.Tensor", local_rounded_once},
+    {"add.Scalar", local_add<1>},
+    {"add.Tensor", local_add<1>},
     {"addcdiv", local_rounded_once},
     {"addcmul", local_rounded_once},
     {"gelu", local_gelu},
@@ -129,8 +143,8 @@ constexpr CanonicalForm kElementwise[] = {
     {"sigmoid_backward", local_sigmoid_backward},
     {"silu", local_silu},
     {"silu_backward", local_silu_backward},
-    {"sub.Scalar", local_rounded_once},
-    {"sub.Tensor", local_rounded_once},
+    {"sub.Scalar", local_add<-1>},
+    {"sub.Tensor", local_add<-1>},
 };
 
 }  // namespace

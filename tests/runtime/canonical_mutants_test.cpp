@@ -226,7 +226,7 @@ TEST_P(CanonicalMutants, IsNoticed) {
   const auto rules = canonical_rules().with(rule);
   const auto counted = compared_cases();
   const auto failure = failure_of(
-      "canonical mutant", 1500, [&] { canonical_bits_equal_one_rank(case_of(mutant.op), Reach::kLong, false, rules); },
+      "canonical mutant", 20000, [&] { canonical_bits_equal_one_rank(case_of(mutant.op), Reach::kLong, false, rules); },
       /*shrink=*/false);
   compared_cases() = counted;
   ASSERT_FALSE(failure.empty()) << mutant.fault;
