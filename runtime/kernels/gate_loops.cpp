@@ -56,24 +56,25 @@ struct RotatePairs {
 }  // namespace
 
 template <class T>
-void swiglu(Rows rows, const T* both, T* out) {
-  on_best_instruction_set<Swiglu<T>>(rows, both, out);
+void swiglu(Rows rows, const T* both, T* out, InstructionSet set) {
+  on_instruction_set<Swiglu<T>>(set, rows, both, out);
 }
 
 template <class T>
-void swiglu_backward(Rows rows, const T* gradient, const T* both, T* out) {
-  on_best_instruction_set<SwigluBackward<T>>(rows, gradient, both, out);
+void swiglu_backward(Rows rows, const T* gradient, const T* both, T* out, InstructionSet set) {
+  on_instruction_set<SwigluBackward<T>>(set, rows, gradient, both, out);
 }
 
 template <class T>
-void rotate_pairs(const HeadShape& shape, const T* x, const T* cosines, const T* sines, T sign, T* y) {
-  on_best_instruction_set<RotatePairs<T>>(shape, x, cosines, sines, sign, y);
+void rotate_pairs(const HeadShape& shape, const T* x, const T* cosines, const T* sines, T sign, T* y,
+                  InstructionSet set) {
+  on_instruction_set<RotatePairs<T>>(set, shape, x, cosines, sines, sign, y);
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                \
-  template void swiglu(Rows, const T*, T*);                    \
-  template void swiglu_backward(Rows, const T*, const T*, T*); \
-  template void rotate_pairs(const HeadShape&, const T*, const T*, const T*, T, T*)
+#define LOCKSTEP_INSTANTIATE(T)                                                \
+  template void swiglu(Rows, const T*, T*, InstructionSet);                    \
+  template void swiglu_backward(Rows, const T*, const T*, T*, InstructionSet); \
+  template void rotate_pairs(const HeadShape&, const T*, const T*, const T*, T, T*, InstructionSet)
 LOCKSTEP_INSTANTIATE(float);
 LOCKSTEP_INSTANTIATE(double);
 #undef LOCKSTEP_INSTANTIATE

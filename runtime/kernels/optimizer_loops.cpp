@@ -41,8 +41,8 @@ struct SumOfSquares {
 }  // namespace
 
 template <class T>
-void adamw(int64_t count, T* p, const T* g, T* m, T* v, const AdamwStep<T>& step) {
-  on_best_instruction_set<Adamw<T>>(count, p, g, m, v, step);
+void adamw(int64_t count, T* p, const T* g, T* m, T* v, const AdamwStep<T>& step, InstructionSet set) {
+  on_instruction_set<Adamw<T>>(set, count, p, g, m, v, step);
 }
 
 template <class T>
@@ -52,8 +52,8 @@ double sum_of_squares(int64_t count, const T* x) {
   return sum;
 }
 
-template void adamw(int64_t, float*, const float*, float*, float*, const AdamwStep<float>&);
-template void adamw(int64_t, double*, const double*, double*, double*, const AdamwStep<double>&);
+template void adamw(int64_t, float*, const float*, float*, float*, const AdamwStep<float>&, InstructionSet);
+template void adamw(int64_t, double*, const double*, double*, double*, const AdamwStep<double>&, InstructionSet);
 template double sum_of_squares(int64_t, const float*);
 template double sum_of_squares(int64_t, const double*);
 

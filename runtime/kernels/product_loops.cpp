@@ -42,17 +42,17 @@ struct Block {
 template <class Input, class T>
 class Product {
  public:
-  Product(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const Contraction& contraction,
-          const ProductOutput<T>& out, InstructionSet set)
+  Product(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const SummationOrder& order,
+          const ProductOutput<T>& out, const ProductTiles<T>& tiles)
       : m_(m),
         n_(n),
         a_(a),
         b_(b),
         out_(out),
-        plan_(plan_product(contraction, kGroupLimit)),
-        tiles_(tiles_for<T>(set)),
+        plan_(order.plan),
+        tiles_(tiles),
         pack_(packers<Input>(tiles_)),
-        sample_length_(contraction.elements) {
+        sample_length_(order.sample_length) {
     // Samples that follow one another in both factors are one long one, as far as packing goes.
     regular_a_ = a_.sample_stride == sample_length_ * a_.element_stride;
     regular_b_ = b_.sample_stride == sample_length_ * b_.element_stride;
@@ -151,7 +151,7 @@ class Product {
   int64_t m_, n_;
   Factor<Input> a_, b_;
   ProductOutput<T> out_;
-  ProductPlan plan_;
+  const ProductPlan& plan_;
   const ProductTiles<T>& tiles_;
   Packers<Input, T> pack_;
   int64_t sample_length_;
@@ -169,12 +169,21 @@ template <class Input, class T>
 void product(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const Contraction& contraction,
              const ProductOutput<T>& out, const Workers& workers, InstructionSet set) {
   if (m == 0 || n == 0) return;
-  Product<Input, T>(m, n, a, b, contraction, out, set).run(workers);
+  const SummationOrder order{plan_product(contraction, kGroupLimit), contraction.elements};
+  product_in_order<Input, T>(m, n, a, b, order, out, workers, tiles_for<T>(set));
 }
 
-#define LOCKSTEP_INSTANTIATE(Input, T)                                                                    \
-  template void product(int64_t, int64_t, const Factor<Input>&, const Factor<Input>&, const Contraction&, \
-                        const ProductOutput<T>&, const Workers&, InstructionSet)
+template <class Input, class T>
+void product_in_order(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const SummationOrder& order,
+                      const ProductOutput<T>& out, const Workers& workers, const ProductTiles<T>& tiles) {
+  Product<Input, T>(m, n, a, b, order, out, tiles).run(workers);
+}
+
+#define LOCKSTEP_INSTANTIATE(Input, T)                                                                                \
+  template void product(int64_t, int64_t, const Factor<Input>&, const Factor<Input>&, const Contraction&,             \
+                        const ProductOutput<T>&, const Workers&, InstructionSet);                                     \
+  template void product_in_order(int64_t, int64_t, const Factor<Input>&, const Factor<Input>&, const SummationOrder&, \
+                                 const ProductOutput<T>&, const Workers&, const ProductTiles<T>&)
 LOCKSTEP_INSTANTIATE(float, float);
 LOCKSTEP_INSTANTIATE(Bfloat16, float);
 LOCKSTEP_INSTANTIATE(double, double);

@@ -55,4 +55,15 @@ const ProductTiles<T>& avx2_tiles();
 template <class T>
 const ProductTiles<T>& avx512_tiles();
 
+/// The order of a product's sums: its plan, and how many summands a sample has here.
+struct SummationOrder {
+  ProductPlan plan;
+  int64_t sample_length;
+};
+
+/// product() with its parts given: tests put wrong ones in.
+template <class Input, class T>
+void product_in_order(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const SummationOrder& order,
+                      const ProductOutput<T>& out, const Workers& workers, const ProductTiles<T>& tiles);
+
 }  // namespace lockstep::kernels

@@ -79,13 +79,14 @@ struct CrossEntropyBackward {
 }  // namespace
 
 template <class T>
-void rms_norm(Rows rows, const T* x, const T* weight, T* y, T* reciprocal, T epsilon) {
-  on_best_instruction_set<RmsNorm<T>>(rows, x, weight, y, reciprocal, epsilon);
+void rms_norm(Rows rows, const T* x, const T* weight, T* y, T* reciprocal, T epsilon, InstructionSet set) {
+  on_instruction_set<RmsNorm<T>>(set, rows, x, weight, y, reciprocal, epsilon);
 }
 
 template <class T>
-void rms_norm_backward(Rows rows, const T* g, const T* x, const T* reciprocal, const T* weight, T* dx, T* dw) {
-  on_best_instruction_set<RmsNormBackward<T>>(rows, g, x, reciprocal, weight, dx, dw);
+void rms_norm_backward(Rows rows, const T* g, const T* x, const T* reciprocal, const T* weight, T* dx, T* dw,
+                       InstructionSet set) {
+  on_instruction_set<RmsNormBackward<T>>(set, rows, g, x, reciprocal, weight, dx, dw);
 }
 
 template <class T>
@@ -95,15 +96,15 @@ void exponential_sum(Rows rows, const T* logits, const T* shift, T* sum) {
 
 template <class T>
 void cross_entropy_backward(Rows rows, const T* gradient, const T* logits, const T* log_sum, const int64_t* target,
-                            T* out) {
-  on_best_instruction_set<CrossEntropyBackward<T>>(rows, gradient, logits, log_sum, target, out);
+                            T* out, InstructionSet set) {
+  on_instruction_set<CrossEntropyBackward<T>>(set, rows, gradient, logits, log_sum, target, out);
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                          \
-  template void rms_norm(Rows, const T*, const T*, T*, T*, T);                           \
-  template void rms_norm_backward(Rows, const T*, const T*, const T*, const T*, T*, T*); \
-  template void exponential_sum(Rows, const T*, const T*, T*);                           \
-  template void cross_entropy_backward(Rows, const T*, const T*, const T*, const int64_t*, T*)
+#define LOCKSTEP_INSTANTIATE(T)                                                                          \
+  template void rms_norm(Rows, const T*, const T*, T*, T*, T, InstructionSet);                           \
+  template void rms_norm_backward(Rows, const T*, const T*, const T*, const T*, T*, T*, InstructionSet); \
+  template void exponential_sum(Rows, const T*, const T*, T*);                                           \
+  template void cross_entropy_backward(Rows, const T*, const T*, const T*, const int64_t*, T*, InstructionSet)
 LOCKSTEP_INSTANTIATE(float);
 LOCKSTEP_INSTANTIATE(double);
 #undef LOCKSTEP_INSTANTIATE

@@ -23,7 +23,7 @@ SelfTestReport self_test(const Tamper& tamper) {
   const auto start = std::chrono::steady_clock::now();
   check_floating_environment();
   SelfTestComparer comparer(tamper);
-  for (const auto part : {test_tree, test_products, test_attention, test_ordered_sums, test_table_gradients})
+  for (const auto part : {test_tree, test_products, test_attention, test_ordered_sums, test_table_gradients, test_rows})
     part(comparer);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   return {comparer.comparisons(), took.count()};

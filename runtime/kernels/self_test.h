@@ -23,8 +23,9 @@ struct SelfTestReport {
 };
 
 /// Whether this machine computes what canonical numerics promises (docs/numerics.md): the floating-point environment,
-/// the tree, and products, attention, ordered sums and table gradients on every available instruction set, at
-/// addresses that are no multiple of a vector, against their oracles in all bits. Throws an Inconsistency that names
+/// the tree, and products, attention, ordered sums, table gradients, RMSNorm, SwiGLU, rotary embedding, cross-entropy
+/// and AdamW on every available instruction set, at addresses that are no multiple of a vector, against their oracles
+/// in all bits. Throws an Inconsistency that names
 /// kernel, instruction set and element, or an InternalError where the environment is wrong.
 SelfTestReport self_test(const Tamper& tamper = {});
 

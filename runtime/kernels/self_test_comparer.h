@@ -77,5 +77,6 @@ void test_products(SelfTestComparer& comparer);
 void test_attention(SelfTestComparer& comparer);
 void test_ordered_sums(SelfTestComparer& comparer);
 void test_table_gradients(SelfTestComparer& comparer);
+void test_rows(SelfTestComparer& comparer);
 
 }  // namespace lockstep::kernels

@@ -11,10 +11,11 @@ using testing::Numbers;
 
 template <class Input, class T>
 void kernels_agree_with_oracle() {
-  const auto attention = AttentionCase<Input, T>::any();
-  const int threads = *rc::gen::element(1, 2, 4);
-  for (const InstructionSet set : available_instruction_sets())
-    RC_ASSERT(attention.run(set, threads) == attention.expected);
+  const auto workers = testing::thread_workers(*rc::gen::element(1, 2, 4));
+  const auto set = *rc::gen::elementOf(available_instruction_sets());
+  testing::attention_equals_oracle<Input, T>(
+      [&](const auto& work) { kernels::attention_forward<Input, T>(work, workers, set); },
+      [&](const auto& work) { kernels::attention_backward<Input, T>(work, workers, set); });
 }
 
 RC_GTEST_PROP(AttentionLoops, GiveTheOraclesBitsInSinglePrecision, ()) { kernels_agree_with_oracle<float, float>(); }

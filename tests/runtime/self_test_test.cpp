@@ -42,8 +42,10 @@ TEST(SelfTest, RunsEveryKernelOnEveryInstructionSetAtOddAddresses) {
     offsets.insert(which.offset);
   });
   for (const InstructionSet set : available_instruction_sets())
-    for (const char* kernel : {"matrix product", "matrix product of bfloat16", "attention", "attention backward",
-                               "sum along rows", "sum along columns", "sum of exponentials"})
+    for (const char* kernel :
+         {"matrix product", "matrix product of bfloat16", "attention", "attention backward", "sum along rows",
+          "sum along columns", "sum of exponentials", "RMSNorm", "RMSNorm backward", "SwiGLU", "SwiGLU backward",
+          "rotary embedding", "cross-entropy backward", "AdamW"})
       EXPECT_TRUE(seen.contains({kernel, set})) << kernel << " " << name_of(set);
   EXPECT_TRUE(seen.contains({"table gradient", InstructionSet::kBaseline}));
   EXPECT_TRUE(seen.contains({"tree", InstructionSet::kBaseline}));
@@ -66,6 +68,17 @@ TEST(SelfTest, NoticesOneBitInAnyResult) {
     EXPECT_THAT(message, ::testing::StartsWith("self-test: " + std::string(which.kernel) + " on " +
                                                std::string(name_of(which.set))));
   }
+}
+
+/// A row kernel that treats what is left of a vector otherwise: the last element differs in its last bit.
+TEST(SelfTest, RefusesRowKernelsWithAnotherTail) {
+  for (const InstructionSet set : available_instruction_sets())
+    for (const std::string kernel : {"RMSNorm backward", "SwiGLU", "rotary embedding", "AdamW"}) {
+      const auto message = message_of([&](const SelfTestCase& which, void* result, size_t bytes) {
+        if (which.kernel == kernel && which.set == set) static_cast<unsigned char*>(result)[bytes - 4] ^= 1;
+      });
+      EXPECT_THAT(message, ::testing::StartsWith("self-test: " + kernel + " on " + std::string(name_of(set))));
+    }
 }
 
 TEST(SelfTest, SaysWhatDiffersWhereAndWhatToDo) {

@@ -75,15 +75,15 @@ struct AttentionCase {
   AttentionCase(const AttentionSizes& s, bool causal, int64_t first_row, Numbers kind, uint32_t seed)
       : random(seed),
         factor(random() % 4 == 0 ? 30.0f : 1.0f),
-        rows_before(range_before(s.rows)),
+        range(row_range(s.rows)),
         query(heads<Input>(s, s.rows, s.depth, s.group, kind)),
         key(heads<Input>(s, s.keys, s.depth, 1, kind)),
         value(heads<Input>(s, s.keys, s.width, 1, kind)),
         gradient(heads<Input>(s, s.rows, s.width, s.group, kind)),
         input_output(heads<Input>(s, s.rows, s.width, s.group, kind)),
         shape{s.batch, s.heads, s.group, s.rows, s.keys, s.depth, s.width, causal, first_row, 0.17} {
-    const auto nodes = cover(SumTree::over_elements(all_rows()), rows_before, s.rows).size();
-    node_count = s.rows == 0 && all_rows() == 0 ? 1 : static_cast<int64_t>(nodes);
+    const auto nodes = cover(SumTree::over_elements(range.all), range.first, s.rows).size();
+    node_count = range.all == 0 ? 1 : static_cast<int64_t>(nodes);
     expected = run([](const auto& work) { kernels::attention_forward_oracle<Input, T>(work); },
                    [](const auto& work) { kernels::attention_backward_oracle<Input, T>(work); });
   }
@@ -101,29 +101,8 @@ struct AttentionCase {
                [&](const auto& work) { kernels::attention_backward<Input, T>(work, thread_workers(threads), set); });
   }
 
-  int64_t all_rows() const { return rows_before == 0 ? shape.rows : rows_before + shape.rows; }
-
-  std::mt19937 random;
-  float factor;
-  int64_t rows_before;
-  OwnedHeads<Input> query, key, value, gradient, input_output;
-  kernels::AttentionShape shape;
-  int64_t node_count = 0;
-  Results expected;
-
- private:
-  /// Rows that other shards have: so many that ours begin at a boundary.
-  int64_t range_before(int64_t rows) {
-    const int64_t before = random() % 2 == 0 ? 0 : static_cast<int64_t>(random() % 300);
-    const bool possible = SumTree::over_elements(before + rows).is_boundary(before);
-    return possible && rows > 0 ? before : 0;
-  }
-  template <class N>
-  OwnedHeads<N> heads(const AttentionSizes& s, int64_t rows, int64_t size, int64_t group, Numbers kind) {
-    return std::move(OwnedHeads<N>(s.batch, s.heads * group, rows, size, random, true).fill(random, kind, factor));
-  }
-
-  /// The backward pass reads the log-sum of the forward pass, and an output of its own.
+  /// What kernels with the arguments of attention_forward and attention_backward make of it. The backward pass reads
+  /// the log-sum of the forward pass, and an output of its own.
   template <class Forward, class Backward>
   Results run(const Forward& forward, const Backward& backward) const {
     std::mt19937 fixed(7);
@@ -138,10 +117,46 @@ struct AttentionCase {
         kernels::AttentionForward<Input, T>{shape, query.read(), key.read(), value.read(), output.view, log_sum.view});
     const auto node_stride = [&](OwnedHeads<T>& x) { return x.view.head_stride * shape.heads; };
     backward(kernels::AttentionBackward<Input, T>{shape, gradient.read(), query.read(), key.read(), value.read(),
-                                                  input_output.read(), log_sum.read(), rows_before, all_rows(), dq.view,
+                                                  input_output.read(), log_sum.read(), range.first, range.all, dq.view,
                                                   dk.view, dv.view, node_stride(dk), node_stride(dv)});
     return {output.memory, log_sum.memory, dq.memory, dk.memory, dv.memory};
   }
+
+  /// The rows of all shards, of which ours are `first` to `first + rows`, whole leaves.
+  struct RowRange {
+    int64_t first, all;
+  };
+
+  std::mt19937 random;
+  float factor;
+  RowRange range;
+  OwnedHeads<Input> query, key, value, gradient, input_output;
+  kernels::AttentionShape shape;
+  int64_t node_count = 0;
+  Results expected;
+
+ private:
+  RowRange row_range(int64_t rows) {
+    if (rows == 0 || random() % 2 == 0) return {0, rows};
+    for (int attempt = 0; attempt < 300; ++attempt) {
+      const auto some = [&] { return random() % 3 == 0 ? 0 : static_cast<int64_t>(random() % 300); };
+      const int64_t before = some(), all = before + rows + some();
+      const auto tree = SumTree::over_elements(all);
+      if (all > rows && tree.is_boundary(before) && tree.is_boundary(before + rows)) return {before, all};
+    }
+    return {0, rows};
+  }
+  template <class N>
+  OwnedHeads<N> heads(const AttentionSizes& s, int64_t rows, int64_t size, int64_t group, Numbers kind) {
+    return std::move(OwnedHeads<N>(s.batch, s.heads * group, rows, size, random, true).fill(random, kind, factor));
+  }
 };
+
+/// Property: kernels give the oracle's bits, whatever the sizes, layouts, masks, parts and numbers.
+template <class Input, class T, class Forward, class Backward>
+void attention_equals_oracle(const Forward& forward, const Backward& backward) {
+  const auto attention = AttentionCase<Input, T>::any();
+  RC_ASSERT(attention.run(forward, backward) == attention.expected);
+}
 
 }  // namespace lockstep::testing

@@ -26,8 +26,9 @@ bool same_numbers(const std::vector<T>& a, const std::vector<T>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_number<T>);
 }
 
-/// How many numbers are something else than normal ones.
-enum class Numbers { kNormal, kTiny, kSpecial };
+/// How many numbers are something else than normal ones. Sums of products of kMiddle lie beside the middle of two
+/// floats, where rounding once and rounding twice differ; kNegativeZero is nothing but -0.
+enum class Numbers { kNormal, kTiny, kSpecial, kMiddle, kNegativeZero };
 
 template <class T>
 T number(std::mt19937& random, Numbers kind) {
@@ -36,6 +37,9 @@ T number(std::mt19937& random, Numbers kind) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kOften[] = {0.0f, -0.0f, 1e-23f, -1e-23f, 1e-40f, -1e-42f, 3e-30f};
   constexpr float kRare[] = {kInfinity, -kInfinity, kNan, 3e38f, -3e38f};
+  constexpr float kMiddle[] = {1, -1, 1 + 0x1p-23f, 1 + 0x1p-20f, 0x1p-24f * (1 - 0x1p-20f)};
+  if (kind == Numbers::kNegativeZero) return static_cast<T>(-0.0f);
+  if (kind == Numbers::kMiddle) return static_cast<T>(kMiddle[random() % 5]);
   if (kind == Numbers::kTiny) return static_cast<T>(kOften[random() % 7] * (random() % 3 == 0 ? 1.0f : normal));
   const auto choice = random() % 200;
   return static_cast<T>(choice == 0 ? kRare[random() % 5] : choice < 20 ? kOften[random() % 7] : normal);
@@ -120,7 +124,9 @@ struct ProductCase {
     const auto m = *rc::gen::inRange<int64_t>(0, 40),
                n = *rc::gen::weightedOneOf<int64_t>(
                    {{4, rc::gen::inRange<int64_t>(0, 70)}, {1, rc::gen::inRange<int64_t>(0, 600)}});
-    return ProductCase(m, n, any_contraction(), *rc::gen::element(Numbers::kNormal, Numbers::kTiny, Numbers::kSpecial),
+    return ProductCase(m, n, any_contraction(),
+                       *rc::gen::element(Numbers::kNormal, Numbers::kTiny, Numbers::kSpecial, Numbers::kMiddle,
+                                         Numbers::kNegativeZero),
                        seed);
   }
 
@@ -131,10 +137,17 @@ struct ProductCase {
     kernels::product_oracle<Input, T>(m, n, a.factor, b.factor, contraction, output(expected));
   }
 
-  std::vector<T> run(InstructionSet set, int threads) const {
+  /// What a kernel with the arguments of kernels::product makes of it.
+  template <class Kernel>
+  std::vector<T> run(const Kernel& kernel) const {
     auto result = untouched();
-    kernels::product<Input, T>(m, n, a.factor, b.factor, contraction, output(result), thread_workers(threads), set);
+    if (m > 0 && n > 0) kernel(m, n, a.factor, b.factor, contraction, output(result));
     return result;
+  }
+
+  std::vector<T> run(InstructionSet set, int threads) const {
+    return run(
+        [&](const auto&... arguments) { kernels::product<Input, T>(arguments..., thread_workers(threads), set); });
   }
 
   int64_t m, n, node_count = 0;
@@ -150,5 +163,12 @@ struct ProductCase {
   }
   kernels::ProductOutput<T> output(std::vector<T>& memory) const { return {memory.data(), n + kPad, m * (n + kPad)}; }
 };
+
+/// Property: the kernel gives the oracle's bits, whatever the sizes, layouts, parts and numbers.
+template <class Input, class T, class Kernel>
+void product_equals_oracle(const Kernel& kernel) {
+  const auto product = ProductCase<Input, T>::any();
+  RC_ASSERT(same_numbers(product.run(kernel), product.expected));
+}
 
 }  // namespace lockstep::testing

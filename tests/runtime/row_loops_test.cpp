@@ -1,0 +1,220 @@
+// The loops of norms, gates, losses and the optimizer give their oracles' bits; broken on purpose they do not.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/support/mutants.h"
+#include "tests/support/row_cases.h"
+
+namespace lockstep::testing {
+namespace {
+
+using Plain = PlainRows<float>;
+using Case = RowCase<float>;
+using kernels::loops::Rows;
+
+template <class T>
+void loops_equal_oracles() {
+  const RowLoops<T> loops{*rc::gen::elementOf(available_instruction_sets())};
+  using Oracle = PlainRows<T>;
+  const auto expect = [&](auto loop, auto oracle) {
+    rows_equal_oracle<T>([&](const RowCase<T>& c, T* out) { (loops.*loop)(c, out); }, oracle);
+  };
+  expect(&RowLoops<T>::norm, Oracle::norm);
+  expect(&RowLoops<T>::norm_backward, Oracle::norm_backward);
+  expect(&RowLoops<T>::swiglu, Oracle::swiglu);
+  expect(&RowLoops<T>::swiglu_backward, Oracle::swiglu_backward);
+  expect(&RowLoops<T>::cross_entropy, Oracle::cross_entropy);
+  expect(&RowLoops<T>::rotation, Oracle::rotation);
+  expect(&RowLoops<T>::adamw, Oracle::adamw);
+}
+
+RC_GTEST_PROP(RowLoops, GiveTheOraclesBitsInSinglePrecision, ()) { loops_equal_oracles<float>(); }
+RC_GTEST_PROP(RowLoops, GiveTheOraclesBitsInDoublePrecision, ()) { loops_equal_oracles<double>(); }
+
+// Faults.
+
+template <class Square>
+void norm_with(const Case& c, float* y, const Square& squares) {
+  for (int64_t r = 0; r < c.rows.count; ++r) {
+    const float* x = c.x.data() + r * c.rows.width;
+    const float sum = squares(c.rows.width, x);
+    y[c.count() + r] = 1.0f / std::sqrt(sum / static_cast<float>(c.rows.width) + 1e-5f);
+    for (int64_t i = 0; i < c.rows.width; ++i) {
+      const float normed = x[i] * y[c.count() + r];
+      y[r * c.rows.width + i] = normed * c.weight.data()[i];
+    }
+  }
+}
+void norm_by_a_chain(const Case& c, float* y) {
+  norm_with(c, y, [](int64_t width, const float* x) {
+    float sum = 0;
+    for (int64_t i = 0; i < width; ++i) sum += x[i] * x[i];
+    return sum;
+  });
+}
+/// Lanes of another width: a kernel that follows its vectors.
+void norm_by_eight_lanes(const Case& c, float* y) {
+  norm_with(c, y, [](int64_t width, const float* x) {
+    float lanes[8] = {}, sum = 0;
+    for (int64_t i = 0; i < width; ++i) lanes[i % 8] += x[i] * x[i];
+    for (const float lane : lanes) sum += lane;
+    return sum;
+  });
+}
+/// The rest goes into the lanes too.
+void norm_with_rest_in_lanes(const Case& c, float* y) {
+  norm_with(c, y, [](int64_t width, const float* x) {
+    float lanes[16] = {}, sum = 0;
+    for (int64_t i = 0; i < width; ++i) lanes[i % 16] += x[i] * x[i];
+    for (const float lane : lanes) sum += lane;
+    return sum;
+  });
+}
+void norm_with_fma(const Case& c, float* y) {
+  norm_with(c, y, [](int64_t width, const float* x) {
+    float lanes[16] = {}, sum = 0;
+    const int64_t whole = width / 16 * 16;
+    for (int64_t i = 0; i < whole; ++i) lanes[i % 16] = std::fma(x[i], x[i], lanes[i % 16]);
+    for (int64_t i = whole; i < width; ++i) sum = std::fma(x[i], x[i], sum);
+    for (const float lane : lanes) sum += lane;
+    return sum;
+  });
+}
+/// The last elements are multiplied by weight first.
+void norm_with_another_tail(const Case& c, float* y) {
+  Plain::norm(c, y);
+  for (int64_t r = 0; r < c.rows.count; ++r)
+    for (int64_t i = c.rows.width / 16 * 16; i < c.rows.width; ++i) {
+      const float weighted = c.x.data()[r * c.rows.width + i] * c.weight.data()[i];
+      y[r * c.rows.width + i] = weighted * y[c.count() + r];
+    }
+}
+void norm_backward_in_double(const Case& c, float* dx) {
+  Plain::norm_backward(c, dx);
+  for (int64_t i = 0; i < c.rows.width; ++i) {
+    double sum = 7;
+    for (int64_t r = 0; r < c.rows.count; ++r)
+      sum += static_cast<double>(c.g.data()[r * c.rows.width + i] * c.x.data()[r * c.rows.width + i] *
+                                 c.positive.data()[r]);
+    dx[c.count() + i] = static_cast<float>(sum);
+  }
+}
+
+template <class Gate>
+void gated(const Case& c, float* out, const Gate& gate) {
+  for (int64_t r = 0; r < c.rows.count; ++r)
+    for (int64_t i = 0; i < c.rows.width; ++i)
+      out[r * c.rows.width + i] =
+          gate(c.x.data()[2 * r * c.rows.width + i], c.x.data()[(2 * r + 1) * c.rows.width + i]);
+}
+void swiglu_by_reciprocal(const Case& c, float* out) {
+  gated(c, out, [](float gate, float up) {
+    const float s = 1.0f / (1.0f + elementary::exp(-gate));
+    return gate * s * up;
+  });
+}
+void swiglu_of_libm(const Case& c, float* out) {
+  gated(c, out, [](float gate, float up) { return gate / (1.0f + std::exp(-gate)) * up; });
+}
+void swiglu_exchanged(const Case& c, float* out) {
+  gated(c, out, [](float gate, float up) { return up / (1.0f + elementary::exp(-up)) * gate; });
+}
+void swiglu_backward_reassociated(const Case& c, float* out) {
+  Plain::swiglu_backward(c, out);
+  for (int64_t r = 0; r < c.rows.count; ++r)
+    for (int64_t i = 0; i < c.rows.width; ++i) {
+      const int64_t at = 2 * r * c.rows.width + i;
+      const float gate = c.x.data()[at], s = 1.0f / (1.0f + elementary::exp(-gate));
+      const float gradient = c.g.data()[r * c.rows.width + i] * gate;
+      out[at + c.rows.width] = gradient * s;
+    }
+}
+void cross_entropy_of_another_class(const Case& c, float* out) {
+  auto other = c;
+  for (auto& target : other.targets) target = target < 0 ? 0 : target;
+  Plain::cross_entropy(other, out);
+}
+void cross_entropy_with_fma(const Case& c, float* out) {
+  Plain::cross_entropy(c, out);
+  for (int64_t r = 0; r < c.rows.count; ++r)
+    if (c.targets[static_cast<size_t>(r)] >= 0) {
+      const int64_t at = r * c.rows.width + c.targets[static_cast<size_t>(r)];
+      const float g = c.g.data()[r];
+      out[at] = std::fma(elementary::exp(c.x.data()[at] - c.weight.data()[r]), g, -g);
+    }
+}
+void rotation_with_fma(const Case& c, float* y) {
+  for (int64_t i = 0; i < c.count(); i += 2) {
+    const float even = c.x.data()[i], odd = c.x.data()[i + 1];
+    const float cosine = c.g.data()[i / 2], sine = c.weight.data()[i / 2];
+    y[i] = std::fma(even, cosine, -(odd * sine));
+    y[i + 1] = std::fma(even, sine, odd * cosine);
+  }
+}
+void rotation_of_halves(const Case& c, float* y) {
+  const int64_t half = c.rows.width / 2;
+  for (int64_t r = 0; r < c.rows.count; ++r)
+    for (int64_t i = 0; i < half; ++i) {
+      const float* x = c.x.data() + r * c.rows.width;
+      const float cosine = c.g.data()[r * half + i], sine = c.weight.data()[r * half + i];
+      y[r * c.rows.width + i] = x[i] * cosine - x[i + half] * sine;
+      y[r * c.rows.width + i + half] = x[i] * sine + x[i + half] * cosine;
+    }
+}
+template <auto kChange>
+void adamw_with(const Case& c, float* p) {
+  auto step = kAdamwStep<float>;
+  start_of_step(c, p);
+  kChange(c, p, step);
+}
+const auto adamw_by_reciprocal = [](const Case& c, float* p, auto& step) {
+  const auto before = std::vector<float>(p, p + c.count());
+  kernels::adamw_oracle<float>(c.count(), p, c.g.data(), p + c.count(), p + 2 * c.count(), step);
+  for (int64_t i = 0; i < c.count(); ++i) {
+    const float root = std::sqrt(p[2 * c.count() + i]) * (1.0f / step.root_correction);
+    const float decayed = before[static_cast<size_t>(i)] * step.decay;
+    p[i] = decayed - step.step_size * p[c.count() + i] / (root + step.epsilon);
+  }
+};
+const auto adamw_scaled_later = [](const Case& c, float* p, auto& step) {
+  step.rest1 *= step.gradient_scale, step.rest2 *= step.gradient_scale * step.gradient_scale, step.gradient_scale = 1;
+  kernels::adamw_oracle<float>(c.count(), p, c.g.data(), p + c.count(), p + 2 * c.count(), step);
+};
+const auto adamw_epsilon_in_the_root = [](const Case& c, float* p, auto& step) {
+  for (int64_t i = 0; i < c.count(); ++i) p[2 * c.count() + i] += step.epsilon;
+  step.epsilon = 0;
+  kernels::adamw_oracle<float>(c.count(), p, c.g.data(), p + c.count(), p + 2 * c.count(), step);
+};
+
+using Kernel = void (*)(const Case&, float*);
+struct RowMutant {
+  const char* fault;
+  Kernel kernel, oracle;
+};
+constexpr RowMutant kMutants[] = {
+    {"a norm's squares as a chain", norm_by_a_chain, Plain::norm},
+    {"a norm's squares in 8 lanes", norm_by_eight_lanes, Plain::norm},
+    {"a norm's rest in the lanes", norm_with_rest_in_lanes, Plain::norm},
+    {"a norm's squares fused", norm_with_fma, Plain::norm},
+    {"a norm with another tail", norm_with_another_tail, Plain::norm},
+    {"a norm's weight gradient in double", norm_backward_in_double, Plain::norm_backward},
+    {"SwiGLU by a reciprocal", swiglu_by_reciprocal, Plain::swiglu},
+    {"SwiGLU with libm", swiglu_of_libm, Plain::swiglu},
+    {"SwiGLU of gate and up exchanged", swiglu_exchanged, Plain::swiglu},
+    {"SwiGLU backward reassociated", swiglu_backward_reassociated, Plain::swiglu_backward},
+    {"cross-entropy of another class", cross_entropy_of_another_class, Plain::cross_entropy},
+    {"cross-entropy fused", cross_entropy_with_fma, Plain::cross_entropy},
+    {"a rotation fused", rotation_with_fma, Plain::rotation},
+    {"a rotation of halves", rotation_of_halves, Plain::rotation},
+    {"AdamW by a reciprocal", adamw_with<adamw_by_reciprocal>, Plain::adamw},
+    {"AdamW's gradient scaled later", adamw_with<adamw_scaled_later>, Plain::adamw},
+    {"AdamW's epsilon in the root", adamw_with<adamw_epsilon_in_the_root>, Plain::adamw},
+};
+
+TEST(RowMutants, AreNoticed) {
+  for (const auto& mutant : kMutants)
+    expect_noticed(mutant.fault, 1000, [&] { rows_equal_oracle<float>(mutant.kernel, mutant.oracle); });
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,98 @@
+// Ordered sums and table gradients give their oracles' bits on any operands; broken on purpose they do not.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/support/mutants.h"
+#include "tests/support/sum_cases.h"
+
+namespace lockstep::testing {
+namespace {
+
+using kernels::loops::TableGradient;
+
+template <class T>
+void sums_equal_oracles() {
+  const auto set = *rc::gen::elementOf(available_instruction_sets());
+  for (const bool rows : {true, false})
+    sum_equals_oracle<T>(
+        rows, [&](const auto& o, T* out) { kernels::loops::ordered_sum<T>(o.sum, o.x, out, set); }, plain_sum<T>);
+  sum_equals_oracle<T>(
+      true, [&](const auto& o, T* out) { kernels::loops::ordered_exponential_sum<T>(o.sum, o.x, o.shift, out, set); },
+      plain_exponentials<T>);
+  sum_equals_oracle<T>(
+      false, [&](const auto& o, T* out) { kernels::loops::ordered_norm_gradient<T>(o.sum, o.g, o.x, o.r, out, set); },
+      plain_norm_gradient<T>);
+  table_equals_oracle<T>(kernels::loops::table_gradient<T>);
+}
+
+RC_GTEST_PROP(SumLoops, GiveTheOraclesBitsInSinglePrecision, ()) { sums_equal_oracles<float>(); }
+RC_GTEST_PROP(SumLoops, GiveTheOraclesBitsInDoublePrecision, ()) { sums_equal_oracles<double>(); }
+
+// Table gradients with faults.
+
+using Table = void (*)(const TableGradient&, const int64_t*, const float*, float*);
+
+void one_chain(const TableGradient& shape, const int64_t* tokens, const float* gradient, float* out) {
+  for (const auto& node : cover(shape.samples, shape.first_sample, shape.sample_count))
+    for (int64_t row = 0; row < shape.rows; ++row, out += shape.width) {
+      std::fill_n(out, shape.width, 0.0f);
+      const auto [start, end] = elements_of(shape.samples, node);
+      for (int64_t p = (start - shape.first_sample) * shape.length;
+           p < std::min((end - shape.first_sample) * shape.length, shape.count); ++p)
+        for (int64_t c = 0; c < shape.width && tokens[p] == row + shape.first_row; ++c)
+          out[c] += gradient[p * shape.width + c];
+    }
+}
+/// Positions and samples are one tree.
+void one_tree(const TableGradient& shape, const int64_t* tokens, const float* gradient, float* out) {
+  auto flat = shape;
+  const bool whole = shape.sample_count == shape.samples.size && shape.count == shape.sample_count * shape.length;
+  if (whole && shape.count > 0) {
+    flat.samples = SumTree::over_samples(1);
+    flat.sample_count = 1;
+    flat.length = shape.count;
+  }
+  kernels::loops::table_gradient<float>(flat, tokens, gradient, out);
+}
+void rows_one_further(const TableGradient& shape, const int64_t* tokens, const float* gradient, float* out) {
+  auto moved = shape;
+  ++moved.first_row;
+  kernels::loops::table_gradient<float>(moved, tokens, gradient, out);
+}
+void last_position_missing(const TableGradient& shape, const int64_t* tokens, const float* gradient, float* out) {
+  auto shorter = shape;
+  shorter.count = std::max<int64_t>(shape.count - 1, 0);
+  kernels::loops::table_gradient<float>(shorter, tokens, gradient, out);
+}
+/// One node per rank, the tree over the samples that are here. (Where a rank has one node that is the same.)
+void one_node_per_rank(const TableGradient& shape, const int64_t* tokens, const float* gradient, float* out) {
+  auto local = shape;
+  local.samples = SumTree::over_samples(shape.sample_count);
+  local.first_sample = 0;
+  const auto nodes = cover(shape.samples, shape.first_sample, shape.sample_count).size();
+  std::fill_n(out, static_cast<int64_t>(nodes) * shape.rows * shape.width, 0.0f);
+  if (nodes > 0) kernels::loops::table_gradient<float>(local, tokens, gradient, out);
+}
+void absent_rows_kept(const TableGradient& shape, const int64_t* tokens, const float* gradient, float* out) {
+  kernels::loops::table_gradient<float>(shape, tokens, gradient, out);
+  for (int64_t row = 0; row < shape.rows; ++row)
+    if (std::find(tokens, tokens + shape.count, row + shape.first_row) == tokens + shape.count)
+      for (int64_t c = 0; c < shape.width && shape.sample_count > 0; ++c) out[row * shape.width + c] = -0.0f;
+}
+
+constexpr std::pair<const char*, Table> kTableMutants[] = {
+    {"one chain", one_chain},
+    {"positions and samples in one tree", one_tree},
+    {"rows one further", rows_one_further},
+    {"the last position missing", last_position_missing},
+    {"one node per rank", one_node_per_rank},
+    {"-0 where a row is absent", absent_rows_kept},
+};
+
+TEST(TableMutants, AreNoticed) {
+  for (const auto& [fault, table] : kTableMutants)
+    expect_noticed(fault, 3000, [&] { table_equals_oracle<float>(table); });
+}
+
+}  // namespace
+}  // namespace lockstep::testing
