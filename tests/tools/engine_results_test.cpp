@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "tests/tools/run_lockstep.h"
 
@@ -34,17 +36,85 @@ TEST(Rules, ListsRowsAndWhatFollowsFromThem) {
   for (const auto& [op, row] : rows) EXPECT_GE(row.at("checked").get<int64_t>(), 0) << op;
 }
 
+void expect_measured(const nlohmann::json& row, const std::string& unit) {
+  EXPECT_EQ(row.at("unit"), unit);
+  EXPECT_FALSE(row.at("peer_name").get<std::string>().empty());
+  EXPECT_GT(row.at("ours").get<double>(), 0);
+  EXPECT_GT(row.at("peer").get<double>(), 0);
+  EXPECT_LE(row.at("ratio").get<double>(), row.at("ratio_upper").get<double>());
+}
+
 TEST(Bench, DispatchHasItsRows) {
   const auto rows = rows_of("bench dispatch", "name");
   for (const char* name : {"add", "mm", "view", "add_four_ranks", "add_new_shape"}) {
     ASSERT_TRUE(rows.contains(name)) << name;
-    const auto& row = rows.at(name);
-    EXPECT_EQ(row.at("unit"), "ns");
-    EXPECT_FALSE(row.at("peer_name").get<std::string>().empty());
-    EXPECT_GT(row.at("ours").get<double>(), 0);
-    EXPECT_GT(row.at("peer").get<double>(), 0);
-    EXPECT_LE(row.at("ratio").get<double>(), row.at("ratio_upper").get<double>());
+    expect_measured(rows.at(name), "ns");
   }
+}
+
+/// Names behind "They are ", which a pattern that fits nothing lists.
+std::set<std::string> numerics_names() {
+  const auto run = run_lockstep("bench numerics -q --rows nothing");
+  EXPECT_EQ(run.code, 2);
+  const std::string start = "They are ";
+  std::istringstream list(run.err.substr(run.err.find(start) + start.size()));
+  std::set<std::string> names;
+  for (std::string name; std::getline(list >> std::ws, name, ',');) names.insert(name.substr(0, name.find('.')));
+  return names;
+}
+
+TEST(Bench, NumericsHasItsRows) {
+  const auto names = numerics_names();
+  for (const char* name :
+       {"mm_512x256x768_nt", "mm_512x768x256_nn", "mm_768x512x256_tn", "mm_4096x256x1536_nt", "mm_256x2048x16384_nt",
+        "mm_256x4096x28672_nt_t2", "mm_28672x256x4096_tn", "mm_4096x256x14336_tn", "attention_fwd_bwd_T256",
+        "attention_fwd_bwd_T512", "attention_fwd_bwd_T1024", "attention_fwd_bwd_T2048", "attention_fwd_bwd_T4096",
+        "attention_fwd_bwd_T8192_t2", "attention_fwd_bwd_T1024_d16", "step_512_tokens", "step_4096_tokens"})
+    EXPECT_TRUE(names.contains(name)) << name;
+}
+
+TEST(Bench, NumericsMeasuresWhatIsAskedFor) {
+  const auto rows =
+      rows_of("bench numerics --seconds 0 --rows '*_512x*,mm_512x256x256_*,*_T256*,adamw*,gradient_norm*'", "name");
+  for (const char* name : {"mm_512x256x256_nt",
+                           "mm_512x256x256_nn_t2",
+                           "attention_fwd_bwd_T256",
+                           "attention_fwd_bwd_T256_t2",
+                           "rms_norm_512x256",
+                           "rms_norm_backward_512x256",
+                           "swiglu_512x768",
+                           "swiglu_backward_512x768",
+                           "sigmoid_512x768",
+                           "silu_512x768",
+                           "silu_backward_512x768",
+                           "gelu_512x768",
+                           "gelu_backward_512x768",
+                           "add_512x768",
+                           "mul_512x768",
+                           "softmax_512x2048",
+                           "softmax_backward_512x2048",
+                           "log_softmax_512x2048",
+                           "log_softmax_backward_512x2048",
+                           "cross_entropy_512x2048",
+                           "cross_entropy_backward_512x2048",
+                           "rotate_pairs_512x256",
+                           "embedding_backward_512x256",
+                           "sum_rows_512x2048",
+                           "sum_columns_512x2048",
+                           "adamw_1536x256",
+                           "gradient_norm_1536x256"}) {
+    ASSERT_TRUE(rows.contains(name)) << name;
+    expect_measured(rows.at(name), "ms");
+  }
+  EXPECT_FALSE(rows.contains("step_512_tokens"));
+}
+
+TEST(Bench, InstructionsAreLimited) {
+  const TemporaryFolder folder;
+  const auto run = run_lockstep("bench numerics --seconds 0 --rows add_512x768 --instructions avx2 --json " +
+                                folder.file("result.json"));
+  if (run.code == 2) GTEST_SKIP() << run.err;
+  EXPECT_EQ(nlohmann::json::parse(file_content(folder.file("result.json"))).at("instructions"), "avx2");
 }
 
 }  // namespace

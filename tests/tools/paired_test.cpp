@@ -29,5 +29,12 @@ TEST(Paired, ARatioIsSeen) {
   EXPECT_GT(timing.ours, timing.peer);
 }
 
+TEST(Paired, ABudgetEndsAfterFivePairs) {
+  int calls = 0;
+  const auto count = [&] { ++calls; };
+  time_in_pairs(count, count, {.pairs = 31, .seconds = 0, .budget = 0});
+  EXPECT_EQ(calls, 2 * (1 + 5)) << "one call finds the number of repetitions";
+}
+
 }  // namespace
 }  // namespace lockstep::bench

@@ -1,22 +1,34 @@
 #pragma once
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "tools/bench/row.h"
 
+/// `lockstep bench numerics`: canonical numerics beside LibTorch, fp32, in milliseconds.
 namespace lockstep::bench {
 
-struct NumericsOptions {
-  int threads = 1;
-  bool large = false;  ///< also blocks of 1B and 8B models, minutes
-  PairedOptions paired = {};
+/// A row that has not been measured yet; measuring sets LibTorch's thread count.
+struct NumericsCase {
+  std::string name;
+  std::function<BenchRow(const PairedOptions&)> measure;
 };
 
-/// `lockstep bench numerics`: kernels of canonical numerics beside LibTorch's, fp32, in milliseconds.
-///
-/// mm_MxKxN_nt: linear layers of the Llama debugmodel, M tokens, K inputs, N outputs, beside at::linear; mm_MxKxN_nn:
-/// gradients of their inputs beside at::mm; dw_NxKxM: gradients of their weights beside at::mm.
-/// attention_fwd_bwd_T<length>_d<size>: causal attention of four heads and its gradients beside LibTorch's fused
-/// kernel. Sets LibTorch's thread count.
-std::vector<BenchRow> numerics_rows(const NumericsOptions& options = {});
+/// mm_MxKxN_nt: linear layers of the Llama debugmodel and of 1B and 8B blocks, M tokens, K inputs, N outputs, beside
+/// at::linear; mm_MxKxN_nn: gradients of their inputs beside at::mm; mm_NxKxM_tn: gradients of their weights beside
+/// at::mm. attention_fwd_bwd_T<length>: causal attention of four heads of size 64 (_d<size>: another) and its gradients
+/// beside LibTorch's fused kernel. With _t2 on two threads, else on one.
+std::vector<NumericsCase> product_cases();
+
+/// Elementwise and row ops NAME_<tokens>x<width> and their gradients NAME_backward_..., on a canonical mesh of one
+/// rank, dispatch included, beside what LibTorch runs for them.
+std::vector<NumericsCase> row_op_cases();
+
+/// step_512_tokens, step_4096_tokens: training steps of the debugmodel on one rank beside plain LibTorch.
+std::vector<NumericsCase> step_cases();
+
+/// All of them, or those whose name fits one of `patterns`: shell wildcards, separated by commas. BadInput if none
+/// does.
+std::vector<NumericsCase> numerics_cases(const std::string& patterns = "*");
 
 }  // namespace lockstep::bench

@@ -13,6 +13,8 @@ namespace lockstep::bench {
 struct PairedOptions {
   int pairs = 31;
   double seconds = 0.005;  ///< one measurement repeats its function for at least this long
+  /// No new pair after this long, once there are the five that a confidence bound needs.
+  double budget = INFINITY;
 };
 
 struct PairedTiming {
@@ -65,11 +67,13 @@ PairedTiming time_in_pairs(Ours&& ours, Peer&& peer, const PairedOptions& option
   const int repeat_ours = detail::repetitions_for(ours, options.seconds);
   const int repeat_peer = detail::repetitions_for(peer, options.seconds);
   std::vector<double> our_times, peer_times, ratios;
-  for (int pair = 0; pair < options.pairs; ++pair) {
+  double spent = 0;
+  for (int pair = 0; pair < options.pairs && (pair < 5 || spent < options.budget); ++pair) {
     if (pair % 2 == 0) our_times.push_back(detail::seconds_of(ours, repeat_ours));
     peer_times.push_back(detail::seconds_of(peer, repeat_peer));
     if (pair % 2 == 1) our_times.push_back(detail::seconds_of(ours, repeat_ours));
     ratios.push_back(our_times.back() / peer_times.back());
+    spent += our_times.back() * repeat_ours + peer_times.back() * repeat_peer;
   }
   return {median(our_times), median(peer_times), median(ratios), median_upper_bound(ratios)};
 }

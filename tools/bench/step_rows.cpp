@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include "core/error.h"
+#include "tools/bench/numerics_rows.h"
 #include "tools/bench/plain_llama.h"
 #include "trainer/training_run.h"
 
@@ -79,16 +80,18 @@ std::vector<BenchRow> step_rows(const PairedOptions& options) {
           make_row("simulated_2x2_vs_one_rank", time_in_pairs(four, one, options), "one rank", "ms", 1e3)};
 }
 
-std::vector<BenchRow> canonical_step_rows(const PairedOptions& options) {
-  at::set_num_threads(1);
-  std::vector<BenchRow> rows;
+std::vector<NumericsCase> step_cases() {
+  std::vector<NumericsCase> all;
   for (const auto& size : {kSmall, kLarge}) {
-    Run ours("one device", size, Numerics::kCanonical);
-    PlainRun plain(size);
-    rows.push_back(make_row(fmt::format("step_{}_tokens", size.rows * size.length), time_in_pairs(ours, plain, options),
-                            "libtorch", "ms", 1e3));
+    const auto name = fmt::format("step_{}_tokens", size.rows * size.length);
+    all.push_back({name, [=](const PairedOptions& options) {
+                     at::set_num_threads(1);
+                     Run ours("one device", size, Numerics::kCanonical);
+                     PlainRun plain(size);
+                     return make_row(name, time_in_pairs(ours, plain, options), "libtorch", "ms", 1e3);
+                   }});
   }
-  return rows;
+  return all;
 }
 
 }  // namespace lockstep::bench

@@ -10,8 +10,4 @@ namespace lockstep::bench {
 /// this process (dp_shard=2,tp=2) beside one. Sets LibTorch's thread count to 1.
 std::vector<BenchRow> step_rows(const PairedOptions& options = {});
 
-/// Steps of the same model under canonical numerics on one rank beside plain LibTorch: step_512_tokens and
-/// step_4096_tokens.
-std::vector<BenchRow> canonical_step_rows(const PairedOptions& options = {});
-
 }  // namespace lockstep::bench

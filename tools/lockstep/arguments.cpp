@@ -59,6 +59,13 @@ constexpr const char* kAbout =
     "not\n"
     "written, 6 interrupted.";
 
+constexpr const char* kBenchExamples =
+    "lockstep bench dispatch\n"
+    "  lockstep bench numerics --rows 'mm_512x*,attention_*_T1024' --instructions avx2\n"
+    "\nRows of numerics on two threads end in _t2. A step in plain PyTorch, whose Python packages Lockstep does not "
+    "need:\n"
+    "  OMP_NUM_THREADS=1 python3 tools/bench/plain_llama.py";
+
 /// The parser and the options that it fills.
 struct Parser {
   CLI::App app{kAbout, "lockstep"};
@@ -121,8 +128,15 @@ struct Parser {
   }
 
   void add_bench() {
-    auto* sub = command("bench", "Measure against plain LibTorch", "lockstep bench dispatch", bench.output);
+    auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
     sub->add_option("name", bench.name, "dispatch, numerics, step or rng")->required()->type_name("NAME");
+    sub->add_option("--rows", bench.rows, "Of numerics, only rows whose name fits one of these patterns")
+        ->type_name("'PATTERN,...'");
+    sub->add_option("--seconds", bench.seconds, "Of numerics, for each row (1), but five pairs at least")
+        ->type_name("SECONDS")
+        ->check(CLI::NonNegativeNumber);
+    sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
+        ->type_name("baseline|avx2|avx512");
   }
 
   void add_doctor() {
@@ -179,6 +193,13 @@ void require_known(const std::string& name, std::string_view what, const std::ve
                  what, fmt::join(names, ", "));
 }
 
+BenchOptions checked(const BenchOptions& bench) {
+  require_known(bench.name, "benchmark", {"dispatch", "numerics", "step", "rng"});
+  if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
+  if (bench.rows != "*" && bench.name != "numerics") fail<BadInput>("--rows is for lockstep bench numerics.");
+  return bench;
+}
+
 [[noreturn]] void fail_without_command(const Parser& parser) {
   fail<BadInput>("a command is needed: {}.", fmt::join(names_of(parser.app), ", "));
 }
@@ -199,8 +220,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (!overrides.empty())
     fail<BadInput>("--{} is a key of jobs; lockstep {} takes no job.", overrides.front().key, name);
   if (name == "rules") return parser.rules;
-  if (name == "bench")
-    return require_known(parser.bench.name, "benchmark", {"dispatch", "numerics", "step", "rng"}), parser.bench;
+  if (name == "bench") return checked(parser.bench);
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
 }

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/instruction_set.h"
 #include "tools/bench/dispatch_rows.h"
 #include "tools/bench/numerics_rows.h"
 #include "tools/bench/rng_rows.h"
@@ -12,19 +14,6 @@ namespace {
 
 using bench::BenchRow;
 
-std::vector<BenchRow> numerics() {
-  auto rows = bench::numerics_rows();
-  for (auto& row : bench::canonical_step_rows()) rows.push_back(std::move(row));
-  return rows;
-}
-
-std::vector<BenchRow> measure(const std::string& name) {
-  if (name == "dispatch") return bench::dispatch_rows();
-  if (name == "numerics") return numerics();
-  if (name == "step") return bench::step_rows();
-  return bench::rng_rows();
-}
-
 nlohmann::ordered_json json_of(const BenchRow& row) {
   return {{"name", row.name},   {"ours", row.ours},
           {"peer", row.peer},   {"peer_name", row.peer_name},
@@ -32,19 +21,61 @@ nlohmann::ordered_json json_of(const BenchRow& row) {
           {"unit", row.unit}};
 }
 
+/// Prints rows as they come and keeps them for the JSON.
+class Table {
+ public:
+  Table() {
+    fmt::print("{:<30} {:>10} {:>10}  {:<10} {:>8} {:>14}  {}\n", "name", "ours", "peer", "unit", "ratio",
+               "95 % at most", "peer");
+  }
+
+  void add(const BenchRow& row) {
+    fmt::print("{:<30} {:>10.4g} {:>10.4g}  {:<10} {:>8.3f} {:>14.3f}  {}\n", row.name, row.ours, row.peer, row.unit,
+               row.ratio, row.ratio_upper, row.peer_name);
+    std::fflush(stdout);
+    rows_.push_back(json_of(row));
+  }
+
+  const nlohmann::ordered_json& rows() const { return rows_; }
+
+ private:
+  nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
+};
+
+void measure_numerics(const BenchOptions& options, Table& table) {
+  const auto cases = bench::numerics_cases(options.rows);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (!options.output.quiet) fmt::print(stderr, "{} of {}: {}\n", i + 1, cases.size(), cases[i].name);
+    table.add(cases[i].measure({.seconds = std::min(0.005, options.seconds), .budget = options.seconds}));
+  }
+}
+
+std::vector<BenchRow> measure(const std::string& name) {
+  if (name == "dispatch") return bench::dispatch_rows();
+  if (name == "step") return bench::step_rows();
+  return bench::rng_rows();
+}
+
+/// The front has limited LibTorch before this executable was loaded; run by itself, it is too late.
+void check_instructions(const BenchOptions& options) {
+  const auto set = name_of(best_instruction_set());
+  if (!options.instructions.empty() && options.instructions != set)
+    fail<BadInput>("{} instructions: this machine, or an engine that lockstep did not start, runs {}.",
+                   options.instructions, set);
+}
+
 }  // namespace
 
 ExitCode run_bench(const BenchOptions& options) {
-  if (!options.output.quiet) fmt::print(stderr, "Measuring in pairs on one thread ...\n");
-  auto rows = nlohmann::ordered_json::array();
-  fmt::print("{:<26} {:>10} {:>10}  {:<10} {:>8} {:>14}  {}\n", "name", "ours", "peer", "unit", "ratio", "95 % at most",
-             "peer");
-  for (const auto& row : measure(options.name)) {
-    fmt::print("{:<26} {:>10.4g} {:>10.4g}  {:<10} {:>8.3f} {:>14.3f}  {}\n", row.name, row.ours, row.peer, row.unit,
-               row.ratio, row.ratio_upper, row.peer_name);
-    rows.push_back(json_of(row));
+  check_instructions(options);
+  if (!options.output.quiet) fmt::print(stderr, "Measuring in pairs ...\n");
+  Table table;
+  if (options.name == "numerics") {
+    measure_numerics(options, table);
+  } else {
+    for (const auto& row : measure(options.name)) table.add(row);
   }
-  write_json(options.output, {{"rows", rows}});
+  write_json(options.output, {{"instructions", name_of(best_instruction_set())}, {"rows", table.rows()}});
   return ExitCode::kFine;
 }
 

@@ -41,11 +41,31 @@ std::string own_command_line() {
   fail<InternalError>("{} cannot be started: {}. It belongs beside lockstep.", engine, std::strerror(errno));
 }
 
+/// LibTorch and MKL read their variables when they are loaded, by the engine.
+void limit_instructions(const std::string& set) {
+  struct Limit {
+    const char *set, *libtorch, *mkl, *onednn;
+  };
+  constexpr Limit kLimits[] = {{"baseline", "default", "SSE4_2", "SSE41"},
+                               {"avx2", "avx2", "AVX2", "AVX2"},
+                               {"avx512", "avx512", "AVX512", "AVX512_CORE"}};
+  for (const auto& limit : kLimits) {
+    if (set != limit.set) continue;
+    ::setenv("LOCKSTEP_INSTRUCTION_SET", limit.set, /*overwrite=*/1);
+    ::setenv("ATEN_CPU_CAPABILITY", limit.libtorch, 1);
+    ::setenv("MKL_ENABLE_INSTRUCTIONS", limit.mkl, 1);
+    ::setenv("ONEDNN_MAX_CPU_ISA", limit.onednn, 1);
+  }
+}
+
 }  // namespace
 
 ExitCode run_train(const TrainOptions&, const trainer::Job&) { hand_over(); }
 ExitCode run_verify(const VerifyOptions&, const trainer::Job&, std::span<const trainer::MeshDegrees>) { hand_over(); }
 ExitCode run_rules(const RulesOptions&) { hand_over(); }
-ExitCode run_bench(const BenchOptions&) { hand_over(); }
+ExitCode run_bench(const BenchOptions& options) {
+  limit_instructions(options.instructions);
+  hand_over();
+}
 
 }  // namespace lockstep::tool
