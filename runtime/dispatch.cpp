@@ -110,7 +110,7 @@ void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   for (const auto& argument : arguments) builder.add(argument);
   const Mesh& mesh = builder.mesh ? *builder.mesh : MeshScope::current();
   builder.put(reinterpret_cast<int64_t>(&mesh));
-  if (mesh.world().canonical()) builder.put(BatchScope::rows());  // trees over the batch depend on it
+  if (mesh.world().canonical()) builder.put(BatchScope::rows().count);  // trees over the batch depend on it
   const PlainTensors guard;
   auto& plan = find_plan(op, arguments, mesh, std::move(builder.key));
   if (mesh.world().observers().empty())

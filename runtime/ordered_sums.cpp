@@ -2,7 +2,7 @@
 #include "runtime/ordered_sums.h"
 
 #include "core/error.h"
-#include "runtime/random.h"
+#include "runtime/batch_scope.h"
 
 namespace lockstep {
 namespace {
@@ -26,7 +26,7 @@ bool fits(const SumTree& tree, const Range& cut) {
 }  // namespace
 
 SumTree tree_over_batch(int64_t size, size_t dims) {
-  const int64_t rows = BatchScope::rows();
+  const int64_t rows = BatchScope::rows().count;
   if (rows > 0 && size % rows == 0) return {size, std::max<int64_t>(size / rows, 1)};
   return dims > 2 ? SumTree::over_samples(size) : SumTree::over_elements(size);
 }

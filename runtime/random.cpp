@@ -13,8 +13,6 @@
 namespace lockstep {
 namespace {
 
-thread_local int64_t current_first_row = 0, current_rows = 0;
-
 rng::ScalarKind kind_of(c10::ScalarType dtype) {
   switch (dtype) {
     case c10::kFloat:
@@ -46,29 +44,27 @@ uint64_t RandomScope::seed() {
   return current_.seed;
 }
 
-BatchScope::BatchScope(int64_t first_row, int64_t rows)
-    : previous_first_row_(std::exchange(current_first_row, first_row)),
-      previous_rows_(std::exchange(current_rows, rows)) {}
-BatchScope::~BatchScope() {
-  current_first_row = previous_first_row_;
-  current_rows = previous_rows_;
-}
-int64_t BatchScope::first_row() { return current_first_row; }
-int64_t BatchScope::rows() { return current_rows; }
-
 at::Tensor draw_local(const TensorSpec& spec, size_t index, const rng::Distribution& distribution, uint64_t seed,
-                      uint64_t stream, int64_t first_row) {
+                      uint64_t stream, const BatchRows& rows) {
   std::vector<int64_t> starts, lengths;
   for (int dim = 0; dim < spec.dim_count(); ++dim) {
     const auto range = spec.cut(index, dim);
     starts.push_back(range.start);
     lengths.push_back(range.length);
   }
-  int64_t row = 1;
-  for (size_t dim = 1; dim < spec.sizes.size(); ++dim) row *= spec.sizes[dim];
   auto local = at::empty(lengths, at::TensorOptions().dtype(spec.dtype));
-  rng::fill(local.mutable_data_ptr(), kind_of(spec.dtype), distribution, rng::Key{seed}, stream,
-            rng::Slice::box(spec.sizes, starts, lengths, static_cast<uint64_t>(first_row * row)));
+  const auto fill = [&](at::Tensor part, int64_t shift) {
+    rng::fill(part.mutable_data_ptr(), kind_of(spec.dtype), distribution, rng::Key{seed}, stream,
+              rng::Slice::box(spec.sizes, starts, lengths, static_cast<uint64_t>(shift)));
+  };
+  if (spec.sizes.empty()) fill(local, 0);
+  if (spec.sizes.empty() || local.numel() == 0) return local;
+  const int64_t first = starts[0], row = spec.element_count() / spec.sizes[0];
+  for (const auto& run : rows.seen_by(spec.sizes[0]).runs({first, lengths[0]})) {
+    starts[0] = run.rows.start;
+    lengths[0] = run.rows.length;
+    fill(local.narrow(0, run.rows.start - first, run.rows.length), run.shift * row);
+  }
   return local;
 }
 

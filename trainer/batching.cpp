@@ -59,6 +59,11 @@ Job resolve(Job job, const Launch& launch) {
   return job;
 }
 
+BatchRows Batching::rows(int64_t microbatch) const {
+  const int64_t of_replica = global_batch_size / replicas, run = of_replica / accumulation_steps;
+  return {microbatch * run, replicas * run, run, of_replica};
+}
+
 Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   const auto global = job.training.global_batch_size;
   LOCKSTEP_CHECK(global >= 1, "the job is not resolved");
@@ -68,18 +73,21 @@ Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
     fail<BadInput>("mesh {}: the global batch of {} samples does not divide over {} data-parallel ranks.", mesh.text(),
                    global, groups);
   const auto rows = global / groups;
+  const bool canonical = job.numerics.mode == "canonical";
+  const auto fits = [&](int64_t local) {
+    const bool subtree = local == rows || std::has_single_bit(static_cast<uint64_t>(local * mesh.dp_shard));
+    return rows % local == 0 && (!canonical || subtree);
+  };
   auto local = std::min(job.training.local_batch_size, rows);
-  while (rows % local != 0) --local;
-  if (job.numerics.mode == "canonical" && local != rows)
-    while (local > 1 && (rows % local != 0 || !std::has_single_bit(static_cast<uint64_t>(local * groups)))) --local;
-  if (job.numerics.mode == "canonical" && local != rows && !std::has_single_bit(static_cast<uint64_t>(local * groups)))
+  while (local > 1 && !fits(local)) --local;
+  if (!fits(local))
     fail<BadInput>(
         "mesh {}: {} samples in microbatches of {} x {} are no complete subtrees of the sum over samples, which "
         "canonical "
         "numerics needs; choose training.local_batch_size {} (one microbatch), or a power of two of samples per "
         "microbatch, or numerics.mode = \"native\".",
-        mesh.text(), global, local, groups, rows);
-  return {global, groups, local, rows / local};
+        mesh.text(), global, local, mesh.dp_shard, rows);
+  return {global, groups, mesh.dp_replicate, local, rows / local};
 }
 
 }  // namespace lockstep::trainer

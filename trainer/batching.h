@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "runtime/batch_scope.h"
 #include "trainer/job.h"
 #include "trainer/mesh_degrees.h"
 
@@ -20,17 +21,23 @@ struct Launch {
 /// not offered yet is larger than 1.
 Job resolve(Job job, const Launch& launch);
 
-/// One step's batch on a mesh: global = data_parallel x local x accumulation. Microbatch m holds the contiguous global
-/// rows [m * global / accumulation, (m + 1) * global / accumulation), in rank order.
+/// One step's batch on a mesh: global = data_parallel x local x accumulation samples.
+///
+/// Each replica (dp_replicate) has a run of consecutive samples, its microbatches are runs of that, and the ranks of
+/// dp_shard cut those: so every reduction joins neighbours, the one over replicas last, once a step.
 struct Batching {
   int64_t global_batch_size = 0;
-  int64_t data_parallel = 0;
+  int64_t data_parallel = 0;  ///< dp_replicate x dp_shard
+  int64_t replicas = 0;       ///< dp_replicate
   int64_t local_batch_size = 0;
   int64_t accumulation_steps = 0;
+
+  /// The global rows of a microbatch: `replicas` runs.
+  BatchRows rows(int64_t microbatch) const;
 };
 
 /// The batching of a resolved job on `mesh`: the largest local batch that is not above the job's and divides evenly;
-/// under canonical numerics it is one for which a microbatch is all samples or a power of two of them.
+/// under canonical numerics it is one for which a replica's microbatch is all its samples or a power of two of them.
 /// BadInput, with the numbers, when the global batch does not divide over the mesh's data-parallel ranks.
 Batching derive_batching(const Job& job, const MeshDegrees& mesh);
 

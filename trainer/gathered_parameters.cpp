@@ -28,12 +28,15 @@ std::vector<Tensor> gather_all(at::TensorList parameters, const Recipe& recipe) 
   return redistribute_bucket(cast, recipe.layouts);
 }
 
-/// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial. (Under canonical
-/// numerics it is reduced at once, and rounded to the compute dtype there, on every mesh and on one device.)
+/// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial. Canonical sums over
+/// samples stay unfinished over replicas alone: those hold the tree's upper levels.
 Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
+  const bool canonical = parameter.mesh().world().canonical();
+  const int replicas = parameter.mesh().find_axis("dp_replicate");
   Layout target = parameter;
   for (int axis = 0; axis < target.axis_count(); ++axis)
-    if (axis != shard_axis && gradient[axis].is_partial()) target = target.with(axis, gradient[axis]);
+    if (gradient[axis].is_partial() && (canonical ? axis == replicas : axis != shard_axis))
+      target = target.with(axis, gradient[axis]);
   return target;
 }
 
@@ -72,9 +75,8 @@ struct Gather : torch::autograd::Function<Gather> {
     for (size_t p = 0; p < gradients.size(); ++p) {
       if (!gradients[p].defined()) continue;
       const auto& spec = *reinterpret_cast<const TensorSpec*>(specs[p]);
-      const bool canonical = spec.layout.mesh().world().canonical();
-      present.push_back(canonical ? gradients[p] : widened(gradients[p], spec.dtype));
-      targets.push_back(canonical ? spec.layout : gradient_layout(layout_of(gradients[p]), spec.layout, axis));
+      present.push_back(widened(gradients[p], spec.dtype));
+      targets.push_back(gradient_layout(layout_of(gradients[p]), spec.layout, axis));
     }
     const auto reduced = redistribute_bucket(present, targets);
     for (size_t p = 0, next = 0; p < gradients.size(); ++p)

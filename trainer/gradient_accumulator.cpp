@@ -10,80 +10,95 @@
 #include "runtime/sharded_tensor.h"
 
 namespace lockstep::trainer {
+namespace {
 
-/// Runs after autograd has put a parameter's gradient into `.grad`.
-struct GradientAccumulator::Hook : torch::autograd::PostAccumulateGradHook {
-  Hook(GradientAccumulator& owner, size_t parameter) : owner_(owner), parameter_(parameter) {}
-  void operator()(const torch::autograd::Variable&) override { owner_.take(parameter_); }
+/// left + right, where an undefined tensor adds nothing.
+at::Tensor sum_of(const at::Tensor& left, const at::Tensor& right) {
+  if (!left.defined() || !right.defined()) return left.defined() ? left : right;
+  return at::add(left, right);
+}
+
+}  // namespace
+
+/// Takes a leaf's gradient before autograd stores it. (Autograd would copy it, which a sum must not be read for that is
+/// not finished.)
+struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
+  explicit Hook(at::Tensor& sum) : sum_(sum) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+    const PhaseScope phase(Phase::kReduce);
+    const at::NoGradGuard no_grad;
+    sum_ = sum_of(sum_, gradients[0]);
+    return {at::Tensor()};
+  }
 
  private:
-  GradientAccumulator& owner_;
-  size_t parameter_;
+  at::Tensor& sum_;
+};
+
+struct GradientAccumulator::Use {
+  Use(const at::Tensor& parameter, int64_t microbatches)
+      : leaf(parameter.detach().requires_grad_()), replicas(layout_of(parameter).mesh(), microbatches) {
+    torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(sum));
+  }
+  ~Use() { torch::autograd::impl::clear_hooks(leaf); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  at::Tensor leaf;
+  at::Tensor sum;  ///< of the step's microbatches so far (native) or of this one (canonical)
+  ReplicaSums replicas;
 };
 
 GradientAccumulator::GradientAccumulator(std::vector<at::Tensor> parameters, int64_t microbatches, Numerics numerics)
-    : parameters_(std::move(parameters)),
-      tree_(SumTree::over_samples(microbatches)),
-      numerics_(numerics),
-      sums_(parameters_.size()),
-      joiners_(parameters_.size(), SumJoiner<at::Tensor>(tree_)) {
-  for (size_t p = 0; p < parameters_.size(); ++p)
-    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p], std::make_unique<Hook>(*this, p));
+    : parameters_(std::move(parameters)), microbatches_(microbatches), numerics_(numerics) {
+  for (size_t p = 0; p < parameters_.size(); ++p) index_[parameters_[p].unsafeGetTensorImpl()] = p;
 }
 
-GradientAccumulator::~GradientAccumulator() {
-  for (const auto& parameter : parameters_) torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
-}
+GradientAccumulator::~GradientAccumulator() = default;
 
-void GradientAccumulator::take(size_t parameter) {
-  const PhaseScope phase(Phase::kReduce);
-  const at::NoGradGuard no_grad;
-  auto& gradient = parameters_[parameter].mutable_grad();
-  auto& sum = sums_[parameter];
-  sum = sum.defined() ? at::add(sum, gradient) : gradient;
-  gradient = at::Tensor();
-}
-
-std::vector<at::Tensor> GradientAccumulator::zeros_or(const std::vector<at::Tensor>& gradients) const {
-  auto result = gradients;
-  for (size_t p = 0; p < result.size(); ++p)
-    if (!result[p].defined()) result[p] = at::zeros_like(parameters_[p]);
-  return result;
-}
-
-std::vector<Layout> GradientAccumulator::layouts() const {
-  std::vector<Layout> result;
-  for (const auto& parameter : parameters_) result.push_back(layout_of(parameter));
-  return result;
+at::Tensor GradientAccumulator::leaf(const at::Tensor& parameter) {
+  const auto found = index_.find(parameter.unsafeGetTensorImpl());
+  if (found == index_.end()) return parameter;
+  const auto module = current_module();
+  auto [use, is_new] = uses_.try_emplace({found->second, module, reads_[{found->second, module}]++});
+  if (is_new) {
+    const at::AutoGradMode grad(true);
+    use->second = std::make_unique<Use>(parameter, microbatches_);
+  }
+  for (int64_t m = 0; is_new && canonical() && m < microbatch_; ++m) use->second->replicas.add(m, {});
+  return use->second->leaf;
 }
 
 void GradientAccumulator::end_microbatch() {
-  if (numerics_ == Numerics::kNative) return;
+  reads_.clear();
+  if (!canonical()) return;
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
-  const auto gradients = redistribute_bucket(zeros_or(sums_), layouts());
-  for (size_t p = 0; p < gradients.size(); ++p)
-    joiners_[p].add({0, microbatch_}, gradients[p],
-                    [](const at::Tensor& left, const at::Tensor& right) { return at::add(left, right); });
-  sums_.assign(parameters_.size(), {});
+  for (auto& [key, use] : uses_) use->replicas.add(microbatch_, std::exchange(use->sum, {}));
   ++microbatch_;
 }
 
 std::vector<at::Tensor> GradientAccumulator::finish() {
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients;
-  if (numerics_ == Numerics::kNative) {
-    gradients = redistribute_bucket(zeros_or(sums_), layouts());
-  } else {
-    for (auto& joiner : joiners_) {
-      LOCKSTEP_CHECK(joiner.is_complete(), "{} of {} microbatches ended", microbatch_, tree_.size);
-      gradients.push_back(std::move(joiner.parts()[0].value));
-      joiner.parts().clear();
-    }
+  LOCKSTEP_CHECK(!canonical() || microbatch_ == microbatches_, "{} of {} microbatches ended", microbatch_,
+                 microbatches_);
+  std::vector<size_t> owners;
+  std::vector<at::Tensor> sums;
+  std::vector<Layout> layouts;
+  for (auto& [key, use] : uses_) {
+    auto sum = canonical() ? use->replicas.finish() : std::exchange(use->sum, {});
+    if (!sum.defined()) continue;
+    owners.push_back(std::get<0>(key));
+    sums.push_back(std::move(sum));
+    layouts.push_back(layout_of(parameters_[owners.back()]));
   }
-  sums_.assign(parameters_.size(), {});
   microbatch_ = 0;
+  std::vector<at::Tensor> gradients(parameters_.size());
+  const auto reduced = redistribute_bucket(sums, layouts);
+  for (size_t i = 0; i < reduced.size(); ++i) gradients[owners[i]] = sum_of(gradients[owners[i]], reduced[i]);
+  for (size_t p = 0; p < gradients.size(); ++p)
+    if (!gradients[p].defined()) gradients[p] = at::zeros_like(parameters_[p]);
   return gradients;
 }
 

@@ -1,30 +1,39 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "runtime/kernels/sum_tree.h"
 #include "runtime/layout.h"
 #include "runtime/numerics.h"
+#include "trainer/replica_sums.h"
 
 namespace lockstep::trainer {
 
 /// Collects the gradients of a step's microbatches, in microbatch order, and owns when they are reduced.
 ///
-/// Each parameter's gradient is taken from autograd as soon as it is complete for a microbatch; autograd itself never
-/// adds two.
+/// A parameter is used through leaves, one for each read, so that autograd adds no two uses: a tied weight's uses are
+/// added last, in the order of the modules' paths. Each leaf's gradient is taken from autograd as
+/// soon as it is complete for a microbatch.
 ///
-/// Native: microbatches are added up in their order, and axes that are still Partial are reduced once a step, in
-/// finish(), one collective per axis. Canonical: each microbatch is reduced when it ends, and is then one node of the
-/// tree over the step's microbatches.
+/// Native: microbatches are added up in their order. Canonical: each is a node of the tree over the step's samples
+/// (ReplicaSums). Either way axes that are still Partial are reduced once a step, in finish(), one collective per axis.
 class GradientAccumulator {
  public:
-  /// Attaches to the parameters (leaves that require gradients), which must outlive it.
+  /// `parameters` of one mesh, in the order of finish().
   GradientAccumulator(std::vector<at::Tensor> parameters, int64_t microbatches, Numerics numerics);
   ~GradientAccumulator();
   GradientAccumulator(const GradientAccumulator&) = delete;
   GradientAccumulator& operator=(const GradientAccumulator&) = delete;
+
+  /// A leaf for the module whose scope is open to read `parameter` through: the same bytes, with a gradient of its own.
+  /// A parameter that is not one of ours is returned as it is.
+  at::Tensor leaf(const at::Tensor& parameter);
 
   /// To be called after the backward of each of the step's microbatches.
   void end_microbatch();
@@ -33,17 +42,19 @@ class GradientAccumulator {
   std::vector<at::Tensor> finish();
 
  private:
-  void take(size_t parameter);
+  struct Use;
+  /// Parameter, the reader's path, how many reads of it came before in the microbatch.
+  using UseKey = std::tuple<size_t, std::string, int64_t>;
   struct Hook;
 
-  std::vector<at::Tensor> zeros_or(const std::vector<at::Tensor>& gradients) const;
-  std::vector<Layout> layouts() const;
+  bool canonical() const { return numerics_ == Numerics::kCanonical; }
 
   std::vector<at::Tensor> parameters_;
-  SumTree tree_;  ///< over microbatches
+  int64_t microbatches_;
   Numerics numerics_;
-  std::vector<at::Tensor> sums_;  ///< of the step (native) or of this microbatch (canonical)
-  std::vector<SumJoiner<at::Tensor>> joiners_;
+  std::unordered_map<const c10::TensorImpl*, size_t> index_;  ///< of each parameter
+  std::map<UseKey, std::unique_ptr<Use>> uses_;
+  std::map<std::pair<size_t, std::string>, int64_t> reads_;  ///< in this microbatch
   int64_t microbatch_ = 0;
 };
 

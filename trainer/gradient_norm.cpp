@@ -1,9 +1,6 @@
 #include "trainer/gradient_norm.h"
 
-#include <ATen/Functions.h>
-
 #include <cmath>
-#include <map>
 
 #include "runtime/mesh_ops.h"
 #include "runtime/op_id.h"
@@ -16,21 +13,13 @@ namespace {
 
 constexpr int kIntegerBits = 27;
 
-/// One small all-reduce per layout: what tensors of one layout hold travels stacked. Rows of the result in the order
-/// given; undefined in a run without values.
+/// All values with one small all-reduce per axis; undefined in a run without values.
 std::vector<at::Tensor> read_all(const std::vector<at::Tensor>& tensors) {
-  std::map<std::string, std::vector<size_t>> by_layout;
-  for (size_t i = 0; i < tensors.size(); ++i) by_layout[layout_of(tensors[i]).text()].push_back(i);
+  const auto& mesh = layout_of(tensors[0]).mesh();
+  const auto whole = redistribute_bucket(tensors, std::vector(tensors.size(), Layout::replicated(mesh)));
   std::vector<at::Tensor> values(tensors.size());
-  for (const auto& [layout, members] : by_layout) {
-    std::vector<at::Tensor> same;
-    for (const size_t i : members) same.push_back(tensors[i]);
-    const auto& mesh = layout_of(same[0]).mesh();
-    const auto whole = redistribute_values(at::stack(same), Layout::replicated(mesh), "gradient_norm");
-    if (mesh.world().meta()) continue;
-    const auto plain = gather(whole);
-    for (size_t i = 0; i < members.size(); ++i) values[members[i]] = plain[static_cast<int64_t>(i)];
-  }
+  if (mesh.world().meta()) return values;
+  for (size_t i = 0; i < whole.size(); ++i) values[i] = gather(whole[i]);
   return values;
 }
 

@@ -29,9 +29,12 @@ Layout MeshHooks::activation_layout(at::IntArrayRef sizes, std::string_view axes
   return Layout(plan_.mesh(), std::move(placements));
 }
 
+/// Under canonical numerics every further read is a use of its own: gradients of two reads are not added before the
+/// step's samples are.
 at::Tensor MeshHooks::use(const models::Parameter& parameter) {
   const auto found = gathered_.find(&parameter);
-  if (found != gathered_.end()) return found->second;
+  const bool shares = !plan_.mesh().world().canonical();
+  if (found != gathered_.end() && (shares || !std::exchange(found->second.is_read, true))) return found->second.tensor;
   return gather({const_cast<models::Parameter*>(&parameter)}).tensors()[0];
 }
 
@@ -52,7 +55,7 @@ at::Tensor MeshHooks::run_gathered(const models::Module& block,
                                    const at::Tensor& input) {
   const auto parameters = block.parameters();
   auto bucket = gather(parameters);
-  for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = bucket.tensors()[p];
+  for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = {bucket.tensors()[p]};
   auto output = forward(input);
   for (const auto* parameter : parameters) gathered_.erase(parameter);
   if (options_.reshard_after_forward && plan_.mesh().find_axis("dp_shard") >= 0) bucket.evict();
@@ -63,7 +66,7 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
   std::vector<at::Tensor> tensors;
   std::vector<Layout> layouts;
   for (const auto* parameter : parameters) {
-    tensors.push_back(parameter->tensor());
+    tensors.push_back(options_.leaf ? options_.leaf(parameter->tensor()) : parameter->tensor());
     layouts.push_back(plan_.computing(*parameter));
   }
   return GatheredParameters(tensors, layouts, options_.compute_dtype, plan_.mesh().find_axis("dp_shard"));

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -15,6 +16,8 @@ struct BlockOptions {
   c10::ScalarType compute_dtype = c10::kFloat;
   bool reshard_after_forward = true;               ///< free a block's gathered parameters after its forward
   std::set<const models::Module*> recompute = {};  ///< blocks that do not keep their activations
+  /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
+  std::function<at::Tensor(const at::Tensor&)> leaf = {};
 };
 
 /// Runs a model on a mesh: moves annotated activations to the plan's layouts, gathers a block's parameters for its
@@ -39,7 +42,11 @@ class MeshHooks final : public models::Hooks {
   BlockOptions options_;
   /// By sizes, then by axes.
   std::map<std::vector<int64_t>, std::map<std::string, Layout, std::less<>>> activation_layouts_;
-  std::unordered_map<const models::Parameter*, at::Tensor> gathered_;
+  struct Gathered {
+    at::Tensor tensor;
+    bool is_read = false;
+  };
+  std::unordered_map<const models::Parameter*, Gathered> gathered_;
   std::map<std::pair<const void*, std::vector<int64_t>>, at::Tensor> constants_;
 };
 

@@ -23,20 +23,28 @@ TrainingRun::Options candidate_options(const Job& job, TrainingRun::Options opti
 TrainingRun::Options reference_options(const Job& job, TrainingRun::Options options) {
   options.mesh = {};
   options.rules = nullptr;
+  options.transport = nullptr;
   return candidate_options(job, std::move(options));
 }
 
-/// The job for one device with the microbatches of `mesh`: an op's id holds its microbatch, and only equal ids compare.
-Job with_microbatches_of(Job job, const MeshDegrees& mesh) {
-  job.training.local_batch_size = job.training.global_batch_size / derive_batching(job, mesh).accumulation_steps;
+/// The job with the microbatches of `mesh` on `other`: an op's id holds its microbatch, and only equal ids compare.
+Job with_microbatches_of(Job job, const MeshDegrees& mesh, const MeshDegrees& other) {
+  job.training.local_batch_size =
+      job.training.global_batch_size / derive_batching(job, mesh).accumulation_steps / other.data_parallel();
   return job;
 }
 
-/// The job for one device. With canonical numerics the number of microbatches must not matter, but where 16-bit
-/// gradients are rounded once each.
+/// With canonical numerics the number of microbatches must not matter.
 Job reference_job(const Job& job, const MeshDegrees& mesh) {
-  const bool any = compares_bits(job) && job.training.mixed_precision_param == "float32";
-  return any ? job : with_microbatches_of(job, mesh);
+  return compares_bits(job) ? job : with_microbatches_of(job, mesh, {});
+}
+
+/// Where replicas have microbatches of their own, a microbatch of one device holds other samples: then the ops are
+/// compared with those of as many replicas.
+MeshDegrees blame_mesh(const Job& job, const MeshDegrees& mesh) {
+  MeshDegrees result;
+  if (derive_batching(job, mesh).accumulation_steps > 1) result.dp_replicate = mesh.dp_replicate;
+  return result;
 }
 
 void restore(TrainingState& state, const std::vector<at::Tensor>& values) {
@@ -112,7 +120,9 @@ Blame StepVerifier::find_blame(int64_t step, const TokenBatch& batch, double lea
                                const Comparison& comparison) {
   OpTrace trace;
   {
-    TrainingRun reference(with_microbatches_of(job_, options_.mesh), reference_options(job_, options_));
+    auto options = reference_options(job_, options_);
+    options.mesh = blame_mesh(job_, options_.mesh);
+    TrainingRun reference(with_microbatches_of(job_, options_.mesh, options.mesh), options);
     restore(reference.state(), start_);
     const ObserverScope scope(reference.world().observers(), trace);
     reference.step(step, batch, learning_rate);

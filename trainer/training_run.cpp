@@ -9,6 +9,7 @@
 #include "models/llama.h"
 #include "models/mlp.h"
 #include "runtime/backend.h"
+#include "runtime/batch_scope.h"
 #include "runtime/kernels/self_test.h"
 #include "runtime/mesh_ops.h"
 #include "runtime/random.h"
@@ -38,9 +39,21 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   return std::make_unique<World>(std::move(world));
 }
 
+c10::ScalarType compute_dtype(const Job& job) {
+  return job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
+}
+
+/// Gradients of 16-bit computation stay unrounded while they are Partial. So that one device's are, too, it is a mesh
+/// of one replica.
+std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job) {
+  auto axes = mesh_axes(degrees);
+  if (degrees.data_parallel() == 1 && compute_dtype(job) != c10::kFloat) axes.insert(axes.begin(), {"dp_replicate", 1});
+  return axes;
+}
+
 BlockOptions block_options(const Job& job, models::Model& model) {
   BlockOptions options;
-  options.compute_dtype = job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
+  options.compute_dtype = compute_dtype(job);
   options.reshard_after_forward = job.parallelism.fsdp_reshard_after_forward != "never";
   const auto& mode = job.activation_checkpoint.mode;
   const auto blocks = model.blocks();
@@ -50,9 +63,12 @@ BlockOptions block_options(const Job& job, models::Model& model) {
   return options;
 }
 
-at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batch, int64_t first, int64_t count) {
-  return at::from_blob(const_cast<int64_t*>(values.data()) + first * batch.seq_len, {count, batch.seq_len}, at::kLong)
-      .clone();
+at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows) {
+  std::vector<at::Tensor> runs;
+  for (const auto& run : rows.runs({0, rows.count}))
+    runs.push_back(at::from_blob(const_cast<int64_t*>(values.data()) + (run.rows.start + run.shift) * batch.seq_len,
+                                 {run.rows.length, batch.seq_len}, at::kLong));
+  return at::cat(runs);
 }
 
 double bias_correction(double beta, int64_t step) {
@@ -88,8 +104,8 @@ TrainingRun::TrainingRun(Job job, Options options)
       batching_(derive_batching(job_, options_.mesh)),
       world_(make_world(options_, job_)),
       model_(options_.make_model ? options_.make_model() : make_model(job_)),
-      plan_(std::make_unique<ShardingPlan>(world_->mesh(mesh_axes(options_.mesh)), default_axis_rules())),
-      hooks_(std::make_unique<MeshHooks>(*plan_, block_options(job_, *model_))),
+      plan_(std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_)), default_axis_rules())),
+      hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
       state_(initial_state(*model_, *plan_, static_cast<uint64_t>(job_.debug.seed))) {
   std::vector<at::Tensor> parameters;
   for (const auto& entry : state_) parameters.push_back(entry.value);
@@ -99,11 +115,17 @@ TrainingRun::TrainingRun(Job job, Options options)
 
 TrainingRun::~TrainingRun() = default;
 
+BlockOptions TrainingRun::with_leaves(BlockOptions options) const {
+  options.leaf = [this](const at::Tensor& parameter) { return accumulator_->leaf(parameter); };
+  return options;
+}
+
 StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learning_rate) {
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
   const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
   begin_microbatch(step, 0);
-  const auto labels = distribute(plain_rows(batch.labels, batch, 0, batch.rows), plan_->activation("batch length"));
+  const auto labels =
+      distribute(plain_rows(batch.labels, batch, {.count = batch.rows}), plan_->activation("batch length"));
   const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
   const double valid = options_.meta ? 1 : static_cast<double>(std::max<int64_t>(count.item<int64_t>(), 1));
   StepResult result;
@@ -131,13 +153,13 @@ at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {
 }
 
 at::Tensor TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid) {
-  const int64_t rows = batch.rows / batching_.accumulation_steps, first = microbatch * rows;
+  const auto rows = batching_.rows(microbatch);
   begin_microbatch(step, microbatch);
-  const BatchScope batch_scope(first, rows);
+  const BatchScope batch_scope(rows);
   const models::HooksScope hooks(*hooks_);
   const auto layout = plan_->activation("batch length");
-  const auto tokens = distribute(plain_rows(batch.tokens, batch, first, rows), layout);
-  const auto labels = distribute(plain_rows(batch.labels, batch, first, rows), layout);
+  const auto tokens = distribute(plain_rows(batch.tokens, batch, rows), layout);
+  const auto labels = distribute(plain_rows(batch.labels, batch, rows), layout);
   at::Tensor losses;
   {
     const PhaseScope phase(Phase::kForward);

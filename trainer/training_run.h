@@ -56,6 +56,7 @@ class TrainingRun {
  private:
   /// The sum of the microbatch's token losses, still Partial: a float, or fixed-point integers (canonical).
   at::Tensor run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid);
+  BlockOptions with_leaves(BlockOptions options) const;
   double loss_of(const at::Tensor& sum, double valid) const;
   at::Tensor whole(const at::Tensor& scalar) const;
   void update(int64_t step, const std::vector<at::Tensor>& gradients, double learning_rate, double scale);

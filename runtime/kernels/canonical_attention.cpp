@@ -97,7 +97,6 @@ std::tuple<Tensor, Tensor, Tensor> canonical_attention_backward(const Tensor& gr
                                                                 bool causal, double scale, int64_t first_row,
                                                                 const ContractedRange& rows) {
   const auto shape = shape_of(query, key, value, causal, scale, first_row);
-  const bool whole = rows.is_whole(shape.rows);
   const int64_t all_rows = rows.total < 0 ? shape.rows : rows.total;
   const auto nodes = static_cast<int64_t>(nodes_of(rows.elements(shape.rows)).size());
   const Tensor dq = empty_heads(query.sizes().vec(), query);
@@ -119,7 +118,7 @@ std::tuple<Tensor, Tensor, Tensor> canonical_attention_backward(const Tensor& gr
         workers_for(shape));
   });
   const auto dtype = query.scalar_type();
-  if (!whole) return {dq.to(dtype), dk, dv};
+  if (rows.stays_open()) return {dq.to(dtype), dk, dv};
   return {dq.to(dtype), dk.select(0, 0).to(dtype), dv.select(0, 0).to(dtype)};
 }
 

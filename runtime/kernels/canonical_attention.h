@@ -17,7 +17,7 @@ std::tuple<at::Tensor, at::Tensor> canonical_attention(const at::Tensor& query, 
                                                        int64_t first_row = 0);
 
 /// Gradients of query, key and value. `rows` says which query rows of all are here (whole leaves of
-/// SumTree::over_elements); where they are not all, those of key and value are nodes [nodes, b, h, s, ...] in the wide
+/// SumTree::over_elements); if given, those of key and value are nodes [nodes, b, h, s, ...] in the wide
 /// dtype.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> canonical_attention_backward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

@@ -118,7 +118,7 @@ Tensor product(const Tensor& a, const Tensor& b, const ContractedRange& range) {
   sizes.insert(sizes.begin(), nodes.size(0));
   sizes.insert(sizes.end(), {a.size(-2), b.size(-1)});
   nodes = nodes.view(sizes);
-  return range.is_whole(a.size(-1)) ? finished(nodes, a) : nodes;
+  return range.stays_open() ? nodes : finished(nodes, a);
 }
 
 Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
@@ -131,13 +131,13 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   Tensor nodes = empty_nodes(contraction, {rows, weight.size(0)}, input);
   if (nodes.numel() > 0)
     multiply(input.reshape({rows, input.size(-1)}).unsqueeze(1), weight.unsqueeze(1), contraction, nodes);
-  if (bias && !range.is_whole(input.size(-1))) fail<BadInput>("a bias cannot be added to a part of a sum");
+  if (bias && range.stays_open()) fail<BadInput>("a bias cannot be added to a part of a sum");
   if (bias) nodes.add_(bias->to(nodes.scalar_type()));
   auto sizes = input.sizes().vec();
   sizes.back() = weight.size(0);
   sizes.insert(sizes.begin(), nodes.size(0));
   nodes = nodes.view(sizes);
-  return range.is_whole(input.size(-1)) ? finished(nodes, input) : nodes;
+  return range.stays_open() ? nodes : finished(nodes, input);
 }
 
 Tensor weight_gradient(const Tensor& gradient, const Tensor& input, const ContractedRange& samples) {
@@ -152,7 +152,7 @@ Tensor weight_gradient(const Tensor& gradient, const Tensor& input, const Contra
       Contraction::over_samples(samples.total < 0 ? here : samples.total, samples.first, here, left.size(2));
   const Tensor nodes = empty_nodes(contraction, {left.size(0), right.size(0)}, gradient);
   if (nodes.numel() > 0) multiply(left, right, contraction, nodes);
-  return samples.is_whole(here) ? finished(nodes, gradient) : nodes;
+  return samples.stays_open() ? nodes : finished(nodes, gradient);
 }
 
 }  // namespace lockstep::kernels

@@ -16,16 +16,17 @@ namespace lockstep::kernels {
 struct ContractedRange {
   int64_t first = 0, total = -1;
 
-  bool is_whole(int64_t here) const { return total < 0 || (first == 0 && total == here); }
+  /// A sum that stays open is given as nodes, also where all of it is here.
+  bool stays_open() const { return total >= 0; }
   Contraction elements(int64_t here) const { return Contraction::over(total < 0 ? here : total, first, here); }
 };
 
-/// a [..., m, k], b [..., k, n], leading dimensions broadcast -> [..., m, n] in the dtype of the operands. With a range
-/// that is not the whole label: its nodes (nodes_of), [nodes, ..., m, n], in float for bfloat16 operands.
+/// a [..., m, k], b [..., k, n], leading dimensions broadcast -> [..., m, n] in the dtype of the operands. With a
+/// range: its nodes (nodes_of), [nodes, ..., m, n], in float for bfloat16 operands.
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, const ContractedRange& range = {});
 
 /// input [..., k], weight [n, k] -> [..., n]; the bias is added last, in the wide dtype and before anything is rounded.
-/// With a range that is not the whole label: nodes [nodes, ..., n], and no bias.
+/// With a range: nodes [nodes, ..., n], and no bias.
 at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias = {},
                   const ContractedRange& range = {});
 

@@ -22,11 +22,11 @@ void local_attention_backward(const LocalCall& call, torch::jit::Stack& stack) {
   std::vector<Tensor> in;
   for (size_t i = 0; i < 6; ++i) in.push_back(stack[i].toTensor());
   const auto rows = query_rows(call, 1);
-  const kernels::ContractedRange range{rows.start, call.plan.wanted[1]->sizes[2]};
+  kernels::ContractedRange range;
+  if (call.plan.results[1]->layout.ordered_sum()) range = {rows.start, call.plan.wanted[1]->sizes[2]};
   auto [dq, dk, dv] = kernels::canonical_attention_backward(in[0], in[1], in[2], in[3], in[4], in[5], stack[6].toBool(),
                                                             stack[7].toDouble(), stack[8].toInt() + rows.start, range);
-  const bool one_node = range.is_whole(rows.length) && call.plan.results[1]->layout.ordered_sum();
-  stack = {dq, one_node ? dk.unsqueeze(0) : dk, one_node ? dv.unsqueeze(0) : dv};
+  stack = {dq, dk, dv};
 }
 
 constexpr CanonicalForm kForms[] = {

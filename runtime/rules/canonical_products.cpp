@@ -13,16 +13,13 @@ namespace {
 using at::Tensor;
 using kernels::ContractedRange;
 
-/// The dimension `dim` of operand `slot` on this rank, in units of `unit` elements.
+/// The dimension `dim` of operand `slot` on this rank, in units of `unit` elements; none where the result is no sum
+/// that stays open.
 ContractedRange range_of(const LocalCall& call, size_t slot, int64_t dim, int64_t unit = 1) {
+  if (!call.plan.results[0]->layout.ordered_sum()) return {};
   const auto& spec = *call.plan.wanted[slot];
   const auto size = spec.sizes[static_cast<size_t>(dim)];
   return {spec.cut(call.index, static_cast<int>(dim)).start / unit, (size + unit - 1) / unit};
-}
-
-/// A rank that happens to hold the whole label has computed its sum: the one node of an ordered Partial.
-Tensor finished(const LocalCall& call, const Tensor& product, bool is_whole) {
-  return is_whole && call.plan.results[0]->layout.ordered_sum() ? product.unsqueeze(0) : product;
 }
 
 /// left [..., m, k], right [..., k, n] of operands `slot` and slot + 1; vectors have no m or n.
@@ -32,7 +29,7 @@ Tensor multiply(const LocalCall& call, const Tensor& left, const Tensor& right, 
   auto product = kernels::product(row ? left.unsqueeze(0) : left, column ? right.unsqueeze(1) : right, range);
   if (row) product = product.squeeze(-2);
   if (column) product = product.squeeze(-1);
-  return finished(call, product, range.is_whole(left.size(-1)));
+  return product;
 }
 
 void local_product(const LocalCall& call, torch::jit::Stack& stack) {
@@ -50,8 +47,7 @@ void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
 void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
   const auto input = stack[0].toTensor();
   const auto range = range_of(call, 0, input.dim() - 1);
-  stack = {
-      finished(call, kernels::linear(input, stack[1].toTensor(), std::nullopt, range), range.is_whole(input.size(-1)))};
+  stack = {kernels::linear(input, stack[1].toTensor(), std::nullopt, range)};
 }
 
 /// What a rank without samples adds to a gradient.
@@ -76,9 +72,7 @@ void local_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
     input = input.reshape({samples, rows, input.size(-1)});
   }
   if (is_batch && gradient.size(0) == 0 && range.total > 0) return (void)(stack = {no_nodes(gradient, input)});
-  const auto result =
-      is_batch ? kernels::weight_gradient(gradient, input, range) : kernels::product(gradient.t(), input, range);
-  stack = {finished(call, result, range.is_whole(gradient.size(0)))};
+  stack = {is_batch ? kernels::weight_gradient(gradient, input, range) : kernels::product(gradient.t(), input, range)};
 }
 
 constexpr CanonicalForm kForms[] = {

@@ -31,7 +31,7 @@ void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
   auto mask = at::ones(x.sizes(), x.options().dtype(c10::kBool));
   if (keep < 1)
     mask = draw_local(*call.plan.results[1], call.index, rng::bernoulli(keep), RandomScope::seed(), stream_for(call),
-                      BatchScope::first_row());
+                      BatchScope::rows());
   stack = {at::mul(x.contiguous(), mask.to(x.scalar_type()).mul_(keep > 0 ? 1 / keep : 0.0)), mask};
 }
 
@@ -48,7 +48,7 @@ void local_dropout_backward(const LocalCall&, torch::jit::Stack& stack) {
 /// Draws in the declared dtype, into the operand when the op is the in-place form.
 void draw_into(const LocalCall& call, torch::jit::Stack& stack, const rng::Distribution& distribution) {
   auto values = draw_local(*call.plan.results[0], call.index, distribution, RandomScope::seed(), stream_for(call),
-                           BatchScope::first_row());
+                           BatchScope::rows());
   const auto self = stack[0].toTensor();
   stack = {call.plan.written >= 0 ? self.copy_(values) : values.to(self.scalar_type())};
 }

@@ -53,7 +53,7 @@ at::Tensor place(const Mesh& mesh, const at::Tensor& plain, const CanonicalCase:
 
 CanonicalOutcome outcome_on(const Mesh& mesh, const CanonicalCase& trial) {
   const MeshScope mesh_scope(mesh);
-  const BatchScope batch(0, trial.batch_rows);
+  const BatchScope batch({.count = trial.batch_rows});
   CanonicalOutcome outcome;
   try {
     std::vector<at::Tensor> operands, results;

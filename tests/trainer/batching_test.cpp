@@ -97,6 +97,22 @@ TEST(DeriveBatching, CanonicalMicrobatchesAreCompleteSubtreesOfTheSamples) {
             "samples per microbatch, or numerics.mode = \"native\".");
 }
 
+TEST(DeriveBatching, AMicrobatchIsARunOfEachReplica) {
+  const auto job = resolve(job_of(2, 2, 1, 1, 16), kSimulated);
+  const auto batching = derive_batching(job, parse_mesh("dp_replicate=2,dp_shard=2"));
+  ASSERT_EQ(batching.accumulation_steps, 4);
+  std::vector<int64_t> rows;
+  for (const auto& run : batching.rows(1).runs({1, 3}))
+    for (int64_t row = 0; row < run.rows.length; ++row) rows.push_back(run.rows.start + row + run.shift);
+  EXPECT_EQ(rows, (std::vector<int64_t>{3, 10, 11}));  // of {2, 3} and {10, 11}
+}
+
+TEST(DeriveBatching, CanonicalReplicasNeedSubtreesOfTheirOwnAlone) {
+  const auto batching =
+      derive_batching(resolve(job_of(3, 2, 1, 1, 12), kSimulated), parse_mesh("dp_replicate=3,dp_shard=2"));
+  EXPECT_EQ(batching.accumulation_steps, 2);
+}
+
 TEST(DeriveBatching, RefusesAMeshThatTheBatchDoesNotDivideOver) {
   const auto job = resolve(job_of(1, 1, 1, 4, 16), kSimulated);
   EXPECT_EQ(problem([&] { derive_batching(job, parse_mesh("dp_shard=3")); }),

@@ -56,11 +56,13 @@ TEST(PriceTable, PowersOfTwoSendWhatNativeSends) {
   }
 }
 
-TEST(PriceTable, ReplicasReduceEachMicrobatch) {
-  for (const int64_t microbatches : {1, 2, 4}) {
-    const auto prices = prices_on("dp_replicate=2", 2048, kRows / 2 / microbatches);
-    EXPECT_NEAR(prices.ratio(), static_cast<double>(microbatches), 0.01 * static_cast<double>(microbatches));
-  }
+TEST(PriceTable, ReplicasReduceOnceAStepWhateverTheMicrobatches) {
+  for (const char* mesh : {"dp_replicate=2", "dp_replicate=2,dp_shard=2"})
+    for (const int64_t microbatches : {1, 2}) {
+      const auto prices = prices_on(mesh, 2048, kRows / parse_mesh(mesh).data_parallel() / microbatches);
+      EXPECT_NEAR(prices.ratio(), 1, 0.01) << mesh << " " << microbatches;
+      EXPECT_LE(row(prices, "dp_replicate", CollectiveKind::kAllReduce).nodes, 1);
+    }
 }
 
 /// 8 units on 3 ranks are 3 + 3 + 2: 2, 2 and 1 nodes. The head's 64 leaves are 22 + 22 + 20: 3, 4 and 2 nodes.

@@ -1,0 +1,80 @@
+// Parameters that are read several times: each read's gradient has a tree of its own, so that neither the mesh nor the
+// number of microbatches changes a bit.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "models/layers.h"
+#include "tests/support/small_models.h"
+#include "trainer/step_verifier.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// x + silu(x W) W: one module that reads W twice.
+class Twice final : public models::Module {
+ public:
+  Twice(Module& owner, std::string name, int64_t width)
+      : Module(owner, std::move(name)),
+        weight_(*this, "weight", {width, width}, "embed embed", models::Initial::drawn(rng::normal(0, 0.3))) {}
+
+  at::Tensor forward(const at::Tensor& x) {
+    const auto open = scope();
+    return x + at::linear(at::silu(at::linear(x, weight_)), weight_);
+  }
+
+ private:
+  models::Parameter weight_;
+};
+
+class TwiceModel final : public models::Model {
+ public:
+  at::Tensor forward(const at::Tensor& tokens) override {
+    const auto x = run_block(embedding_, tokens, [this](const at::Tensor& input) { return embedding_.forward(input); });
+    const auto y = run_block(twice_, x, [this](const at::Tensor& input) { return twice_.forward(input); });
+    return at::linear(y, embedding_.weight());  // a third module's read of the table, outside of every block
+  }
+  int64_t vocabulary() const override { return 29; }
+  std::vector<Module*> blocks() override { return {&embedding_, &twice_, &twice_}; }
+
+ private:
+  models::Embedding embedding_{*this, "embedding", 29, 32, models::Initial::drawn(rng::normal(0, 1))};
+  Twice twice_{*this, "twice", 32};
+};
+
+struct Case {
+  const char* mesh;
+  int64_t local_batch;
+  const char* checkpointing;
+};
+
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << value.mesh << ", local batch " << value.local_batch << ", checkpointing " << value.checkpointing;
+}
+
+class RepeatedReads : public ::testing::TestWithParam<Case> {};
+
+TEST_P(RepeatedReads, HaveOneDevicesBits) {
+  auto job = testing::small_job();
+  job.numerics.mode = "canonical";
+  job.training.global_batch_size = 8;
+  job.training.local_batch_size = GetParam().local_batch;
+  job.activation_checkpoint.mode = GetParam().checkpointing;
+  TrainingRun::Options options;
+  options.mesh = parse_mesh(GetParam().mesh);
+  options.make_model = [] { return std::make_unique<TwiceModel>(); };
+  StepVerifier verifier(job, options);
+  for (int64_t step = 1; step <= 2; ++step) {
+    const auto check = verifier.check(step, testing::batch_for(job, step), 1e-2);
+    ASSERT_TRUE(check.comparison.agrees()) << check.comparison.beyond[0].text();
+    EXPECT_EQ(check.comparison.differing_bits, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, RepeatedReads,
+                         ::testing::Values(Case{"dp_replicate=2", 4, "none"}, Case{"dp_replicate=2", 1, "none"},
+                                           Case{"dp_shard=2", 1, "full"}, Case{"dp_replicate=2,dp_shard=2", 1, "full"},
+                                           Case{"tp=2", 2, "none"}));
+
+}  // namespace
+}  // namespace lockstep::trainer
