@@ -63,6 +63,7 @@ Numerics draw_numerics(const OpCase& op_case) {
   if (numerics.exact && op_case.is(OpCase::kIntegers) && *rc::gen::inRange(0, 4) == 3) numerics.dtype = c10::kLong;
   const bool native = *rc::gen::weightedElement<int>({{1, 0}, {2, 1}}) == (numerics.exact ? 1 : 0);
   numerics.domain = native ? Domain::kNative : Domain::kFloat64;
+  if (native && !numerics.exact) numerics.dtype = c10::kDouble;  // reals are compared in doubles
   return numerics;
 }
 

@@ -15,7 +15,7 @@ struct DrawnMesh {
   const Mesh* mesh;
 };
 
-/// Numbers for a case: exact inputs in any dtype, or reals, mostly in the float64 domain.
+/// Numbers for a case: exact inputs in any dtype, or reals in the float64 domain or declared as doubles.
 Numerics draw_numerics(const OpCase& op_case);
 
 /// A random layout for a tensor: any reduction its dtype allows, units up to 3, any cut order.

@@ -26,17 +26,11 @@ bool names_dtype(const c10::Argument& argument) {
 
 bool is_written(const c10::Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
 
-/// Relative to the largest element, which counts as `least` if it is smaller: inputs are of order 1 and may cancel.
-struct Tolerance {
-  double relative, least;
-};
+/// In doubles, relative to the largest element, which counts as kLeast if it is smaller: inputs are of order 1 and may
+/// cancel.
+constexpr double kRelative = 1e-12, kLeast = 0.01;
 
-Tolerance tolerance(const Numerics& numerics) {
-  if (numerics.domain == Domain::kFloat64 || numerics.dtype == c10::kDouble) return {1e-12, 0.01};
-  return numerics.dtype == c10::kBFloat16 ? Tolerance{0.05, 1} : Tolerance{1e-4, 1};
-}
-
-std::string far_apart(const at::Tensor& actual, const at::Tensor& expected, const Tolerance& tolerance) {
+std::string far_apart(const at::Tensor& actual, const at::Tensor& expected) {
   if (expected.numel() == 0) return {};
   const auto a = actual.to(at::kDouble), b = expected.to(at::kDouble);
   if (!at::equal(at::isfinite(a), at::isfinite(b))) return "one is not finite where the other is";
@@ -44,7 +38,7 @@ std::string far_apart(const at::Tensor& actual, const at::Tensor& expected, cons
   const auto zero = at::zeros_like(b);
   const double largest = at::where(finite, b, zero).abs().max().item<double>();
   const double error = at::where(finite, a - b, zero).abs().max().item<double>();
-  if (error <= tolerance.relative * std::max(largest, tolerance.least)) return {};
+  if (error <= kRelative * std::max(largest, kLeast)) return {};
   return fmt::format("off by {:.3g} of a largest element {:.3g}", error, largest);
 }
 
@@ -149,11 +143,11 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
   if (whole.sizes() != expected.sizes() || whole.scalar_type() != stored_dtype)
     return "gathered to other sizes or dtype";
   if (!values) return {};
-  const bool bits = numerics.exact || !expected.is_floating_point();
+  const bool bits = numerics.exact || expected.scalar_type() != c10::kDouble;
   // Sums of several ranks' zeros have no sign.
   const auto a = bits && expected.is_floating_point() ? whole + 0 : whole;
   const auto b = bits && expected.is_floating_point() ? expected + 0 : expected;
-  const auto what = !bits ? far_apart(a, b, tolerance(numerics)) : same_bits(a, b) ? "" : "other bits";
+  const auto what = !bits ? far_apart(a, b) : same_bits(a, b) ? "" : "other bits";
   if (what.empty()) return {};
   return fmt::format("{}: {} gives{}, expected{}", what, spec_of(actual).text(), values_of(whole), values_of(expected));
 }
