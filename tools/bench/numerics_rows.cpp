@@ -12,11 +12,9 @@ namespace lockstep::bench {
 namespace {
 
 std::vector<NumericsCase> all_cases() {
-  auto all = product_cases();
-  for (auto family : {row_op_cases, step_cases}) {
-    auto cases = family();
-    std::move(cases.begin(), cases.end(), std::back_inserter(all));
-  }
+  auto all = product_cases(1);
+  for (auto family : {row_op_cases(), step_cases(), product_cases(2)})
+    std::move(family.begin(), family.end(), std::back_inserter(all));
   return all;
 }
 

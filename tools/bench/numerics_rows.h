@@ -5,7 +5,8 @@
 
 #include "tools/bench/row.h"
 
-/// `lockstep bench numerics`: canonical numerics beside LibTorch, fp32, in milliseconds.
+/// `lockstep bench numerics`: canonical numerics beside LibTorch, fp32, in milliseconds (of the thread, where it is
+/// one).
 namespace lockstep::bench {
 
 /// A row that has not been measured yet; measuring sets LibTorch's thread count.
@@ -18,7 +19,7 @@ struct NumericsCase {
 /// at::linear; mm_MxKxN_nn: gradients of their inputs beside at::mm; mm_NxKxM_tn: gradients of their weights beside
 /// at::mm. attention_fwd_bwd_T<length>: causal attention of four heads of size 64 (_d<size>: another) and its gradients
 /// beside LibTorch's fused kernel. With _t2 on two threads, else on one.
-std::vector<NumericsCase> product_cases();
+std::vector<NumericsCase> product_cases(int threads);
 
 /// Elementwise and row ops NAME_<tokens>x<width> and their gradients NAME_backward_..., on a canonical mesh of one
 /// rank, dispatch included, beside what LibTorch runs for them.

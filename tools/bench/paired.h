@@ -1,6 +1,7 @@
 #pragma once
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -15,6 +16,8 @@ struct PairedOptions {
   double seconds = 0.005;  ///< one measurement repeats its function for at least this long
   /// No new pair after this long, once there are the five that a confidence bound needs.
   double budget = INFINITY;
+  /// Measures what this thread computes, without what others do in between: for functions of one thread.
+  bool own_time = false;
 };
 
 struct PairedTiming {
@@ -45,17 +48,24 @@ inline double median_upper_bound(std::vector<double> values) {
 
 namespace detail {
 
-template <class Function>
-double seconds_of(Function& function, int repetitions) {
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < repetitions; ++i) function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repetitions;
+inline double now(const PairedOptions& options) {
+  timespec time{};
+  clock_gettime(options.own_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 template <class Function>
-int repetitions_for(Function& function, double seconds) {
+double seconds_of(Function& function, int repetitions, const PairedOptions& options) {
+  const double start = now(options);
+  for (int i = 0; i < repetitions; ++i) function();
+  return (now(options) - start) / repetitions;
+}
+
+template <class Function>
+int repetitions_for(Function& function, const PairedOptions& options) {
   int repetitions = 1;
-  while (seconds_of(function, repetitions) * repetitions < seconds && repetitions < 1 << 24) repetitions *= 2;
+  while (seconds_of(function, repetitions, options) * repetitions < options.seconds && repetitions < 1 << 24)
+    repetitions *= 2;
   return repetitions;
 }
 
@@ -64,14 +74,14 @@ int repetitions_for(Function& function, double seconds) {
 /// Measures `ours` and `peer` in alternation; which one goes first changes with every pair. Calls both once before.
 template <class Ours, class Peer>
 PairedTiming time_in_pairs(Ours&& ours, Peer&& peer, const PairedOptions& options = {}) {
-  const int repeat_ours = detail::repetitions_for(ours, options.seconds);
-  const int repeat_peer = detail::repetitions_for(peer, options.seconds);
+  const int repeat_ours = detail::repetitions_for(ours, options);
+  const int repeat_peer = detail::repetitions_for(peer, options);
   std::vector<double> our_times, peer_times, ratios;
   double spent = 0;
   for (int pair = 0; pair < options.pairs && (pair < 5 || spent < options.budget); ++pair) {
-    if (pair % 2 == 0) our_times.push_back(detail::seconds_of(ours, repeat_ours));
-    peer_times.push_back(detail::seconds_of(peer, repeat_peer));
-    if (pair % 2 == 1) our_times.push_back(detail::seconds_of(ours, repeat_ours));
+    if (pair % 2 == 0) our_times.push_back(detail::seconds_of(ours, repeat_ours, options));
+    peer_times.push_back(detail::seconds_of(peer, repeat_peer, options));
+    if (pair % 2 == 1) our_times.push_back(detail::seconds_of(ours, repeat_ours, options));
     ratios.push_back(our_times.back() / peer_times.back());
     spent += our_times.back() * repeat_ours + peer_times.back() * repeat_peer;
   }

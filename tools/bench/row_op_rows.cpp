@@ -55,8 +55,9 @@ class Cases {
   template <class Body>
   void add(const char* op, int64_t width, const Body& body) {
     const auto name = fmt::format("{}_{}x{}", op, batch_.tokens(), width);
-    all_.push_back({name, [name, body, self = *this](const PairedOptions& options) {
+    all_.push_back({name, [name, body, self = *this](PairedOptions options) {
                       at::set_num_threads(1);
+                      options.own_time = true;
                       register_backend();
                       const at::NoGradGuard no_gradients;
                       const auto timing = body(
@@ -200,8 +201,9 @@ class Cases {
 /// What a step does once per parameter, here gate and up of a layer.
 template <class Body>
 NumericsCase parameter_case(const char* name, const Body& body) {
-  return {name, [=](const PairedOptions& options) {
+  return {name, [=](PairedOptions options) {
             at::set_num_threads(1);
+            options.own_time = true;
             register_backend();
             const at::NoGradGuard no_gradients;
             const Place place;
