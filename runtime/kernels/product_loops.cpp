@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kGroupLimit = 512;                    ///< positions whose panels share the caches
 constexpr int64_t kPackedLimit = int64_t{4} << 20;      ///< elements of B that are packed at once
 constexpr int64_t kColumnLimit = 512, kRowLimit = 224;  ///< of one piece of work
+constexpr int64_t kWideColumnLimit = 2048;              ///< where nothing waits: A is packed again for each piece
+constexpr int64_t kFewRows = 512;                       ///< too few for packing all of B ahead
 
 template <class T>
 const ProductTiles<T>& tiles_for(InstructionSet set) {
@@ -59,8 +61,10 @@ class Product {
   }
 
   void run(const Workers& workers) {
+    if (plan_.groups.size() > 1 && m_ <= kFewRows) return run_by_groups(workers);
     const int64_t limit = std::max<int64_t>(kPackedLimit / std::max<int64_t>(plan_.positions, 1), 1);
-    const int64_t columns = divide_up(std::min({limit, kColumnLimit, n_}), tiles_.columns) * tiles_.columns;
+    const int64_t most = plan_.groups.size() > 1 ? kColumnLimit : kWideColumnLimit;
+    const int64_t columns = divide_up(std::min({limit, most, n_}), tiles_.columns) * tiles_.columns;
     for (int64_t first = 0; first < n_; first += columns) run({first, std::min(columns, n_ - first)}, workers);
   }
 
@@ -85,8 +89,24 @@ class Product {
     workers(pieces * column_pieces, [&](int64_t piece) {
       const int64_t row = piece % pieces * tiles_per_piece * tiles_.rows, panel = piece / pieces * panels_per_piece;
       if (panel >= panels) return;
-      compute({row, std::min(tiles_per_piece * tiles_.rows, m_ - row)}, block, panel,
-              std::min(panels, panel + panels_per_piece), packed);
+      compute({{row, std::min(tiles_per_piece * tiles_.rows, m_ - row)},
+               block,
+               panel,
+               std::min(panels, panel + panels_per_piece)},
+              packed);
+    });
+  }
+
+  /// Each piece packs its own panels of B, one group at a time: they are read while they are in the cache.
+  void run_by_groups(const Workers& workers) {
+    const int64_t down = m_ < n_ ? 1 : workers.count, across = m_ < n_ ? workers.count : 1;
+    const int64_t rows = divide_up(divide_up(m_, down), tiles_.rows) * tiles_.rows;
+    const int64_t columns = divide_up(std::min(divide_up(n_, across), kColumnLimit), tiles_.columns) * tiles_.columns;
+    const int64_t row_pieces = divide_up(m_, rows);
+    workers(row_pieces * divide_up(n_, columns), [&](int64_t piece) {
+      const int64_t row = piece % row_pieces * rows, column = piece / row_pieces * columns;
+      const Block block{column, std::min(columns, n_ - column)};
+      compute({{row, std::min(rows, m_ - row)}, block, 0, divide_up(block.count, tiles_.columns)}, nullptr);
     });
   }
 
@@ -108,41 +128,83 @@ class Product {
     }
   }
 
-  /// Rows times panels [first_panel, end_panel) of a block.
-  void compute(const Block& rows, const Block& columns, int64_t first_panel, int64_t end_panel, const T* packed) const {
+  /// All positions of the columns of a block, or those of one group.
+  struct PackedRight {
+    const T* data;
+    int64_t position, length;
+
+    const T* panel(int64_t panel, int64_t at, int64_t width) const {
+      return data + (panel * length + at - position) * width;
+    }
+  };
+
+  /// Panels [0, panels) of a block for one group.
+  PackedRight pack_group(const LeafGroup& group, const Block& columns) const {
+    const int64_t panels = divide_up(columns.count, tiles_.columns);
+    T* packed = scratch<T, Purpose::kPackedRight>().reserve(panels * tiles_.columns * plan_.longest_group);
+    pack(pack_.right, b_, regular_b_, columns, {group.position, group.length}, packed, tiles_.columns,
+         tiles_.columns * group.length);
+    return {packed, group.position, group.length};
+  }
+
+  /// Rows times panels [first_panel, end_panel) of a block of columns.
+  struct Piece {
+    Block rows, columns;
+    int64_t first_panel, end_panel;
+
+    int64_t tiles(const ProductTiles<T>& size) const {
+      return divide_up(rows.count, size.rows) * (end_panel - first_panel);
+    }
+  };
+
+  /// B is packed or, without `packed`, is to be.
+  void compute(const Piece& piece, const T* packed) const {
+    const Block& rows = piece.rows;
     const int64_t size = tiles_.rows * tiles_.columns;
-    const int64_t tile_count = divide_up(rows.count, tiles_.rows) * (end_panel - first_panel);
-    const int64_t a_size = divide_up(rows.count, tiles_.rows) * tiles_.packed_rows * plan_.longest_group;
+    const int64_t a_size = divide_up(rows.count, tiles_.rows) * (tiles_.packed_rows * plan_.longest_group + 16);
     T* packed_a = scratch<T, Purpose::kPackedLeft>().reserve(a_size);
-    T* waiting = scratch<T, Purpose::kWaiting>().reserve(plan_.deepest * tile_count * size);
-    T* stack = scratch<T, Purpose::kStack>().reserve(std::max(plan_.deepest_group, 1) * size);
+    scratch<T, Purpose::kWaiting>().reserve(plan_.deepest * piece.tiles(tiles_) * size);
+    scratch<T, Purpose::kStack>().reserve(std::max(plan_.deepest_group, 1) * size);
     for (const LeafGroup& group : plan_.groups) {
       pack(pack_.left, a_, regular_a_, rows, {group.position, group.length}, packed_a, tiles_.packed_rows,
-           tiles_.packed_rows * group.length);
-      int64_t tile = 0;
-      for (int64_t panel = first_panel; panel < end_panel; ++panel) {
-        const int64_t column = panel * tiles_.columns;
-        for (int64_t row = 0; row < rows.count; row += tiles_.rows, ++tile) {
-          TileWork<T> work;
-          work.a = packed_a + row / tiles_.rows * tiles_.packed_rows * group.length;
-          work.b = packed + panel * tiles_.columns * plan_.positions + group.position * tiles_.columns;
-          work.leaves = plan_.leaves.data() + group.first_leaf;
-          work.leaf_count = group.leaf_count;
-          work.stack = stack;
-          work.waiting = waiting + tile * size;
-          work.waiting_stride = tile_count * size;
-          work.depth = group.depth;
-          work.joins = group.joins;
-          work.out = group.ends_node ? out_.data + group.node * out_.node_stride +
-                                           (rows.first + row) * out_.row_stride + columns.first + column
-                                     : nullptr;
-          work.out_stride = out_.row_stride;
-          work.rows = static_cast<int>(std::min<int64_t>(tiles_.rows, rows.count - row));
-          work.columns = static_cast<int>(std::min<int64_t>(tiles_.columns, columns.count - column));
-          tiles_.compute(work);
-        }
-      }
+           tiles_.packed_rows * group.length + 16);
+      const bool is_packed = packed != nullptr;
+      add_group(piece, group, packed_a,
+                is_packed ? PackedRight{packed, 0, plan_.positions} : pack_group(group, piece.columns));
     }
+  }
+
+  /// A's panel stays in the cache, and results are written along their rows.
+  void add_group(const Piece& piece, const LeafGroup& group, const T* packed_a, const PackedRight& packed_b) const {
+    int64_t tile = 0;
+    for (int64_t row = 0; row < piece.rows.count; row += tiles_.rows)
+      for (int64_t panel = piece.first_panel; panel < piece.end_panel; ++panel, ++tile) {
+        TileWork<T> work = work_of(piece, group, row, panel * tiles_.columns);
+        work.a = packed_a + row / tiles_.rows * (tiles_.packed_rows * group.length + 16);
+        work.b = packed_b.panel(panel, group.position, tiles_.columns);
+        work.waiting += tile * tiles_.rows * tiles_.columns;
+        tiles_.compute(work);
+      }
+  }
+
+  /// Without factors; what waits for the first tile.
+  TileWork<T> work_of(const Piece& piece, const LeafGroup& group, int64_t row, int64_t column) const {
+    const int64_t size = tiles_.rows * tiles_.columns;
+    TileWork<T> work{};
+    work.leaves = plan_.leaves.data() + group.first_leaf;
+    work.leaf_count = group.leaf_count;
+    work.stack = scratch<T, Purpose::kStack>().reserve(0);
+    work.waiting = scratch<T, Purpose::kWaiting>().reserve(0);
+    work.waiting_stride = piece.tiles(tiles_) * size;
+    work.depth = group.depth;
+    work.joins = group.joins;
+    if (group.ends_node)
+      work.out = out_.data + group.node * out_.node_stride + (piece.rows.first + row) * out_.row_stride +
+                 piece.columns.first + column;
+    work.out_stride = out_.row_stride;
+    work.rows = static_cast<int>(std::min<int64_t>(tiles_.rows, piece.rows.count - row));
+    work.columns = static_cast<int>(std::min<int64_t>(tiles_.columns, piece.columns.count - column));
+    return work;
   }
 
   static constexpr int64_t kPackedRun = 128;   ///< positions, so that what is written stays in the cache

@@ -24,22 +24,26 @@ LOCKSTEP_PORTABLE void pack_plainly(const PackWork<Input, T>& work, int64_t firs
   }
 }
 
-/// Rows lie side by side: each position is read from end to end, because its lines are far from those of the next.
+/// Rows lie side by side: each position is read from end to end, because its lines are far from those of the next. Some
+/// panels at a time: a processor holds the addresses of few pages to write to.
 template <int kWidth, class Input, class T>
 LOCKSTEP_TILE_INLINE void pack_columns(const PackWork<Input, T>& work) {
   constexpr int kAhead = 8;  // positions; the processor does not foresee such steps
+  constexpr int64_t kPanels = 8;
   const int64_t panels = work.rows / kWidth;
-  for (int64_t position = 0; position < work.count; ++position) {
-    const Input* from = work.from + position * work.element_stride;
-    T* to = work.to + position * work.stride;
-    for (int64_t panel = 0; panel < panels; ++panel, from += kWidth, to += work.panel_stride) {
-      __builtin_prefetch(from + kAhead * work.element_stride);
-      __builtin_prefetch(from + kAhead * work.element_stride + kWidth - 1);
-      T values[kWidth];
-      for (int row = 0; row < kWidth; ++row) values[row] = widen(from[row]);
-      std::memcpy(to, values, sizeof(values));
+  for (int64_t first = 0; first < panels; first += kPanels)
+    for (int64_t position = 0; position < work.count; ++position) {
+      const Input* from = work.from + position * work.element_stride + first * kWidth;
+      T* to = work.to + position * work.stride + first * work.panel_stride;
+      const int64_t end = std::min(panels, first + kPanels);
+      for (int64_t panel = first; panel < end; ++panel, from += kWidth, to += work.panel_stride) {
+        __builtin_prefetch(from + kAhead * work.element_stride);
+        __builtin_prefetch(from + kAhead * work.element_stride + kWidth - 1);
+        T values[kWidth];
+        for (int row = 0; row < kWidth; ++row) values[row] = widen(from[row]);
+        std::memcpy(to, values, sizeof(values));
+      }
     }
-  }
 }
 
 #if defined(LOCKSTEP_TILE_HAS_AVX2)
