@@ -39,16 +39,17 @@ struct RotatePairs {
       for (int64_t l = 0; l < shape.length; ++l)
         for (int64_t h = 0; h < shape.heads; ++h, y += shape.size)
           turn(pairs, x + b * shape.batch_stride + l * shape.length_stride + h * shape.head_stride, cosines + l * pairs,
-               sines + l * pairs, sign, y);
+               sines + l * pairs, sign, -sign, y);
   }
 
  private:
-  LOCKSTEP_PORTABLE static void turn(int64_t pairs, const T* x, const T* cosines, const T* sines, T sign,
+  /// Two sums. Of a difference beside a sum GCC 12 makes vfmaddsub, whatever -ffp-contract says.
+  LOCKSTEP_PORTABLE static void turn(int64_t pairs, const T* x, const T* cosines, const T* sines, T sign, T other_sign,
                                      T* __restrict y) {
     for (int64_t i = 0; i < pairs; ++i) {
-      const T even = x[2 * i], odd = x[2 * i + 1], sine = sign * sines[i];
-      y[2 * i] = even * cosines[i] - odd * sine;
-      y[2 * i + 1] = even * sine + odd * cosines[i];
+      const T even = x[2 * i], odd = x[2 * i + 1];
+      y[2 * i] = even * cosines[i] + odd * (other_sign * sines[i]);
+      y[2 * i + 1] = even * (sign * sines[i]) + odd * cosines[i];
     }
   }
 };

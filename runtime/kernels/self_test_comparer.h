@@ -39,8 +39,10 @@ ShiftedBuffer<Input> any_numbers(int64_t count, int64_t shift, uint32_t seed) {
     const float number = portable::bits<float>((seed & 0x80ffffffu) | 0x38000000u | (seed >> 8 & 0x7u) << 24);
     if constexpr (std::is_same_v<Input, Bfloat16>)
       values.data()[i] = {static_cast<uint16_t>(portable::bits<uint32_t>(number) >> 16)};
-    else
-      values.data()[i] = static_cast<Input>(number);
+    else if constexpr (std::is_same_v<Input, float>)
+      values.data()[i] = number;
+    else  // all 53 bits of a double: products of floats are exact in it, and tell no fma from two roundings
+      values.data()[i] = static_cast<Input>(static_cast<double>(number) * (1 + (seed >> 8 & 0xffff) * 0x1p-42));
   }
   return values;
 }

@@ -69,8 +69,12 @@ void test_gates(SelfTestComparer& comparer) {
       comparer, "SwiGLU backward", 2 * kCount,
       [](auto& o, T* out) { swiglu_backward_oracle<T>(kRows, o.g.data(), o.x.data(), out); },
       [](auto& o, T* out, InstructionSet set) { loops::swiglu_backward<T>(kRows, o.g.data(), o.x.data(), out, set); });
+}
+
+template <class T>
+void test_rotation(SelfTestComparer& comparer, const char* name) {
   test<T>(
-      comparer, "rotary embedding", kCount,
+      comparer, name, kCount,
       [](auto& o, T* y) {
         rotate_pairs_oracle<T>(kRows.count, kHeads, kRows.width, o.x.data(), o.g.data(), o.weight.data(), T(-1), y);
       },
@@ -117,6 +121,8 @@ void test_adamw(SelfTestComparer& comparer) {
 void test_rows(SelfTestComparer& comparer) {
   test_norm<float>(comparer);
   test_gates<float>(comparer);
+  test_rotation<float>(comparer, "rotary embedding");
+  test_rotation<double>(comparer, "rotary embedding in float64");
   test_cross_entropy<float>(comparer);
   test_adamw<float>(comparer);
 }

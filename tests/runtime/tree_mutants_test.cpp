@@ -29,12 +29,6 @@ SumTree pairs_of_samples(int64_t size) { return {size, 2}; }
 
 using Nodes = std::vector<SumNode>;
 
-Nodes two_exchanged(const SumTree& tree, int64_t start, int64_t length) {
-  auto nodes = cover(tree, start, length);
-  for (auto& node : nodes)
-    if (node.height == 0) node.index ^= 1;
-  return nodes;
-}
 Nodes one_to_the_right(const SumTree& tree, int64_t start, int64_t length) {
   auto nodes = cover(tree, start, length);
   for (auto& node : nodes) ++node.index;
@@ -104,12 +98,23 @@ Texts tree_over_nodes(const SumTree&, const TextNodes& nodes) {
     places.emplace_back(SumNode{0, static_cast<int64_t>(places.size())}, text);
   return joined_in_production({static_cast<int64_t>(places.size()), 1}, places);
 }
+TextNodes placed(TextNodes nodes, int64_t (*place)(int64_t leaf)) {
+  for (auto& [node, text] : nodes)
+    if (node.height == 0) node.index = place(node.index);
+  return nodes;
+}
+Texts siblings_exchanged(const SumTree& tree, const TextNodes& nodes) {
+  if (tree.leaf_count() < 2) return joined_in_production(tree, nodes);
+  return joined_in_production(tree, placed(nodes, [](int64_t leaf) { return leaf < 2 ? 1 - leaf : leaf; }));
+}
+Texts leaves_exchanged(const SumTree& tree, const TextNodes& nodes) {
+  if (tree.leaf_count() < 3) return joined_in_production(tree, nodes);
+  return joined_in_production(tree,
+                              placed(nodes, [](int64_t leaf) { return leaf == 1 || leaf == 2 ? 3 - leaf : leaf; }));
+}
 /// Siblings are (1, 2), (3, 4), ...
 Texts other_pairs(const SumTree& tree, const TextNodes& nodes) {
-  auto moved = nodes;
-  for (auto& [node, text] : moved)
-    if (node.height == 0) node.index += 1;
-  return joined_in_production({tree.size + tree.leaf, tree.leaf}, moved);
+  return joined_in_production({tree.size + tree.leaf, tree.leaf}, placed(nodes, [](int64_t leaf) { return leaf + 1; }));
 }
 /// Leaves that are absent are added as zeros.
 Texts with_zeros(const SumTree& tree, const TextNodes& nodes) {
@@ -147,7 +152,6 @@ const TreeMutant kMutants[] = {
     {"two samples in a leaf", {.over_samples = pairs_of_samples}},
     {"samples in leaves of elements", {.over_samples = SumTree::over_elements}},
     {"elements in leaves of one", {.over_elements = SumTree::over_samples}},
-    {"two leaves exchanged", {.cover = two_exchanged}},
     {"nodes one to the right", {.cover = one_to_the_right}},
     {"the last node dropped", {.cover = last_dropped}},
     {"the first node twice", {.cover = first_twice}},
@@ -157,6 +161,8 @@ const TreeMutant kMutants[] = {
     {"a boundary one late", {.elements_of = one_late}},
     {"a leaf past the end", {.elements_of = past_the_end}},
     {"the last element missing", {.elements_of = without_the_last}},
+    {"two siblings exchanged", {.joined = siblings_exchanged}},
+    {"two leaves exchanged", {.joined = leaves_exchanged}},
     {"right before left", {.joined = right_before_left}},
     {"left alone", {.joined = left_alone}},
     {"joined as they come", {.joined = as_they_come}},

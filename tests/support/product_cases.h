@@ -30,19 +30,31 @@ bool same_numbers(const std::vector<T>& a, const std::vector<T>& b) {
 /// floats, where rounding once and rounding twice differ; kNegativeZero is nothing but -0.
 enum class Numbers { kNormal, kTiny, kSpecial, kMiddle, kNegativeZero };
 
+/// Numbers of T that matter: least normal ones and below, large ones, and those about the middle of two others.
+template <class T>
+struct Special {
+  static constexpr T kOften[] = {0.0f, -0.0f, 1e-23f, -1e-23f, 1e-40f, -1e-42f, 3e-30f};
+  static constexpr T kLarge = 3e38f;
+  static constexpr T kMiddle[] = {1, -1, 1 + 0x1p-23f, 1 + 0x1p-20f, 0x1p-24f * (1 - 0x1p-20f)};
+};
+template <>
+struct Special<double> {
+  static constexpr double kOften[] = {0.0, -0.0, 1e-162, -1e-162, 1e-310, -1e-320, 3e-230};
+  static constexpr double kLarge = 1.7e308;
+  static constexpr double kMiddle[] = {1, -1, 1 + 0x1p-52, 1 + 0x1p-45, 0x1p-53 * (1 - 0x1p-45)};
+};
+
 template <class T>
 T number(std::mt19937& random, Numbers kind) {
-  const float normal = std::normal_distribution<float>()(random);
-  if (kind == Numbers::kNormal) return static_cast<T>(normal);
-  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float kOften[] = {0.0f, -0.0f, 1e-23f, -1e-23f, 1e-40f, -1e-42f, 3e-30f};
-  constexpr float kRare[] = {kInfinity, -kInfinity, kNan, 3e38f, -3e38f};
-  constexpr float kMiddle[] = {1, -1, 1 + 0x1p-23f, 1 + 0x1p-20f, 0x1p-24f * (1 - 0x1p-20f)};
-  if (kind == Numbers::kNegativeZero) return static_cast<T>(-0.0f);
-  if (kind == Numbers::kMiddle) return static_cast<T>(kMiddle[random() % 5]);
-  if (kind == Numbers::kTiny) return static_cast<T>(kOften[random() % 7] * (random() % 3 == 0 ? 1.0f : normal));
+  const auto normal = static_cast<T>(std::normal_distribution<double>()(random));  // all bits of T
+  if (kind == Numbers::kNormal) return normal;
+  constexpr T kInfinity = std::numeric_limits<T>::infinity(), kNan = std::numeric_limits<T>::quiet_NaN();
+  constexpr T kRare[] = {kInfinity, -kInfinity, kNan, Special<T>::kLarge, -Special<T>::kLarge};
+  if (kind == Numbers::kNegativeZero) return T(-0.0);
+  if (kind == Numbers::kMiddle) return Special<T>::kMiddle[random() % 5];
+  if (kind == Numbers::kTiny) return Special<T>::kOften[random() % 7] * (random() % 3 == 0 ? T(1) : normal);
   const auto choice = random() % 200;
-  return static_cast<T>(choice == 0 ? kRare[random() % 5] : choice < 20 ? kOften[random() % 7] : normal);
+  return choice == 0 ? kRare[random() % 5] : choice < 20 ? Special<T>::kOften[random() % 7] : normal;
 }
 template <>
 inline kernels::Bfloat16 number(std::mt19937& random, Numbers kind) {
