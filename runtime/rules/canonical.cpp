@@ -110,6 +110,46 @@ void local_add(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(call.plan.results[0]->dtype)};
 }
 
+/// Computes in fp32 (or fp64) with each operation rounded, where LibTorch fuses them on some instruction sets.
+template <class Compute>
+void unfused(const LocalCall& call, torch::jit::Stack& stack, size_t operands, const Compute& compute) {
+  const auto dtype = call.plan.results[0]->dtype;
+  if (!c10::isFloatingType(dtype)) return call.op.callBoxed(stack);
+  const auto self = stack[0].toTensor();
+  std::vector<Tensor> wide;
+  for (size_t i = 0; i < operands; ++i)
+    wide.push_back(stack[i].toTensor().to(dtype == c10::kDouble ? c10::kDouble : c10::kFloat));
+  const auto result = compute(wide);
+  stack = {call.plan.written >= 0 ? self.copy_(result) : result.to(dtype)};
+}
+
+void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto factor = stack[3].toScalar();
+  unfused(call, stack, 3, [&](const auto& x) { return at::add(x[0], at::mul(at::mul(x[1], factor), x[2])); });
+}
+
+/// From the nearer end.
+void local_lerp(const LocalCall& call, torch::jit::Stack& stack) {
+  const double weight = stack[2].toScalar().toDouble();
+  unfused(call, stack, 2, [&](const auto& x) {
+    const auto way = at::sub(x[1], x[0]);
+    return weight < 0.5 ? at::add(x[0], at::mul(way, weight)) : at::sub(x[1], at::mul(way, 1 - weight));
+  });
+}
+
+void local_tanh_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  unfused(call, stack, 2, [](const auto& x) { return at::mul(x[0], at::rsub(at::mul(x[1], x[1]), 1)); });
+}
+
+/// With u = 1 + x rounded: log(u) x / (u - 1), which corrects for the rounding (Kahan); x where u is 1.
+void local_log1p(const LocalCall& call, torch::jit::Stack& stack) {
+  elementwise(call, stack, 1, [](const auto& x) {
+    const auto u = at::add(x[0], 1), logarithm = at::log(u);
+    const auto corrected = at::div(at::mul(logarithm, x[0]), at::sub(u, 1));
+    return at::where(at::eq(u, 1), x[0], at::where(at::isinf(u), logarithm, corrected));
+  });
+}
+
 /// Powers that are multiplications or roots.
 void local_power(const LocalCall& call, torch::jit::Stack& stack) {
   constexpr double kExact[] = {-2, -1, -0.5, 0.5, 1, 2, 3};
@@ -130,10 +170,12 @@ constexpr CanonicalForm kElementwise[] = {
     {"add.Scalar", local_add<1>},
     {"add.Tensor", local_add<1>},
     {"addcdiv", local_rounded_once},
-    {"addcmul", local_rounded_once},
+    {"addcmul", local_addcmul},
+    {"erf", local_rounded_once},
     {"gelu", local_gelu},
     {"gelu_backward", local_gelu_backward},
-    {"lerp.Scalar", local_rounded_once},
+    {"lerp.Scalar", local_lerp},
+    {"log1p", local_log1p},
     {"pow.Tensor_Scalar", local_power},
     {"pow.Tensor_Tensor", refuse},
     {"reciprocal", local_rounded_once},
@@ -145,6 +187,7 @@ constexpr CanonicalForm kElementwise[] = {
     {"silu_backward", local_silu_backward},
     {"sub.Scalar", local_add<-1>},
     {"sub.Tensor", local_add<-1>},
+    {"tanh_backward", local_tanh_backward},
 };
 
 }  // namespace
