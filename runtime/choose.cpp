@@ -146,7 +146,8 @@ class Assembler {
     for (size_t i = 0; i < input_.form.operands.size(); ++i)
       choice.operands.push_back(layout(input_.form.operands[i], [&](size_t a) { return chosen_[a]->operands[i]; }));
     for (size_t r = 0; r < input_.form.results.size(); ++r)
-      choice.results.push_back(layout(input_.form.results[r], [&](size_t a) { return chosen_[a]->results[r]; }));
+      choice.results.push_back(
+          between_leaves(r, layout(input_.form.results[r], [&](size_t a) { return chosen_[a]->results[r]; })));
     return choice;
   }
 
@@ -166,6 +167,25 @@ class Assembler {
       placements.push_back(placement);
     }
     return Layout(input_.mesh, std::move(placements));
+  }
+
+  /// What no operand has, such as the rows of an embedding's gradient, is cut where sums over it may be.
+  Layout between_leaves(size_t result, const Layout& layout) const {
+    if (!input_.ordered) return layout;
+    auto placements = layout.placements();
+    for (auto& placement : placements) {
+      if (!placement.is_shard()) continue;
+      const auto dim = static_cast<size_t>(placement.dim);
+      if (!has_operand(input_.form.results[result][dim].label))
+        placement.unit = SumTree::over_elements(input_.result_sizes[result][dim]).leaf;
+    }
+    return Layout(input_.mesh, std::move(placements));
+  }
+
+  bool has_operand(int label) const {
+    const auto& operands = input_.form.operands;
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const FormDims& dims) { return Form::find(dims, label) >= 0; });
   }
 
   Placement ordered_sum(int axis, int label) const {
@@ -232,10 +252,6 @@ std::vector<Reduction> partial_kinds(const ChooseInput& input, int axis) {
       kinds.push_back(spec->layout[axis].reduction);
   return kinds;
 }
-
-}  // namespace
-
-namespace {
 
 /// Operands that different axes cut can be cut finer together than leaves are long.
 bool sums_end_between_leaves(const Choice& choice) {

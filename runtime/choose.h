@@ -30,6 +30,7 @@ struct ChooseInput {
   int written = -1;                      ///< operand that keeps its layout because it is written in place
   bool canonical = false;                ///< no op takes a Partial, but exactly linear ones an unordered one
   bool ordered = false;                  ///< sums are ordered: cut between leaves only, and one label at a time
+  std::vector<std::vector<int64_t>> result_sizes = {};
 };
 
 /// The cheapest candidate of each mesh axis by bytes moved, under the policy: moves that are implied are

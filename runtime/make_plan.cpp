@@ -145,7 +145,8 @@ class Maker {
     LOCKSTEP_CHECK_EQ(form.results.size(), call_.results.size(), "{}", call_.op);
     const bool canonical = mesh_.world().canonical();
     const bool ordered = canonical && form.reduction == Reduction::kSum && !form.disjoint && any_floating_result();
-    const ChooseInput input{mesh_, form, plan_->given, plan_->written, canonical, ordered};
+    ChooseInput input{mesh_, form, plan_->given, plan_->written, canonical, ordered};
+    for (const auto& shape : call_.results) input.result_sizes.push_back(shape.sizes);
     const auto choice = choose(input);
     if (!choice) refuse();
     for (size_t i = 0; i < plan_->slots.size(); ++i) want(input, i, choice->operands[i]);
