@@ -34,16 +34,7 @@ class Reporter {
 
   void summary(const trainer::TrainOutcome& outcome) {
     if (draws_) bar_.clear();
-    if (checked_ > 0 && trainer::StepVerifier::compares_bits(job_))
-      line(fmt::format(
-          "verified  {} steps on {} beside one device, bit by bit: {} bits differ in loss, gradients, norm, "
-          "parameters and optimizer state\n",
-          checked_, trainer::mesh_of(job_).text(), differing_bits_));
-    else if (checked_ > 0)
-      line(
-          fmt::format("verified  {} steps on {} beside one device, float64: worst relative difference loss {:.1e}, "
-                      "gradients {:.1e}, parameters {:.1e}\n",
-                      checked_, trainer::mesh_of(job_).text(), loss_, gradient_, parameter_));
+    if (checked_ > 0) line(verdict(outcome.findings.empty()));
     if (!outcome.steps.empty())
       line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n",
                        outcome.steps.back().loss, outcome.steps.back().step,
@@ -54,6 +45,16 @@ class Reporter {
 
  private:
   static void to_stderr(std::string_view text) { fmt::print(stderr, "{}", text); }
+
+  std::string verdict(bool agrees) const {
+    const auto what = fmt::format("{}  {} steps on {} beside one device", agrees ? "verified" : "DIFFERS ", checked_,
+                                  trainer::mesh_of(job_).text());
+    if (trainer::StepVerifier::compares_bits(job_))
+      return fmt::format("{}, bit by bit: {} bits differ in loss, gradients, norm, parameters and optimizer state\n",
+                         what, differing_bits_);
+    return fmt::format("{}, float64: worst relative difference loss {:.1e}, gradients {:.1e}, parameters {:.1e}\n",
+                       what, loss_, gradient_, parameter_);
+  }
 
   void step(const trainer::StepMetrics& metrics) {
     const bool logs =
