@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cfenv>
+#include <ctime>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -27,10 +29,15 @@ std::string message_of(const kernels::Tamper& tamper) {
 }
 
 TEST(SelfTest, PassesHereAndIsQuick) {
-  double least = 1e9;
-  for (int i = 0; i < 5; ++i) least = std::min(least, kernels::self_test().milliseconds);
+  // Processor time: others may be at work here.
+  std::clock_t least = std::numeric_limits<std::clock_t>::max();
+  for (int i = 0; i < 5; ++i) {
+    const auto start = std::clock();
+    kernels::self_test();
+    least = std::min(least, std::clock() - start);
+  }
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  EXPECT_LT(least, 50);
+  EXPECT_LT(static_cast<double>(least) / CLOCKS_PER_SEC, 0.05);
 #endif
 }
 

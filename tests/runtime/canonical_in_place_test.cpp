@@ -1,0 +1,89 @@
+// Under canonical numerics an op that writes its operand gives the bits of the op that does not, on any mesh.
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "runtime/make_plan.h"
+#include "tests/support/canonical_trial.h"
+#include "tests/support/mutants.h"
+#include "tests/support/tensors.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// Not squeeze_ and its like, which write no elements.
+std::vector<OpCase> written_cases() {
+  const auto& rules = *RuleSet::built_in(lockstep::Numerics::kCanonical);
+  std::vector<OpCase> all;
+  for (const auto& op_case : op_cases()) {
+    const auto op = in_place_form(op_case.op);
+    if (op && rules.find(op_name(*op)) && !op_case.is(OpCase::kOwnPeer)) all.push_back(op_case);
+  }
+  return all;
+}
+
+at::Tensor one_nan(const at::Tensor& x) { return x.is_floating_point() ? x.masked_fill(at::isnan(x), NAN) : x; }
+
+/// Property: the call that writes gives what the call that does not gives, in the dtype of what is written.
+void writing_gives_the_same_bits(const OpCase& op_case, Reach reach, const Rules& rules = {}) {
+  auto trial = draw_canonical(op_case, reach, false);
+  const auto self = trial.call.tensor(0);
+  const auto expected = on_the_mesh(trial);
+  auto writing = trial;
+  writing.call = make_call(op_name(*in_place_form(op_case.op)), trial.call.arguments);
+  const auto actual = on_the_mesh(writing, rules);
+  for (size_t group = 0; group < actual.size(); ++group) {
+    if (expected[group].tensors.empty() || expected[group].tensors[0].sizes() != self.sizes()) return;
+    for (const char* reason : {"would have to move", "the write would be lost"})
+      if (actual[group].refusal.find(reason) != std::string::npos) return;
+    if (!actual[group].refusal.empty()) RC_FAIL(describe(writing) + ": " + actual[group].refusal);
+    ++compared_cases()[op_case.op];
+    for (const auto& written : actual[group].tensors)
+      if (!same_bits(one_nan(written), one_nan(expected[group].tensors[0].to(self.scalar_type()))))
+        RC_FAIL(describe(writing) + ": other bits than " + op_case.op);
+  }
+}
+
+class CanonicalInPlace : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(CanonicalInPlace, GivesTheBitsOfTheFunction) {
+  for (const auto reach : {Reach::kShort, Reach::kFlat}) {
+    const auto failure =
+        failure_of(GetParam().op + "/writes", case_count(25), [&] { writing_gives_the_same_bits(GetParam(), reach); });
+    if (!failure.empty()) FAIL() << failure;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, CanonicalInPlace, ::testing::ValuesIn(written_cases()), test_name);
+
+/// Rounds what it writes to bfloat16.
+void narrow_when_written(const LocalCall& call, Stack& stack) {
+  call.op.callBoxed(stack);
+  if (call.plan.written >= 0) stack[0].toTensor().copy_(stack[0].toTensor().to(at::kBFloat16));
+}
+
+TEST(CanonicalWrites, AreComparedInAllBits) {
+  auto rule = *RuleSet::built_in(lockstep::Numerics::kCanonical)->find("exp");
+  rule.local = narrow_when_written;
+  const auto rules = RuleSet::built_in(lockstep::Numerics::kCanonical)->with(rule);
+  const auto& exp = *std::find_if(op_cases().begin(), op_cases().end(), [](auto& c) { return c.op == "exp"; });
+  expect_noticed("writes in bfloat16", 500, [&] { writing_gives_the_same_bits(exp, Reach::kFlat, rules); });
+}
+
+/// A plan knows operands and results, not a result that is an operand: out= forms are refused by name.
+TEST(CanonicalWrites, OutFormsAreRefused) {
+  World::Options options;
+  options.numerics = lockstep::Numerics::kCanonical;
+  const auto world = simulated_world({{"tp", 2}}, options);
+  const auto x = distribute(exact_tensor({4}), Layout::parse(world->mesh("tp=2"), "[tp=S(0)]"));
+  auto out = distribute(exact_tensor({4}), Layout::parse(world->mesh("tp=2"), "[tp=S(0)]"));
+  try {
+    at::add_out(out, x, x);
+    FAIL() << "add.out ran";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("add.out"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing
