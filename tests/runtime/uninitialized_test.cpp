@@ -1,0 +1,80 @@
+// No result depends on what memory held before: every new tensor is full of NaN (integers: the largest one), and all
+// ops give the bits they give without.
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "tests/support/canonical_trial.h"
+#include "tests/support/mutants.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// LibTorch fills what at::empty gives within a scope.
+class FilledMemory {
+ public:
+  FilledMemory() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true); }
+  ~FilledMemory() { at::globalContext().setDeterministicAlgorithms(false, false); }
+  FilledMemory(const FilledMemory&) = delete;
+  FilledMemory& operator=(const FilledMemory&) = delete;
+};
+
+TEST(FilledMemory, IsFullOfNan) {
+  const FilledMemory filled;
+  EXPECT_TRUE(at::isnan(at::empty({1000})).all().item<bool>());
+}
+
+/// Property: a random call on a random mesh gives the same bits in filled memory.
+void memory_does_not_matter(const OpCase& op_case, Reach reach, bool gradients, const Rules& rules = {}) {
+  const auto trial = draw_canonical(op_case, reach, gradients);
+  const auto expected = on_one_rank(trial);
+  if (gradients && trial.weights.empty()) return;
+  const FilledMemory filled;
+  ++compared_cases()[op_case.op];
+  for (const auto& actual : on_the_mesh(trial, rules)) {
+    const auto what = bit_difference(actual, expected);
+    if (!what.empty()) RC_FAIL(describe(trial) + " in memory full of NaN: " + what);
+  }
+}
+
+std::vector<OpCase> valued_cases() {
+  std::vector<OpCase> all;
+  for (const auto& op_case : op_cases())
+    if (!op_case.is(OpCase::kFactory) && !op_case.is(OpCase::kNoValues)) all.push_back(op_case);
+  return all;
+}
+
+class Uninitialized : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(Uninitialized, MemoryDoesNotMatter) {
+  for (const auto reach : {Reach::kShort, Reach::kLong})
+    for (const bool gradients : {false, true}) {
+      if (gradients && !GetParam().is(OpCase::kGradient)) continue;
+      const auto failure = failure_of(GetParam().op + "/uninitialized", case_count(12),
+                                      [&] { memory_does_not_matter(GetParam(), reach, gradients); });
+      if (!failure.empty()) FAIL() << failure;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Uninitialized, ::testing::ValuesIn(valued_cases()), test_name);
+
+/// Leaves the last element of its result as memory was.
+void writes_all_but_one(const LocalCall& call, Stack& stack) {
+  call.op.callBoxed(stack);
+  const auto right = stack[0].toTensor().flatten();
+  const auto result = at::empty(stack[0].toTensor().sizes(), right.options());
+  if (right.numel() > 0) result.view({-1}).slice(0, 0, -1).copy_(right.slice(0, 0, -1));
+  stack = {result};
+}
+
+TEST(FilledMemory, ShowsWhatIsNotWritten) {
+  auto rule = *RuleSet::built_in(lockstep::Numerics::kCanonical)->find("exp");
+  rule.local = writes_all_but_one;
+  const auto rules = RuleSet::built_in(lockstep::Numerics::kCanonical)->with(rule);
+  const auto& exp = *std::find_if(op_cases().begin(), op_cases().end(), [](auto& c) { return c.op == "exp"; });
+  expect_noticed("an element not written", 100, [&] { memory_does_not_matter(exp, Reach::kShort, false, rules); });
+}
+
+}  // namespace
+}  // namespace lockstep::testing
