@@ -78,11 +78,6 @@ Tensor ordered_table_gradient(const Tensor& gradient, const Tensor& tokens, cons
   return out;
 }
 
-Tensor rms_norm_input_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
-                               const Tensor& weight) {
-  return std::get<0>(rms_norm_backward(gradient, x, reciprocal, weight));
-}
-
 Tensor rms_norm_weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
   const int64_t between = x.dim() > 2 ? x.numel() / std::max<int64_t>(x.size(0) * x.size(-1), 1) : 1;
   const auto nodes = ordered_norm_gradient(gradient, x, reciprocal, Summands::all(SumTree::over_elements(between)));

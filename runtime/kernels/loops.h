@@ -29,7 +29,7 @@ double sum_of_squares(int64_t count, const T* x);
 template <class T>
 void rms_norm(Rows rows, const T* x, const T* weight, T* y, T* reciprocal, T epsilon,
               InstructionSet set = best_instruction_set());
-/// Adds to dw.
+/// Adds to dw; null: it is not wanted.
 template <class T>
 void rms_norm_backward(Rows rows, const T* g, const T* x, const T* reciprocal, const T* weight, T* dx, T* dw,
                        InstructionSet set = best_instruction_set());

@@ -34,7 +34,7 @@ struct RmsNorm {
   }
 };
 
-/// With n = x r: dx = r (g w - n mean(g w n)), dw = sum over rows of g n.
+/// With n = x r: dx = r (g w - n mean(g w n)), dw = sum over rows of g n, if there is one.
 template <class T>
 struct RmsNormBackward {
   LOCKSTEP_PORTABLE static void run(Rows rows, const T* g, const T* x, const T* reciprocal, const T* weight,
@@ -44,10 +44,9 @@ struct RmsNormBackward {
       const T sum = sum_of<T>(
           rows.width, [ g, weight, x ](int64_t i) __attribute__((always_inline)) { return g[i] * weight[i] * x[i]; });
       const T mean = sum * scale * scale / static_cast<T>(rows.width);
-      for (int64_t i = 0; i < rows.width; ++i) {
-        dx[i] = scale * (g[i] * weight[i] - x[i] * mean);
-        dw[i] += g[i] * x[i] * scale;
-      }
+      for (int64_t i = 0; i < rows.width; ++i) dx[i] = scale * (g[i] * weight[i] - x[i] * mean);
+      if (dw == nullptr) continue;
+      for (int64_t i = 0; i < rows.width; ++i) dw[i] += g[i] * x[i] * scale;
     }
   }
 };

@@ -34,16 +34,33 @@ std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, doubl
   return {y.to(x.scalar_type()), reciprocal};
 }
 
-std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
-                                             const Tensor& weight) {
+namespace {
+
+/// Adds to `dw`, if it is defined.
+Tensor norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal, const Tensor& weight,
+                     const Tensor& dw) {
   const auto wide = widened(x), g = beside(gradient, wide), r = beside(reciprocal, wide), w = beside(weight, wide);
-  const auto dx = at::empty_like(wide), dw = at::zeros_like(w);
+  const auto dx = at::empty_like(wide);
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "rms_norm_backward", [&] {
     loops::rms_norm_backward(rows_of(wide), g.const_data_ptr<scalar_t>(), wide.const_data_ptr<scalar_t>(),
                              r.const_data_ptr<scalar_t>(), w.const_data_ptr<scalar_t>(),
-                             dx.mutable_data_ptr<scalar_t>(), dw.mutable_data_ptr<scalar_t>());
+                             dx.mutable_data_ptr<scalar_t>(), dw.defined() ? dw.mutable_data_ptr<scalar_t>() : nullptr);
   });
-  return {dx.to(x.scalar_type()), dw.to(weight.scalar_type())};
+  return dx.to(x.scalar_type());
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                                             const Tensor& weight) {
+  const bool is_wide = x.scalar_type() == c10::kDouble;
+  const auto dw = at::zeros(weight.sizes(), weight.options().dtype(is_wide ? c10::kDouble : c10::kFloat));
+  return {norm_backward(gradient, x, reciprocal, weight, dw), dw.to(weight.scalar_type())};
+}
+
+Tensor rms_norm_input_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                               const Tensor& weight) {
+  return norm_backward(gradient, x, reciprocal, weight, {});
 }
 
 Tensor exponential_sum(const Tensor& logits, const Tensor& shift) {
