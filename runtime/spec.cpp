@@ -2,6 +2,9 @@
 
 #include <ATen/EmptyTensor.h>
 
+#include <algorithm>
+#include <set>
+
 #include "core/error.h"
 #include "runtime/world.h"
 
@@ -31,27 +34,35 @@ std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRe
   return key;
 }
 
-bool cuts_alike(const Layout& a, const Layout& b, int dim, int64_t size) {
-  for (const int rank : a.mesh().ranks())
-    if (a.cut(rank, dim, size) != b.cut(rank, dim, size)) return false;
-  return true;
+/// The lengths of the ranges that `axis` cuts: what the axes before it leave.
+std::set<int64_t> lengths_before(Layout layout, int axis, int64_t size) {
+  const int what = layout[axis].cuts();
+  while (layout[axis].cuts() == what) layout = layout.with(layout.cutters(what).back(), Placement::replicate());
+  std::set<int64_t> lengths;
+  for (const int rank : layout.mesh().ranks()) lengths.insert(layout.cut(rank, what, size).length);
+  return lengths;
 }
 
-Layout with_unit(const Layout& layout, int axis, int64_t unit) {
+/// What the first of `ranks` gets of a range.
+int64_t first_cut(int64_t length, int64_t unit, int64_t ranks) {
+  const int64_t units = (length + unit - 1) / unit;
+  return std::min((units + ranks - 1) / ranks * unit, length);
+}
+
+/// The least unit that cuts alike: equal cuts have equal layouts, wherever their units came from.
+Layout with_least_unit(const Layout& layout, int axis, int64_t size) {
+  const auto lengths = lengths_before(layout, axis, size);
+  const int64_t given = layout[axis].unit, ranks = layout.mesh().axis_size(axis);
+  const auto cuts_alike = [&](int64_t unit) {
+    return std::all_of(lengths.begin(), lengths.end(), [&](int64_t length) {
+      return first_cut(length, unit, ranks) == first_cut(length, given, ranks);
+    });
+  };
+  int64_t unit = 1;
+  while (unit < given && !cuts_alike(unit)) ++unit;
   auto placements = layout.placements();
   placements[static_cast<size_t>(axis)].unit = unit;
   return Layout(layout.mesh(), std::move(placements));
-}
-
-/// The least divisor of the axis's unit that cuts alike: equal cuts have equal layouts, wherever their units came from.
-Layout with_least_unit(const Layout& layout, int axis, int64_t size) {
-  const int64_t unit = layout[axis].unit;
-  for (int64_t divisor = 1; divisor < unit; ++divisor) {
-    if (unit % divisor != 0) continue;
-    const auto candidate = with_unit(layout, axis, divisor);
-    if (cuts_alike(candidate, layout, layout[axis].cuts(), size)) return candidate;
-  }
-  return layout;
 }
 
 std::string list(c10::IntArrayRef values) {

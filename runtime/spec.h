@@ -57,7 +57,7 @@ SumTree sum_tree(const Placement& placement);
 /// The nodes of an ordered Partial's tree that `rank` has added up. REQUIRES: layout.ordered_sum().
 std::vector<SumNode> sum_nodes(const Layout& layout, int rank);
 
-/// `layout` with every unit replaced by its least divisor that cuts `sizes` alike: 1 where the unit changes nothing.
+/// `layout` with every unit replaced by the least that cuts `sizes` alike: 1 where the unit changes nothing.
 Layout without_idle_units(Layout layout, c10::IntArrayRef sizes);
 
 /// The same spec with another layout and contiguous strides.
