@@ -110,7 +110,7 @@ std::vector<Pieces> exchange_messages(Exchange request, uint64_t number) {
   auto* transport = request.mesh.world().transport();
   ExchangeMachine machine(std::move(request), number);
   machine.start();
-  while (!machine.advance()) transport->progress();
+  while (!machine.advance() || transport->is_sending()) transport->progress();
   return machine.finish();
 }
 

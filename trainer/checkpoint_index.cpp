@@ -55,22 +55,22 @@ void require_exact_cover(const JsonPlace& place, const TensorRecord& tensor) {
   if (missing != 0) place.fail_expected("chunks that cover the tensor");
 }
 
-TensorRecord read_tensor(const JsonPlace& place) {
+TensorRecord read_tensor(const JsonPlace& place, Coverage coverage) {
   place.require_keys({"name", "dtype", "shape", "chunks"});
   TensorRecord tensor{place["dtype"].text(), place["shape"].counts(), {}};
   if (element_size(tensor.dtype) == 0) place["dtype"].fail_expected("a known type");
   if (element_count(tensor.shape) < 0) place["shape"].fail_expected("a shape of at most 2^62 elements");
   for (const auto& chunk : place["chunks"].elements()) tensor.chunks.push_back(read_chunk(chunk, tensor));
-  require_exact_cover(place["chunks"], tensor);
+  if (coverage == Coverage::kWhole) require_exact_cover(place["chunks"], tensor);
   return tensor;
 }
 
-CheckpointIndex read_contents(const JsonPlace& place) {
+CheckpointIndex read_contents(const JsonPlace& place, Coverage coverage) {
   place.require_keys({"format", "version", "step", "sample", "job", "tensors"});
   CheckpointIndex index;
   index.metadata = {place["step"].count(), place["sample"].count(), place["job"].text()};
   for (const auto& tensor : place["tensors"].elements())
-    if (!index.tensors.emplace(tensor["name"].text(), read_tensor(tensor)).second)
+    if (!index.tensors.emplace(tensor["name"].text(), read_tensor(tensor, coverage)).second)
       tensor.fail_expected("a name that is not taken");
   return index;
 }
@@ -86,7 +86,7 @@ std::string index_text(const CheckpointIndex& index) {
   return nlohmann::json({{"contents", contents}, {"digest", digest_of(contents)}}).dump(1) + "\n";
 }
 
-CheckpointIndex parse_index(std::string_view text, const std::string& path) {
+CheckpointIndex parse_index(std::string_view text, const std::string& path, Coverage coverage) {
   const auto document = parse_strict_json(text, path);
   const JsonPlace top(document, path);
   top.require_keys({"contents", "digest"});
@@ -96,7 +96,7 @@ CheckpointIndex parse_index(std::string_view text, const std::string& path) {
     fail<FileError>("{}: has format version {}; this build reads version {}.", path, version, kVersion);
   if (digest_of(document["contents"]) != top["digest"].text())
     fail<FileError>("{}: damaged: the contents do not match their digest.", path);
-  return read_contents(contents);
+  return read_contents(contents, coverage);
 }
 
 }  // namespace lockstep::trainer

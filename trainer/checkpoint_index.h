@@ -43,8 +43,11 @@ inline constexpr std::string_view kIndexFile = "index.json";
 /// The index as JSON, its own digest included.
 std::string index_text(const CheckpointIndex& index);
 
+/// Whether chunks must cover their tensors exactly once, or are those of one process.
+enum class Coverage { kWhole, kPart };
+
 /// Reads index_text's result back. FileError that names `path` for anything else, incomplete or overlapping chunks
 /// included.
-CheckpointIndex parse_index(std::string_view text, const std::string& path);
+CheckpointIndex parse_index(std::string_view text, const std::string& path, Coverage coverage = Coverage::kWhole);
 
 }  // namespace lockstep::trainer

@@ -76,6 +76,11 @@ struct MetricsSection {
   int64_t log_freq = 10;
 };
 
+struct CommSection {
+  int64_t init_timeout_seconds = 300;
+  int64_t train_timeout_seconds = 100;
+};
+
 struct DebugSection {
   int64_t seed = 0;
 };
@@ -100,6 +105,7 @@ struct Job {
   ActivationCheckpointSection activation_checkpoint;
   CheckpointSection checkpoint;
   MetricsSection metrics;
+  CommSection comm;
   DebugSection debug;
   VerifySection verify;
   NumericsSection numerics;

@@ -18,6 +18,7 @@ constexpr Allowed kAnything{};
 constexpr double kHuge = std::numeric_limits<double>::max();
 constexpr Allowed kAtLeast0{"at least 0", [](double x) { return x >= 0 && x <= kHuge; }};
 constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }};
+constexpr Allowed kTimeout{"from 1 to 1000000", [](double x) { return x >= 1 && x <= 1e6; }};
 constexpr Allowed kAboveZero{"above 0", [](double x) { return x > 0 && x <= kHuge; }};
 constexpr Allowed kNorm{"above 0", [](double x) { return x > 0; }};
 constexpr Allowed kFraction{"in [0, 1]", [](double x) { return x >= 0 && x <= 1; }};
@@ -148,6 +149,11 @@ constexpr Key kKeys[] = {
 
     {"metrics", "log_freq", at<&Job::metrics, &MetricsSection::log_freq>(), kAtLeast1, "Steps between log lines."},
 
+    {"comm", "init_timeout_seconds", at<&Job::comm, &CommSection::init_timeout_seconds>(), kTimeout,
+     "How long processes wait for each other at the start, in seconds."},
+    {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kTimeout,
+     "How long a process waits for a collective of another that sends nothing, in seconds; then the run ends, exit 4."},
+
     {"debug", "seed", at<&Job::debug, &DebugSection::seed>(), kAtLeast0,
      "Seed of initial weights, data order and dropout."},
 
@@ -166,7 +172,8 @@ constexpr Key kKeys[] = {
 
 constexpr std::string_view kSections[] = {
     "job",        "model",   "optimizer", "lr_scheduler", "training", "parallelism", "activation_checkpoint",
-    "checkpoint", "metrics", "profiling", "debug",        "verify",   "record",      "numerics"};
+    "checkpoint", "metrics", "comm",      "profiling",    "debug",    "verify",      "record",
+    "numerics"};
 
 template <class T>
 std::string toml_text(const T& value) {

@@ -57,8 +57,7 @@ Launcher detect_launcher(const Environment& variable) {
 void require_single_process(const Launcher& launcher) {
   if (launcher.launch.world > 1)
     fail<BadInput>(
-        "{} started {} processes; runs of many processes are not available yet. Start one process: it simulates the "
-        "mesh.",
+        "{} started {} processes; only lockstep train runs in many. Start one process: it simulates the mesh.",
         launcher.name, launcher.launch.world);
 }
 

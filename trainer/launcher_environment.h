@@ -21,7 +21,7 @@ struct Launcher {
 /// BadInput for a half-set pair, and for values that are no numbers or out of range.
 Launcher detect_launcher(const Environment& variable);
 
-/// BadInput when the launch has more than one process: there is no transport between processes yet.
+/// BadInput when the launch has more than one process, for commands that cannot be one of many.
 void require_single_process(const Launcher& launcher);
 
 }  // namespace lockstep::trainer

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "runtime/sharded_tensor.h"
 #include "runtime/world.h"
+#include "trainer/rank_texts.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -91,6 +92,25 @@ void put(at::Tensor shard, const Box& held, const Piece& piece, const std::vecto
   }
 }
 
+/// All processes take the highest number that any sees, before any writes.
+int64_t agreed_attempt(const std::string& folder, const Mesh& mesh) {
+  int64_t attempt = 0;
+  for (const auto& text : texts_of_all_ranks(mesh, std::to_string(next_attempt(folder))))
+    attempt = std::max<int64_t>(attempt, std::stoll(text));
+  return attempt;
+}
+
+void save_together(const std::string& folder, const CheckpointMetadata& metadata, std::span<const ChunkToSave> chunks,
+                   const Mesh& mesh) {
+  if (static_cast<int>(mesh.local_count()) == mesh.rank_count()) return save_checkpoint(folder, metadata, chunks);
+  const auto written = write_chunks(folder, agreed_attempt(folder, mesh), mesh.local_ranks()[0], chunks);
+  std::vector<CheckpointIndex> parts;
+  for (const auto& text : texts_of_all_ranks(mesh, index_text(written)))
+    parts.push_back(parse_index(text, folder, Coverage::kPart));
+  if (mesh.local_ranks()[0] == 0) commit_checkpoint(folder, metadata, parts);
+  texts_of_all_ranks(mesh, "");
+}
+
 void require_fit(const std::string& folder, const Checkpoint& checkpoint, const Stored& stored) {
   for (size_t part = 0; part < stored.division.parts().size(); ++part) {
     const auto& record = checkpoint.tensor(stored.name(part));
@@ -121,7 +141,7 @@ void save_state(const std::string& folder, const CheckpointMetadata& metadata, c
       }
     }
   });
-  save_checkpoint(folder, metadata, chunks);
+  save_together(folder, metadata, chunks, layout_of(state.at(0).value).mesh());
 }
 
 CheckpointMetadata load_state(const std::string& folder, TrainingState& state) {

@@ -24,6 +24,7 @@ TrainingRun::Options reference_options(const Job& job, TrainingRun::Options opti
   options.mesh = {};
   options.rules = nullptr;
   options.transport = nullptr;
+  options.local_ranks = {};
   return candidate_options(job, std::move(options));
 }
 

@@ -92,8 +92,6 @@ constexpr TorchtitanKey kKeys[] = {
     {"compile.backend", "*", kSwitch},
     {"quantize.*", "*", kSwitch},
     {"comm.mode", "default"},
-    {"comm.init_timeout_seconds", "*", kPython},
-    {"comm.train_timeout_seconds", "*", kPython},
     {"comm.trace_buf_size", "*", kPython},
     {"comm.save_traces_folder", "*", kPython},
     {"comm.save_traces_file_prefix", "*", kPython},

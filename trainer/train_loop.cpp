@@ -12,6 +12,7 @@
 #include "runtime/observer.h"
 #include "runtime/sharded_tensor.h"
 #include "trainer/job_file.h"
+#include "trainer/rank_texts.h"
 #include "trainer/schedule.h"
 #include "trainer/state_checkpoint.h"
 
@@ -22,23 +23,26 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-TrainingRun::Options run_options(const Job& job) {
+TrainingRun::Options run_options(const Job& job, const Processes& processes) {
   TrainingRun::Options options;
   options.mesh = mesh_of(job);
+  options.transport = processes.transport;
+  if (processes.transport) options.local_ranks = {processes.rank};
   options.keep_gradients = job.verify.enable && StepVerifier::compares_bits(job);
   return options;
 }
 
 class Loop {
  public:
-  Loop(const Job& job, const TrainEvents& events)
+  Loop(const Job& job, const TrainEvents& events, const Processes& processes)
       : job_(job),
         events_(events),
-        run_(job, run_options(job)),
+        processes_(processes),
+        run_(job, run_options(job, processes)),
         schedule_(job),
         data_(job.training.dataset_path, job.training.seq_len, run_.model().vocabulary(),
-              static_cast<uint64_t>(job.debug.seed)),
-        metrics_(metrics_path()) {
+              static_cast<uint64_t>(job.debug.seed)) {
+    if (processes.is_first()) metrics_.emplace(metrics_path());
     if (job.verify.enable) verifier_ = make_verifier();
     resume();
   }
@@ -48,8 +52,7 @@ class Loop {
     const auto start = Clock::now();
     for (step_ = first_; step_ <= job_.training.steps && outcome_.findings.empty(); ++step_) {
       one_step(start);
-      const bool interrupted = interruption_requested();
-      if (interrupted) outcome_.interrupted_by = interruption_signal();
+      const bool interrupted = is_interrupted();
       if (interrupted || due()) save();
       if (interrupted) break;
     }
@@ -58,10 +61,20 @@ class Loop {
   }
 
  private:
+  /// A signal may come to one process only, or between the same two steps to some: they agree.
+  bool is_interrupted() {
+    const bool here = interruption_requested();
+    if (here) outcome_.interrupted_by = interruption_signal();
+    if (!processes_.transport || !any_rank(run_.mesh(), here)) return here;
+    if (!here) outcome_.interrupted_by = "a signal to another process";
+    return true;
+  }
+
   /// Canonical numerics: the run itself is compared. Native: a second run, in float64.
   std::unique_ptr<StepVerifier> make_verifier() {
-    if (StepVerifier::compares_bits(job_)) return std::make_unique<StepVerifier>(job_, run_options(job_), run_);
-    return std::make_unique<StepVerifier>(job_, run_options(job_));
+    if (StepVerifier::compares_bits(job_))
+      return std::make_unique<StepVerifier>(job_, run_options(job_, processes_), run_);
+    return std::make_unique<StepVerifier>(job_, run_options(job_, processes_));
   }
 
   std::string root() const { return (std::filesystem::path(job_.job.dump_folder) / job_.checkpoint.folder).string(); }
@@ -91,7 +104,7 @@ class Loop {
   void save() {
     const auto folder = checkpoint_path(root(), step_);
     save_state(folder, {step_, sample_, to_toml(job_)}, run_.state());
-    remove_old_checkpoints(root(), job_.checkpoint.keep_latest_k);
+    if (processes_.is_first()) remove_old_checkpoints(root(), job_.checkpoint.keep_latest_k);
     outcome_.saved_to = folder;
   }
 
@@ -108,7 +121,7 @@ class Loop {
     const auto tokens = static_cast<double>(job_.training.global_batch_size * job_.training.seq_len);
     const StepMetrics metrics{
         step_, result.loss, result.gradient_norm, rate, tokens / seconds, resident_bytes(), seconds_since(start)};
-    metrics_.append(metrics);
+    if (metrics_) metrics_->append(metrics);
     outcome_.steps.push_back(metrics);
     events_.on_step(metrics);
   }
@@ -153,10 +166,11 @@ class Loop {
 
   const Job& job_;
   const TrainEvents& events_;
+  Processes processes_;
   TrainingRun run_;
   LearningRateSchedule schedule_;
   TextDataset data_;
-  MetricsFile metrics_;
+  std::optional<MetricsFile> metrics_;
   std::unique_ptr<StepVerifier> verifier_;
   int64_t first_ = 1, step_ = 1, sample_ = 0;
   TrainOutcome outcome_;
@@ -164,6 +178,8 @@ class Loop {
 
 }  // namespace
 
-TrainOutcome train(const Job& job, const TrainEvents& events) { return Loop(job, events).train(); }
+TrainOutcome train(const Job& job, const TrainEvents& events, const Processes& processes) {
+  return Loop(job, events, processes).train();
+}
 
 }  // namespace lockstep::trainer

@@ -5,6 +5,7 @@
 
 #include "trainer/job.h"
 #include "trainer/metrics.h"
+#include "trainer/rendezvous.h"
 #include "trainer/step_verifier.h"
 
 namespace lockstep::trainer {
@@ -28,6 +29,8 @@ struct TrainEvents {
 /// Trains a resolved job on its mesh: data, schedule, steps, checks (verify.enable), checkpoints, metrics file. Stops
 /// at the first finding. Throws Inconsistency when a step's loss or gradient is not finite, naming the first op that
 /// gave it.
-TrainOutcome train(const Job& job, const TrainEvents& events);
+///
+/// Of several processes each calls it, on the same job; all give the same outcome, and rank 0's writes the files.
+TrainOutcome train(const Job& job, const TrainEvents& events, const Processes& processes = {});
 
 }  // namespace lockstep::trainer

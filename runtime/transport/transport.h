@@ -48,6 +48,10 @@ class Transport {
 
   /// Lets things move (time, when simulated). Throws TransportError when nothing can arrive any more.
   virtual void progress() = 0;
+
+  /// Whether something posted still needs progress() to leave. A collective ends when nothing does: its rank may
+  /// compute for long before it looks here again, and others wait.
+  virtual bool is_sending() const { return false; }
 };
 
 }  // namespace lockstep

@@ -19,9 +19,10 @@ struct BadCall {
 };
 
 constexpr BadCall kBadCalls[] = {
-    {"", 2, "a command is needed: train, verify, rules, bench, doctor, checkpoint."},
+    {"", 2, "a command is needed: train, verify, rules, bench, doctor, checkpoint, launch."},
     {"trian", 2,
-     "trian is not a command. Did you mean train? The commands are train, verify, rules, bench, doctor, checkpoint."},
+     "trian is not a command. Did you mean train? The commands are train, verify, rules, bench, doctor, checkpoint, "
+     "launch."},
     {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
     {"train", 2, "job is required. 'lockstep train --help' tells more."},
     {"train missing.toml", 2,
@@ -83,17 +84,20 @@ TEST(CommandLine, ABadJobFileIsNamedWithItsLine) {
                          ":2: parallelism.tensor_parallel_degre is not a key. Did you mean tensor_parallel_degree?\n");
 }
 
-TEST(CommandLine, ManyProcessesAreRefused) {
-  const auto run = run_lockstep("train jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
-  EXPECT_EQ(run.code, 2);
-  EXPECT_EQ(run.err,
-            "lockstep: torchrun started 4 processes; runs of many processes are not available yet. Start one "
-            "process: it simulates the mesh.\n");
+TEST(CommandLine, ManyProcessesAreForTrainAlone) {
+  const auto verify = run_lockstep("verify jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
+  EXPECT_EQ(verify.code, 2);
+  EXPECT_EQ(verify.err,
+            "lockstep: torchrun started 4 processes; only lockstep train runs in many. Start one process: it simulates "
+            "the mesh.\n");
+  const auto train = run_lockstep("train jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
+  EXPECT_EQ(train.code, 2);
+  EXPECT_THAT(train.err, HasSubstr("every process needs the job's token"));
 }
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
   for (const std::string command :
-       {"", "train", "verify", "rules", "bench", "doctor", "checkpoint", "checkpoint inspect"}) {
+       {"", "train", "verify", "rules", "bench", "doctor", "checkpoint", "checkpoint inspect", "launch"}) {
     const auto run = run_lockstep(command + " --help");
     EXPECT_EQ(run.code, 0) << command;
     EXPECT_EQ(run.err, "") << command;

@@ -7,34 +7,22 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/run_lockstep.h"
+#include "tests/tools/small_job.h"
 
 namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
 
-/// A job of an MLP that trains in milliseconds, in a folder of its own.
 class Runs : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string text;
-    for (int i = 0; i < 400; ++i) text += "the cat " + std::to_string(i * i % 97) + " sat on the mat, ";
-    folder_.write("text.txt", text);
-    job_ = folder_.write("job.toml",
-                         "[job]\ndump_folder = \"" + folder_.file("out") +
-                             "\"\ndescription = \"test\"\n[model]\nname = \"mlp\"\n[training]\ndataset_path = \"" +
-                             folder_.file("text.txt") +
-                             "\"\nseq_len = 16\nlocal_batch_size = 4\nsteps = 4\n[lr_scheduler]\nwarmup_steps = 1\n"
-                             "[parallelism]\ndata_parallel_shard_degree = 2\n[checkpoint]\ninterval = 2\n");
-  }
-
   lockstep::Run train(const std::string& more = "", const std::string& variables = "") {
     return run_lockstep("train " + job_ + " -q --json " + folder_.file("result.json") + " " + more, variables);
   }
   nlohmann::json result() const { return nlohmann::json::parse(file_content(folder_.file("result.json"))); }
 
   TemporaryFolder folder_;
-  std::string job_;
+  std::string job_ = write_small_job(folder_);
 };
 
 TEST_F(Runs, TrainWritesItsSteps) {

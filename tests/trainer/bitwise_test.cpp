@@ -91,7 +91,7 @@ struct Variant {
 std::vector<Variant> all_variants() {
   std::vector<Variant> all;
   for (const auto& model : kModels)
-    for (const char* checkpointing : {"none", "full"})
+    for (const char* checkpointing : {"none", "full", "selective"})
       for (const int threads : {1, 2, 4})
         // More threads than cores are slow.
         if (threads < 4 || soaks()) all.push_back({&model, checkpointing, threads});

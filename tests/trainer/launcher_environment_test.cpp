@@ -74,10 +74,10 @@ TEST(DetectLauncher, RefusesWhatMakesNoSense) {
   EXPECT_EQ(problem({{"RANK", "8"}, {"WORLD_SIZE", "8"}}), "environment: RANK = 8 is not below WORLD_SIZE = 8.");
 }
 
-TEST(RequireSingleProcess, SaysThatManyAreNotAvailable) {
-  EXPECT_EQ(problem({{"RANK", "0"}, {"WORLD_SIZE", "4"}}),
-            "torchrun started 4 processes; runs of many processes are not available yet. Start one process: it "
-            "simulates the mesh.");
+TEST(RequireSingleProcess, SaysWhichCommandTakesMany) {
+  EXPECT_EQ(
+      problem({{"RANK", "0"}, {"WORLD_SIZE", "4"}}),
+      "torchrun started 4 processes; only lockstep train runs in many. Start one process: it simulates the mesh.");
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ struct Parser {
   BenchOptions bench;
   DoctorOptions doctor;
   CheckpointOptions checkpoint;
+  LaunchOptions launch;
 
   Parser() {
     app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
@@ -86,6 +87,7 @@ struct Parser {
     add_bench();
     add_doctor();
     add_checkpoint();
+    add_launch();
   }
 
   CLI::App* command(const char* name, const char* about, const std::string& example, Output& output) {
@@ -141,6 +143,21 @@ struct Parser {
 
   void add_doctor() {
     command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
+  }
+
+  void add_launch() {
+    auto* sub = app.add_subcommand("launch", "Run a command in several processes on this machine, one rank each");
+    sub->footer(
+        "Example:\n  lockstep launch -n 4 train jobs/demo.toml\n\n"
+        "The mesh of the job must have as many ranks. Signals go to all; if one fails the others end too.");
+    sub->add_option("-n,--processes", launch.processes, "How many")
+        ->required()
+        ->type_name("N")
+        ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+    sub->add_option("--grace", launch.grace_seconds, "Seconds that the others have to end after one failed (10)")
+        ->type_name("SECONDS")
+        ->check(CLI::NonNegativeNumber);
+    sub->allow_extras();
   }
 
   void add_checkpoint() {
@@ -219,17 +236,32 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   }
   if (!overrides.empty())
     fail<BadInput>("--{} is a key of jobs; lockstep {} takes no job.", overrides.front().key, name);
+  if (name == "launch") return parser.launch;
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
 }
 
+/// Where the command that `lockstep launch` runs begins; `count` if nothing is launched.
+int launched_from(int count, const char* const* arguments, const std::vector<std::string>& commands) {
+  int first = count > 1 && std::string_view(arguments[1]) == "launch" ? 2 : count;
+  while (first < count && std::find(commands.begin(), commands.end(), arguments[first]) == commands.end()) ++first;
+  return first;
+}
+
+LaunchOptions with_command(LaunchOptions launch, const char* const* begin, const char* const* end) {
+  if (begin == end) fail<BadInput>("lockstep launch needs a command, for example: lockstep launch -n 4 train JOB.");
+  launch.command.assign(begin, end);
+  return launch;
+}
+
 }  // namespace
 
 Command parse_arguments(int count, const char* const* arguments) {
-  auto [overrides, rest] = split(count, arguments);
   Parser parser;
+  const int launched = launched_from(count, arguments, names_of(parser.app));
+  auto [overrides, rest] = split(launched, arguments);
   if (rest.empty()) fail_without_command(parser);
   if (!rest.front().starts_with('-')) require_known(rest.front(), "command", names_of(parser.app));
   std::reverse(rest.begin(), rest.end());  // the order that the library wants
@@ -246,7 +278,10 @@ Command parse_arguments(int count, const char* const* arguments) {
   const auto& app = innermost(parser.app);
   if (const auto extras = app.remaining(); !extras.empty()) fail_extra(app, extras.front());
   if (parser.app.get_subcommands().empty()) fail_without_command(parser);
-  return command_of(parser, std::move(overrides));
+  auto command = command_of(parser, std::move(overrides));
+  if (auto* launch = std::get_if<LaunchOptions>(&command))
+    return with_command(std::move(*launch), arguments + launched, arguments + count);
+  return command;
 }
 
 }  // namespace lockstep::tool

@@ -47,6 +47,12 @@ struct BenchOptions {
   Output output;
 };
 
+struct LaunchOptions {
+  int64_t processes = 0;
+  double grace_seconds = 10;         ///< after the first failure, for the others to end by themselves
+  std::vector<std::string> command;  ///< of lockstep: "train", "job.toml", ...
+};
+
 struct DoctorOptions {
   Output output;
 };
@@ -61,8 +67,8 @@ struct PrintText {
   std::string text;
 };
 
-using Command =
-    std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, DoctorOptions, CheckpointOptions>;
+using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, DoctorOptions,
+                             CheckpointOptions, LaunchOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

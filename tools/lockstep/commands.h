@@ -18,6 +18,9 @@ namespace lockstep::tool {
 ExitCode run_doctor(const DoctorOptions& options);
 ExitCode run_checkpoint(const CheckpointOptions& options);
 
+/// Starts processes, one rank each, on this machine, and ends when all have ended: with the most telling exit code.
+ExitCode run_launch(const LaunchOptions& options);
+
 // With LibTorch. The job is resolved; its batch divides over every mesh.
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job);
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
@@ -28,8 +31,9 @@ ExitCode run_bench(const BenchOptions& options);
 /// Whether this executable is `lockstep`, which greets; the engine only continues.
 extern const bool kIsFront;
 
-/// Reads, overrides and resolves the job for this launch; BadInput as soon as something does not fit.
-trainer::Job prepare_job(const JobArguments& arguments, const Output& output);
+/// Reads, overrides and resolves the job for this launch; BadInput as soon as something does not fit. `many`: whether
+/// the command can be one of many processes.
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many = false);
 
 /// Checks now that the file of --json could be written later.
 void require_json_place(const Output& output);

@@ -16,7 +16,7 @@ ExitCode run(const PrintText& print) {
 
 ExitCode run(const TrainOptions& options) {
   require_json_place(options.output);
-  auto job = prepare_job(options.job, options.output);
+  auto job = prepare_job(options.job, options.output, /*many=*/!options.dry_run && !options.print_job);
   if (options.verify) job.verify.enable = true;
   if (options.print_job) return run(PrintText{trainer::to_toml(job)});
   if (!options.dry_run) trainer::require_dataset_path(job);
@@ -36,6 +36,7 @@ ExitCode run(const VerifyOptions& options) {
 ExitCode run(const RulesOptions& options) { return require_json_place(options.output), run_rules(options); }
 ExitCode run(const BenchOptions& options) { return require_json_place(options.output), run_bench(options); }
 ExitCode run(const DoctorOptions& options) { return require_json_place(options.output), run_doctor(options); }
+ExitCode run(const LaunchOptions& options) { return run_launch(options); }
 ExitCode run(const CheckpointOptions& options) { return require_json_place(options.output), run_checkpoint(options); }
 
 /// One line is enough for an error; what LibTorch adds after it is a stack trace.

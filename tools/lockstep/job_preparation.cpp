@@ -10,11 +10,13 @@ namespace lockstep::tool {
 namespace {
 
 /// What the run is about to do, in two lines: the first output of every command that takes a job.
-void greet(const trainer::Job& job) {
+void greet(const trainer::Job& job, const trainer::Launcher& launcher) {
   const auto mesh = trainer::mesh_of(job);
   const auto batching = trainer::derive_batching(job, mesh);
-  fmt::print(stderr, "{}: {} {} on {}, simulated in one process\n", job.job.description, job.model.name,
-             job.model.flavor, mesh.text());
+  const auto where = launcher.launch.simulated ? std::string("simulated in one process")
+                                               : fmt::format("{} processes", launcher.launch.world);
+  fmt::print(stderr, "{}: {} {} on {}, {}\n", job.job.description, job.model.name, job.model.flavor, mesh.text(),
+             where);
   fmt::print(stderr, "compute {}, seed {}, {} steps of {} x {} tokens (local batch {}, accumulated {} times)\n",
              job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
              job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
@@ -22,11 +24,11 @@ void greet(const trainer::Job& job) {
 
 }  // namespace
 
-trainer::Job prepare_job(const JobArguments& arguments, const Output& output) {
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many) {
   const auto launcher = trainer::detect_launcher([](const char* name) { return std::getenv(name); });
-  trainer::require_single_process(launcher);
+  if (!many) trainer::require_single_process(launcher);
   auto job = trainer::resolve(trainer::load_job(arguments.file, arguments.overrides), launcher.launch);
-  if (kIsFront && !output.quiet) greet(job);
+  if (kIsFront && !output.quiet && launcher.launch.rank == 0) greet(job, launcher);
   return job;
 }
 

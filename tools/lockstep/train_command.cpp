@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/floating_environment.h"
@@ -6,6 +7,8 @@
 #include "tools/lockstep/dry_run_report.h"
 #include "tools/lockstep/json_output.h"
 #include "trainer/dataset.h"
+#include "trainer/launcher_environment.h"
+#include "trainer/rendezvous.h"
 #include "trainer/train_loop.h"
 
 namespace lockstep::tool {
@@ -93,11 +96,14 @@ nlohmann::ordered_json to_json(const trainer::TrainOutcome& outcome) {
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   check_floating_environment();
   if (options.dry_run) return report_dry_run(options, job);
-  Reporter reporter(job, options.output.quiet);
-  const auto outcome = trainer::train(job, reporter.events());
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  const auto processes = trainer::join_processes(trainer::detect_launcher(variable), variable, job.comm);
+  Reporter reporter(job, options.output.quiet || !processes.is_first());
+  const auto outcome = trainer::train(job, reporter.events(), processes);
   reporter.summary(outcome);
-  write_json(options.output, to_json(outcome));
-  for (const auto& finding : outcome.findings) fmt::print("{}\n", finding);
+  if (processes.is_first()) write_json(options.output, to_json(outcome));
+  for (const auto& finding : outcome.findings)
+    if (processes.is_first()) fmt::print("{}\n", finding);
   if (!outcome.findings.empty()) return ExitCode::kInconsistent;
   if (!outcome.interrupted_by.empty())
     fail<Interrupted>(

@@ -1,0 +1,138 @@
+// Runs of many processes: the same bits as one process that simulates them, checkpoints that both read, and an end, with
+// the right exit code and a report, whatever happens to one of the ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/tools/run_lockstep.h"
+#include "tests/tools/small_job.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+class Launch : public ::testing::Test {
+ protected:
+  lockstep::Run launch(int processes, const std::string& more) {
+    return run_lockstep("launch -n " + std::to_string(processes) + " --grace 2 train " + job_ + " --json " +
+                        folder_.file("many.json") + " " + more);
+  }
+  lockstep::Run simulate(const std::string& more) {
+    return run_lockstep("train " + job_ + " -q --json " + folder_.file("one.json") + " " + more);
+  }
+  nlohmann::json result(const char* file) const { return nlohmann::json::parse(file_content(folder_.file(file))); }
+
+  void expect_equal_results() const {
+    const auto many = result("many.json"), one = result("one.json");
+    EXPECT_EQ(many.at("state_digest"), one.at("state_digest"));
+    for (size_t step = 0; step < one.at("steps").size(); ++step)
+      for (const char* key : {"loss", "grad_norm"})
+        EXPECT_EQ(many.at("steps")[step].at(key), one.at("steps")[step].at(key)) << key << " of step " << step + 1;
+  }
+
+  /// Starts a long run, and does something to the process of rank 1 when it trains.
+  lockstep::Run disturb(int signal, const std::string& more = "") {
+    auto running = std::async(std::launch::async, [&] { return launch(2, "--training.steps 1000000 " + more); });
+    pid_t victim = -1;
+    for (int tries = 0; tries < 600 && victim < 0; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{100});
+      if (!file_content(folder_.file("out/metrics.jsonl")).empty()) victim = rank_one();
+    }
+    if (victim > 0) ::kill(victim, signal);
+    return running.get();
+  }
+
+  /// The process of this test's job whose environment says RANK=1.
+  pid_t rank_one() const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const auto name = entry.path().filename().string();
+      if (name.find_first_not_of("0123456789") != name.npos) continue;
+      const auto line = file_content(entry.path() / "cmdline"), variables = file_content(entry.path() / "environ");
+      if (line.find(job_) != line.npos && variables.find(std::string("\0RANK=1\0", 8)) != variables.npos)
+        return std::stoi(name);
+    }
+    return -1;
+  }
+
+  bool nothing_is_left() const {
+    for (int tries = 0; tries < 50; ++tries, std::this_thread::sleep_for(std::chrono::milliseconds{100}))
+      if (rank_one() < 0) return true;
+    return false;
+  }
+
+  TemporaryFolder folder_;
+  std::string job_ = write_small_job(folder_);
+};
+
+TEST_F(Launch, ProcessesGiveTheBitsOfOneThatSimulatesThem) {
+  const struct {
+    int processes;
+    const char* mesh;
+  } cases[] = {{2, "--training.steps 20"},
+               {3, "--parallelism.data_parallel_shard_degree 1 --parallelism.tensor_parallel_degree 3"},
+               {4, "--parallelism.data_parallel_replicate_degree 2 --training.local_batch_size 2"},
+               {4, "--parallelism.tensor_parallel_degree 2 --numerics.mode native"}};
+  for (const auto& [processes, mesh] : cases) {
+    const auto many = launch(processes, mesh);
+    ASSERT_EQ(many.code, 0) << mesh << "\n" << many.err;
+    ASSERT_EQ(simulate(mesh).code, 0) << mesh;
+    expect_equal_results();
+  }
+}
+
+TEST_F(Launch, VerifiesEveryStep) {
+  const auto run = launch(2, "--verify --training.steps 2");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("verified  2 steps on dp_shard=2"));
+}
+
+TEST_F(Launch, CheckpointsAreThoseOfOneProcess) {
+  ASSERT_EQ(launch(2, "--checkpoint.enable true --training.steps 2").code, 0);
+  ASSERT_EQ(run_lockstep("checkpoint inspect " + folder_.file("out/checkpoint/step-2")).code, 0);
+  ASSERT_EQ(simulate("--checkpoint.enable true --training.steps 4").code, 0);  // goes on from there
+  const auto continued = result("one.json").at("state_digest");
+  EXPECT_EQ(result("one.json").at("steps").size(), 2U);
+  ASSERT_EQ(simulate("--training.steps 4").code, 0);
+  EXPECT_EQ(continued, result("one.json").at("state_digest"));
+}
+
+TEST_F(Launch, BadInputIsSaidOnce) {
+  const auto run = launch(3, "");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("mesh dp_shard=2 needs 2 ranks, this launch has 3"));
+  EXPECT_EQ(run_lockstep("launch -n 2").code, 2);
+  EXPECT_EQ(run_lockstep("launch train " + job_).code, 2);
+  EXPECT_EQ(run_lockstep("launch -n 2 verify " + job_).code, 2);
+}
+
+TEST_F(Launch, AKilledRankEndsTheRun) {
+  const auto run = disturb(SIGKILL);
+  EXPECT_EQ(run.code, 4) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("rank 1: killed by signal 9"));
+  EXPECT_THAT(run.err, HasSubstr("rank 0 waits for rank 1, whose connection is gone"));
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Launch, AStoppedRankEndsTheRun) {
+  const auto run = disturb(SIGSTOP, "--comm.train_timeout_seconds 2");
+  EXPECT_EQ(run.code, 4) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("rank 0 has waited 2 s for rank 1, which sends and takes nothing"));
+  EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Launch, ASignalToOneRankSavesAllOfThem) {
+  const auto run = disturb(SIGTERM);
+  EXPECT_EQ(run.code, 6) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("a signal to another process: stopped after step"));
+  EXPECT_TRUE(nothing_is_left());
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#include "trainer/rank_texts.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/plain_tensors.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// One row per rank: ranks count up with the last axis, as nested cuts of one dimension do.
+at::Tensor rows_of_all_ranks(const Mesh& mesh, const at::Tensor& row) {
+  const Placements placements(static_cast<size_t>(mesh.axis_count()), Placement::shard(0));
+  auto sizes = row.sizes().vec();
+  sizes.insert(sizes.begin(), mesh.rank_count());
+  return gather(from_shards(Shards(mesh.local_count(), row.unsqueeze(0)), Layout(mesh, placements), sizes,
+                            row.scalar_type()));
+}
+
+}  // namespace
+
+std::vector<std::string> texts_of_all_ranks(const Mesh& mesh, const std::string& mine) {
+  const PlainTensors guard;
+  const auto lengths = rows_of_all_ranks(mesh, at::full({}, static_cast<int64_t>(mine.size()), at::kLong));
+  const auto* length = lengths.const_data_ptr<int64_t>();
+  const int64_t width = *std::max_element(length, length + mesh.rank_count());
+  const auto row = at::zeros({width}, at::kByte);
+  if (!mine.empty()) std::memcpy(row.mutable_data_ptr(), mine.data(), mine.size());
+  const auto rows = rows_of_all_ranks(mesh, row);
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < mesh.rank_count(); ++rank)
+    texts.emplace_back(static_cast<const char*>(rows.const_data_ptr()) + rank * width, length[rank]);
+  return texts;
+}
+
+bool any_rank(const Mesh& mesh, bool mine) {
+  const PlainTensors guard;
+  return rows_of_all_ranks(mesh, at::full({}, static_cast<int64_t>(mine), at::kLong)).any().item<bool>();
+}
+
+}  // namespace lockstep::trainer

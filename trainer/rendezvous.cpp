@@ -1,0 +1,135 @@
+#include "trainer/rendezvous.h"
+
+#include <c10/util/Exception.h>
+
+#include <charconv>
+#include <fstream>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "core/error.h"
+#include "runtime/transport/connect.h"
+#include "runtime/transport/handshake.h"
+#include "runtime/transport/socket.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using Store = c10::intrusive_ptr<c10d::Store>;
+
+constexpr size_t kLeastToken = 16, kMostValue = 512;
+
+std::string value_of(const Environment& variable, const char* name, const char* otherwise = "") {
+  const char* value = variable(name);
+  return value ? value : otherwise;
+}
+
+std::string token_of(const Environment& variable) {
+  auto token = value_of(variable, "LOCKSTEP_JOB_TOKEN");
+  const auto file = value_of(variable, "LOCKSTEP_JOB_TOKEN_FILE");
+  if (token.empty() && !file.empty()) std::ifstream(file) >> token;
+  if (token.size() < kLeastToken)
+    fail<BadInput>(
+        "environment: every process needs the job's token, the same secret of {} characters or more, in "
+        "LOCKSTEP_JOB_TOKEN or in the file LOCKSTEP_JOB_TOKEN_FILE. For example export LOCKSTEP_JOB_TOKEN=$(openssl "
+        "rand -hex 32) before torchrun or srun; lockstep launch makes one itself.",
+        kLeastToken);
+  return token;
+}
+
+Address master_of(const Environment& variable) {
+  const auto host = value_of(variable, "MASTER_ADDR"), port = value_of(variable, "MASTER_PORT");
+  if (host.empty() || port.empty())
+    fail<BadInput>(
+        "environment: MASTER_ADDR and MASTER_PORT should say where rank 0 can be met; torchrun and lockstep launch set "
+        "them, with srun or mpirun set them yourself.");
+  return parse_address(host + ":" + port);
+}
+
+/// The socket that serves the store: handed in, or ours at that address. Nothing where another process serves.
+FileDescriptor store_socket(const Launcher& launcher, const Environment& variable, const Address& master) {
+  const bool agent_serves = value_of(variable, "TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (launcher.launch.rank != 0 || agent_serves) return {};
+  const auto handed = value_of(variable, "LOCKSTEP_STORE_SOCKET");
+  int descriptor = -1;
+  if (!handed.empty()) std::from_chars(handed.data(), handed.data() + handed.size(), descriptor);
+  if (descriptor >= 0) return FileDescriptor(descriptor);
+  Address bound;
+  return listen_on(master, bound);
+}
+
+Store open_store(FileDescriptor socket, const Address& master, std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = master.port;
+  options.isServer = socket.is_open();
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  if (socket.is_open()) options.masterListenFd = socket.release();
+  return c10::make_intrusive<c10d::TCPStore>(master.host, options);
+}
+
+/// Addresses of ranks in the store, each with the signature of its key and itself.
+class Directory {
+ public:
+  Directory(Store store, std::string token, std::string prefix)
+      : store_(std::move(store)), token_(std::move(token)), prefix_(std::move(prefix)) {}
+
+  void publish(int rank, const Address& address) const {
+    store_->set(key(rank), address.text() + " " + sign(token_, key(rank) + " " + address.text()));
+  }
+
+  Address find(int rank) const {
+    const auto bytes = store_->get(key(rank));
+    const std::string value(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), kMostValue)));
+    const auto space = std::min(value.find(' '), value.size());
+    const auto text = value.substr(0, space), expected = sign(token_, key(rank) + " " + text);
+    const auto given = std::string_view(value).substr(std::min(space + 1, value.size()));
+    if (bytes.size() > kMostValue || !equal(std::as_bytes(std::span(given)), std::as_bytes(std::span(expected))))
+      fail<TransportError>("the store's address of rank {} is not signed with this job's token", rank);
+    return parse_address(text);
+  }
+
+ private:
+  std::string key(int rank) const { return fmt::format("{}address/{}", prefix_, rank); }
+
+  Store store_;
+  std::string token_, prefix_;
+};
+
+/// The store lives as long as the transport: ranks that are slower still read from it.
+struct Connection {
+  Connection(Store kept, int rank, std::vector<FileDescriptor> sockets, std::chrono::milliseconds timeout)
+      : store(std::move(kept)), transport(rank, std::move(sockets), timeout) {}
+  Store store;
+  SocketTransport transport;
+};
+
+std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& variable, const CommSection& limits) {
+  const std::chrono::seconds meeting(limits.init_timeout_seconds), training(limits.train_timeout_seconds);
+  const auto rank = static_cast<int>(launcher.launch.rank), world = static_cast<int>(launcher.launch.world);
+  const Membership membership{rank, world, token_of(variable), meeting};
+  const auto master = master_of(variable);
+  const auto store = open_store(store_socket(launcher, variable, master), master, meeting);
+  const auto restart = value_of(variable, "TORCHELASTIC_RESTART_COUNT", "0");
+  const Directory directory(store, membership.token, fmt::format("lockstep/{}/", restart));
+  Address bound;
+  const auto listener = listen_on({value_of(variable, "LOCKSTEP_BIND_ADDRESS", "127.0.0.1"), 0}, bound);
+  directory.publish(rank, bound);
+  auto sockets = connect_ranks(membership, listener, [&](int other) { return directory.find(other); });
+  const auto connection = std::make_shared<Connection>(store, rank, std::move(sockets), training);
+  return {connection, &connection->transport};
+}
+
+}  // namespace
+
+Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& limits) {
+  if (launcher.launch.simulated) return {};
+  try {
+    return {static_cast<int>(launcher.launch.rank), static_cast<int>(launcher.launch.world),
+            connect(launcher, variable, limits)};
+  } catch (const c10::Error& error) {
+    fail<TransportError>("rank {} could not meet the others through the store at {}: {}", launcher.launch.rank,
+                         master_of(variable).text(), error.what_without_backtrace());
+  }
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,25 @@
+#pragma once
+#include <memory>
+
+#include "runtime/transport/transport.h"
+#include "trainer/job.h"
+#include "trainer/launcher_environment.h"
+
+namespace lockstep::trainer {
+
+/// The processes of a run: which rank lives here, and what carries its messages to the others.
+struct Processes {
+  int rank = 0, world = 1;
+  std::shared_ptr<Transport> transport = {};  ///< null: one process, which simulates all ranks
+
+  bool is_first() const { return rank == 0; }
+};
+
+/// Meets the other processes that the launcher started, through a c10d::TCPStore at MASTER_ADDR and MASTER_PORT, and
+/// connects to each of them (docs/processes.md has the variables). Rank 0 serves the store, unless torchrun's agent does.
+///
+/// What is in the store is not trusted: addresses are signed with the job's token. Throws BadInput for what is missing
+/// in the environment, TransportError for who is missing at the meeting.
+Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& limits);
+
+}  // namespace lockstep::trainer
