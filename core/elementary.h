@@ -1,5 +1,6 @@
 #pragma once
 #include "core/elementary_double.h"
+#include "core/elementary_erf.h"
 #include "core/elementary_single.h"
 #include "core/elementary_trigonometric.h"
 
@@ -15,6 +16,7 @@
 /// | exp2                              | < 0.90            | < 0.90             | float: every value; double sampled |
 /// | log                               | < 0.80            | < 0.90             | float: every value; double sampled |
 /// | tanh                              | < 1.50            | < 1.50             | float: every value; double sampled |
+/// | erf                               | < 1.30            | < 1.30             | float: every value; double sampled |
 /// | sin, cos                          | < 0.501           | < 0.90             | sampled over all exponents         |
 /// | sin_cos_of_turns                  | < 2.50            | < 2.50             | sampled                            |
 ///

@@ -6,7 +6,7 @@ unrounded polynomial on its interval. Run: python3 core/elementary_fit.py (needs
 
 import struct
 
-from mpmath import atanh, chebyfit, cos, exp, log, log1p, mp, mpf, pi, sin, sqrt, tanh
+from mpmath import atanh, chebyfit, cos, erf, erfc, exp, log, log1p, mp, mpf, pi, sin, sqrt, tanh
 
 mp.dps = 60
 
@@ -45,6 +45,10 @@ atanh_tail = safe(lambda z: (2 * atanh(sqrt(z)) / sqrt(z) - 2) / z, lambda z: mp
 sin_tail = safe(lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z, lambda z: -mpf(1) / 6 + z / 120)
 cos_tail = safe(lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2, lambda z: mpf(1) / 24 - z / 720)
 tanh_tail = safe(lambda z: (tanh(sqrt(z)) / sqrt(z) - 1) / z, lambda z: -mpf(1) / 3 + z * 2 / 15)
+erf_small = safe(lambda z: erf(sqrt(z)) / sqrt(z) - 1, lambda z: 2 / sqrt(pi) * (1 - z / 3) - 1)
+erf_centre = mpf("1.875")
+erf_large = lambda u: -log(erfc(u + erf_centre))  # noqa: E731
+erf_range = [mpf("1.05") - erf_centre, 4 - erf_centre]
 tau = 2 * pi
 sin_turn = safe(lambda z: (sin(tau * sqrt(z)) / sqrt(z) - tau) / z, lambda z: -(tau**3) / 6 + z * tau**5 / 120)
 cos_turn = safe(lambda z: (cos(tau * sqrt(z)) - 1) / z, lambda z: -(tau**2) / 2 + z * tau**4 / 24)
@@ -56,6 +60,8 @@ show("log", log_tail, f_range, 10, True)
 show("tanh", tanh_tail, [0, mpf("0.3025") * mpf("1.01")], 6, True)
 show("sin of turns", sin_turn, [0, eighth], 4, True)
 show("cos of turns", cos_turn, [0, eighth], 5, True)
+show("erf small", erf_small, [0, mpf("1.5625") * mpf("1.01")], 9, True)
+show("erf large", erf_large, erf_range, 11, True)
 print("double precision, for single-precision results")
 show("sin", sin_tail, [0, quarter], 4)
 show("cos", cos_tail, [0, quarter], 4)
@@ -64,6 +70,8 @@ show("exp", exp_tail, [-half_ln2, half_ln2], 11)
 show("exp2", exp2_tail, [-mpf(1) / 2, mpf(1) / 2], 11)
 show("log", atanh_tail, [0, ((sqrt(mpf(2)) - 1) / (sqrt(mpf(2)) + 1)) ** 2 * mpf("1.001")], 8)
 show("tanh", tanh_tail, [0, mpf("0.3025") * mpf("1.01")], 12)
+show("erf small", erf_small, [0, mpf("1.5625") * mpf("1.01")], 17)
+show("erf large", erf_large, [mpf("1.05") - erf_centre, 6 - erf_centre], 32)
 show("sin", sin_tail, [0, quarter], 6)
 show("cos", cos_tail, [0, quarter], 6)
 show("sin of turns", sin_turn, [0, eighth], 8)

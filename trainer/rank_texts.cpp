@@ -16,8 +16,8 @@ at::Tensor rows_of_all_ranks(const Mesh& mesh, const at::Tensor& row) {
   const Placements placements(static_cast<size_t>(mesh.axis_count()), Placement::shard(0));
   auto sizes = row.sizes().vec();
   sizes.insert(sizes.begin(), mesh.rank_count());
-  return gather(from_shards(Shards(mesh.local_count(), row.unsqueeze(0)), Layout(mesh, placements), sizes,
-                            row.scalar_type()));
+  return gather(
+      from_shards(Shards(mesh.local_count(), row.unsqueeze(0)), Layout(mesh, placements), sizes, row.scalar_type()));
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ struct Processes {
 };
 
 /// Meets the other processes that the launcher started, through a c10d::TCPStore at MASTER_ADDR and MASTER_PORT, and
-/// connects to each of them (docs/processes.md has the variables). Rank 0 serves the store, unless torchrun's agent does.
+/// connects to each of them (docs/processes.md has the variables). Rank 0 serves the store, unless torchrun's agent
+/// does.
 ///
 /// What is in the store is not trusted: addresses are signed with the job's token. Throws BadInput for what is missing
 /// in the environment, TransportError for who is missing at the meeting.

@@ -5,10 +5,9 @@
 
 #include <ATen/Functions.h>
 
-#include <cmath>
-
 #include "core/error.h"
 #include "runtime/kernels/cpu_kernels.h"
+#include "runtime/kernels/elementwise.h"
 #include "runtime/ordered_sums.h"
 #include "runtime/rule_set.h"
 #include "runtime/rules/canonical_calls.h"
@@ -17,13 +16,8 @@ namespace lockstep::rules {
 namespace {
 
 using at::Tensor;
-
-/// What an elementwise op becomes: LibTorch ops that give the same bits wherever an element lies.
-Tensor logistic(const Tensor& x) { return at::reciprocal(at::add(at::exp(at::neg(x)), 1)); }
-Tensor normal_cdf(const Tensor& x) { return at::mul(at::add(at::erf(at::mul(x, M_SQRT1_2)), 1), 0.5); }
-Tensor normal_pdf(const Tensor& x) {
-  return at::mul(at::exp(at::mul(at::mul(x, x), -0.5)), 0.5 * M_2_SQRTPI * M_SQRT1_2);
-}
+using kernels::loops::Function;
+using kernels::loops::Gradient;
 
 void refuse(const LocalCall& call, torch::jit::Stack&) {
   fail<BadInput>(
@@ -44,24 +38,20 @@ void elementwise(const LocalCall& call, torch::jit::Stack& stack, size_t operand
   stack = {call.plan.written >= 0 ? stack[0].toTensor().copy_(result) : result.to(dtype)};
 }
 
-void local_sigmoid(const LocalCall& call, torch::jit::Stack& stack) {
-  elementwise(call, stack, 1, [](const auto& x) { return logistic(x[0]); });
+/// Lockstep's own function of each element: LibTorch's go to MKL, whose last bits depend on the processor.
+template <Function kFunction>
+void local_function(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto self = stack[0].toTensor();
+  const auto result = kernels::apply(kFunction, self.to(call.plan.results[0]->dtype));
+  stack = {call.plan.written >= 0 ? self.copy_(result) : result};
 }
 
 void local_sigmoid_backward(const LocalCall& call, torch::jit::Stack& stack) {
   elementwise(call, stack, 2, [](const auto& x) { return at::mul(at::mul(x[0], at::rsub(x[1], 1)), x[1]); });
 }
 
-void local_silu(const LocalCall& call, torch::jit::Stack& stack) {
-  elementwise(call, stack, 1, [](const auto& x) { return at::mul(x[0], logistic(x[0])); });
-}
-
-/// g s (1 + x (1 - s)) with s = sigmoid(x).
 void local_silu_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  elementwise(call, stack, 2, [](const auto& x) {
-    const auto s = logistic(x[1]);
-    return at::mul(at::mul(x[0], s), at::add(at::mul(x[1], at::rsub(s, 1)), 1));
-  });
+  elementwise(call, stack, 2, [](const auto& x) { return kernels::apply(Gradient::kSilu, x[0], x[1]); });
 }
 
 void check_exact_gelu(const LocalCall& call, const torch::jit::Stack& stack) {
@@ -72,13 +62,12 @@ void check_exact_gelu(const LocalCall& call, const torch::jit::Stack& stack) {
 
 void local_gelu(const LocalCall& call, torch::jit::Stack& stack) {
   check_exact_gelu(call, stack);
-  elementwise(call, stack, 1, [](const auto& x) { return at::mul(x[0], normal_cdf(x[0])); });
+  local_function<Function::kGelu>(call, stack);
 }
 
 void local_gelu_backward(const LocalCall& call, torch::jit::Stack& stack) {
   check_exact_gelu(call, stack);
-  elementwise(call, stack, 2,
-              [](const auto& x) { return at::mul(x[0], at::add(normal_cdf(x[1]), at::mul(x[1], normal_pdf(x[1])))); });
+  elementwise(call, stack, 2, [](const auto& x) { return kernels::apply(Gradient::kGelu, x[0], x[1]); });
 }
 
 /// LibTorch rounds 16-bit operands differently in vector loops and scalar tails: computed in fp32 and rounded once.
@@ -144,7 +133,7 @@ void local_tanh_backward(const LocalCall& call, torch::jit::Stack& stack) {
 /// With u = 1 + x rounded: log(u) x / (u - 1), which corrects for the rounding (Kahan); x where u is 1.
 void local_log1p(const LocalCall& call, torch::jit::Stack& stack) {
   elementwise(call, stack, 1, [](const auto& x) {
-    const auto u = at::add(x[0], 1), logarithm = at::log(u);
+    const auto u = at::add(x[0], 1), logarithm = kernels::apply(Function::kLog, u);
     const auto corrected = at::div(at::mul(logarithm, x[0]), at::sub(u, 1));
     return at::where(at::eq(u, 1), x[0], at::where(at::isinf(u), logarithm, corrected));
   });
@@ -171,22 +160,28 @@ constexpr CanonicalForm kElementwise[] = {
     {"add.Tensor", local_add<1>},
     {"addcdiv", local_rounded_once},
     {"addcmul", local_addcmul},
-    {"erf", local_rounded_once},
+    {"cos", local_function<Function::kCos>},
+    {"erf", local_function<Function::kErf>},
+    {"exp", local_function<Function::kExp>},
     {"gelu", local_gelu},
     {"gelu_backward", local_gelu_backward},
     {"lerp.Scalar", local_lerp},
+    {"log", local_function<Function::kLog>},
     {"log1p", local_log1p},
     {"pow.Tensor_Scalar", local_power},
     {"pow.Tensor_Tensor", refuse},
     {"reciprocal", local_rounded_once},
     {"rsqrt", local_rounded_once},
     {"rsub.Scalar", local_rsub},
-    {"sigmoid", local_sigmoid},
+    {"sigmoid", local_function<Function::kSigmoid>},
     {"sigmoid_backward", local_sigmoid_backward},
-    {"silu", local_silu},
+    {"silu", local_function<Function::kSilu>},
     {"silu_backward", local_silu_backward},
+    {"sin", local_function<Function::kSin>},
+    {"sqrt", local_function<Function::kSqrt>},
     {"sub.Scalar", local_add<-1>},
     {"sub.Tensor", local_add<-1>},
+    {"tanh", local_function<Function::kTanh>},
     {"tanh_backward", local_tanh_backward},
 };
 

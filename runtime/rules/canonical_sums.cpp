@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "runtime/kernels/canonical.h"
+#include "runtime/kernels/elementwise.h"
 #include "runtime/ordered_sums.h"
 #include "runtime/rules/canonical_calls.h"
 
@@ -136,6 +137,9 @@ Tensor row_sum(const Tensor& x, int64_t dim) {
   return only_node(kernels::ordered_sum(x, dim, Summands::all(SumTree::over_elements(x.size(dim))))).unsqueeze(dim);
 }
 
+Tensor exp_of(const Tensor& x) { return kernels::apply(kernels::loops::Function::kExp, x); }
+Tensor log_of(const Tensor& x) { return kernels::apply(kernels::loops::Function::kLog, x); }
+
 struct Rows {
   Tensor x;
   int64_t dim;
@@ -149,7 +153,7 @@ void local_softmax(const LocalCall&, torch::jit::Stack& stack) {
   const auto self = stack[0].toTensor();
   if (self.numel() == 0 || self.dim() == 0) return (void)(stack = {at::ones_like(self)});
   const auto [x, dim] = wide_rows(self, stack[1].toInt());
-  const auto e = at::exp(at::sub(x, at::amax(x, {dim}, true)));
+  const auto e = exp_of(at::sub(x, at::amax(x, {dim}, true)));
   stack = {at::div(e, row_sum(e, dim)).to(self.scalar_type())};
 }
 
@@ -158,7 +162,7 @@ void local_log_softmax(const LocalCall&, torch::jit::Stack& stack) {
   if (self.numel() == 0 || self.dim() == 0) return (void)(stack = {at::zeros_like(self)});
   const auto [x, dim] = wide_rows(self, stack[1].toInt());
   const auto shifted = at::sub(x, at::amax(x, {dim}, true));
-  stack = {at::sub(shifted, at::log(row_sum(at::exp(shifted), dim))).to(self.scalar_type())};
+  stack = {at::sub(shifted, log_of(row_sum(exp_of(shifted), dim))).to(self.scalar_type())};
 }
 
 void local_softmax_backward(const LocalCall&, torch::jit::Stack& stack) {
@@ -174,7 +178,7 @@ void local_log_softmax_backward(const LocalCall&, torch::jit::Stack& stack) {
   if (gradient.numel() == 0 || gradient.dim() == 0) return (void)(stack = {at::zeros_like(gradient)});
   const auto [g, dim] = wide_rows(gradient, stack[2].toInt());
   const auto y = wide_rows(stack[1].toTensor(), 0).x;
-  stack = {at::sub(g, at::mul(at::exp(y), row_sum(g, dim))).to(gradient.scalar_type())};
+  stack = {at::sub(g, at::mul(exp_of(y), row_sum(g, dim))).to(gradient.scalar_type())};
 }
 
 constexpr CanonicalForm kForms[] = {

@@ -82,8 +82,8 @@ FileDescriptor connect_to(const Membership& me, int peer, const Address& address
     if (socket.is_open()) return socket;
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
   }
-  fail<TransportError>("rank {} could not connect to rank {} at {}: nobody there proves that it belongs to this job", me.rank,
-                       peer, address.text());
+  fail<TransportError>("rank {} could not connect to rank {} at {}: nobody there proves that it belongs to this job",
+                       me.rank, peer, address.text());
 }
 
 /// Somebody who has connected, until it has proved itself.
@@ -152,7 +152,8 @@ class Reception {
 
   bool answer(Visitor& visitor) const {
     if (!read_hello(std::span<const std::byte, kHelloBytes>(visitor.bytes), visitor.hello)) return false;
-    if (visitor.hello.world != me_.world || visitor.hello.rank <= me_.rank || visitor.hello.rank >= me_.world) return false;
+    if (visitor.hello.world != me_.world || visitor.hello.rank <= me_.rank || visitor.hello.rank >= me_.world)
+      return false;
     visitor.nonce = fresh_nonce();
     visitor.answered = true;
     visitor.bytes.assign(visitor.nonce.begin(), visitor.nonce.end());

@@ -24,14 +24,15 @@ FileDescriptor listen_on(const Address& address, Address& bound);
 
 struct Membership {
   int rank = 0, world = 1;
-  std::string token;                ///< shared by all ranks of the job and by nobody else
+  std::string token;                    ///< shared by all ranks of the job and by nobody else
   std::chrono::milliseconds timeout{};  ///< for all of it
 };
 
 /// One connection to every other rank: we connect to lower ranks, and higher ones to us. Whoever does not prove that it
 /// belongs to the job (handshake.h) is sent away, and keeps nobody waiting.
 ///
-/// `address_of` may wait until that rank has published its own. Throws TransportError naming the ranks that are missing.
+/// `address_of` may wait until that rank has published its own. Throws TransportError naming the ranks that are
+/// missing.
 std::vector<FileDescriptor> connect_ranks(const Membership& membership, const FileDescriptor& listener,
                                           const std::function<Address(int rank)>& address_of);
 

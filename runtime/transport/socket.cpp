@@ -59,8 +59,9 @@ void SocketTransport::progress() {
   const auto now = Clock::now();
   if (moved || !still_since_) still_since_ = now;
   if (now - *still_since_ > timeout_)
-    fail<TransportError>("rank {} has waited {:.0f} s for rank {}, which sends and takes nothing: it is stopped, or busy elsewhere",
-                         rank_, std::chrono::duration<double>(timeout_).count(), fmt::join(awaited(), ", "));
+    fail<TransportError>(
+        "rank {} has waited {:.0f} s for rank {}, which sends and takes nothing: it is stopped, or busy elsewhere",
+        rank_, std::chrono::duration<double>(timeout_).count(), fmt::join(awaited(), ", "));
   if (moved) missed_.clear();
 }
 
@@ -172,8 +173,7 @@ bool SocketTransport::exchange(std::chrono::milliseconds wait) {
 void SocketTransport::flush() {
   const auto end = Clock::now() + timeout_;
   try {
-    while (is_sending() && Clock::now() < end)
-      exchange(std::chrono::milliseconds{20});
+    while (is_sending() && Clock::now() < end) exchange(std::chrono::milliseconds{20});
   } catch (const TransportError&) {  // a destructor: the run is over, or has its error already
   }
 }

@@ -58,7 +58,7 @@ class SocketTransport final : public Transport {
   int rank_;
   std::vector<Peer> peers_;
   std::chrono::milliseconds timeout_;
-  std::set<int> missed_;  ///< ranks that take() asked for in vain since something moved
+  std::set<int> missed_;                          ///< ranks that take() asked for in vain since something moved
   std::optional<Clock::time_point> still_since_;  ///< since when progress() has seen nothing move
 };
 

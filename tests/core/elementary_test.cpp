@@ -75,6 +75,11 @@ Worst<double> over_doubles(Function function, Exact exact, double range) {
 TEST(Elementary, SingleExpIsWithinItsBound) {
   expect_below(over_floats([](float x) { return elementary::exp(x); }, [](double x) { return std::exp(x); }), 1.0);
 }
+TEST(Elementary, ErfIsWithinItsBound) {
+  expect_below(over_floats([](float x) { return elementary::erf(x); }, [](double x) { return std::erf(x); }), 1.3);
+  expect_below(
+      over_doubles([](double x) { return elementary::erf(x); }, [](long double x) { return std::erf(x); }, 7.0), 1.3);
+}
 TEST(Elementary, SingleExp2IsWithinItsBound) {
   expect_below(over_floats([](float x) { return elementary::exp2(x); }, [](double x) { return std::exp2(x); }), 0.9);
 }

@@ -1,7 +1,5 @@
 // Sockets between ranks: every collective of a training step over them gives what one process gives; strangers, silence
 // and a rank that is gone end in an error that says who.
-#include "runtime/transport/socket.h"
-
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,6 +9,7 @@
 #include "core/error.h"
 #include "runtime/transport/connect.h"
 #include "runtime/transport/handshake.h"
+#include "runtime/transport/socket.h"
 
 namespace lockstep {
 namespace {
@@ -202,8 +201,9 @@ TEST(ConnectRanks, AnotherJobsTokenIsRefused) {
   std::thread other([&] { error = meeting.join(1, "the secret of another", milliseconds{700}); });
   EXPECT_EQ(meeting.join(0, "a secret of this job", milliseconds{700}), "rank 0: rank 1 did not connect in time");
   other.join();
-  EXPECT_EQ(error, fmt::format("rank 1 could not connect to rank 0 at {}: nobody there proves that it belongs to this job",
-                               meeting.addresses[0].text()));
+  EXPECT_EQ(error,
+            fmt::format("rank 1 could not connect to rank 0 at {}: nobody there proves that it belongs to this job",
+                        meeting.addresses[0].text()));
 }
 
 TEST(ParseAddress, RefusesWhatIsNone) {

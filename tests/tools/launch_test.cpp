@@ -1,5 +1,5 @@
-// Runs of many processes: the same bits as one process that simulates them, checkpoints that both read, and an end, with
-// the right exit code and a report, whatever happens to one of the ranks.
+// Runs of many processes: the same bits as one process that simulates them, checkpoints that both read, and an end,
+// with the right exit code and a report, whatever happens to one of the ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

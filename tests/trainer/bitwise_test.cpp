@@ -221,15 +221,16 @@ TEST(BitwiseMachine, InstructionSetsAndThreadsChangeNoBit) {
   const TemporaryFolder folder;
   const auto expected = digests_of_all_models();
   const struct {
-    const char *ours, *libtorch;
+    const char *ours, *libtorch, *mkl;
     int threads;
-  } machines[] = {{"avx2", "avx2", 2}, {"avx512", "avx512", 4}, {"baseline", "default", 1}};
+  } machines[] = {{"avx2", "avx2", "AVX2", 2}, {"avx512", "avx512", "AVX512", 4}, {"baseline", "default", "SSE4_2", 1}};
   for (const auto& machine : machines) {
     const auto path = folder.file("digests");
     const auto command = fmt::format(
-        "LOCKSTEP_BITWISE_DIGESTS={} LOCKSTEP_INSTRUCTION_SET={} ATEN_CPU_CAPABILITY={} OMP_NUM_THREADS={} "
+        "LOCKSTEP_BITWISE_DIGESTS={} LOCKSTEP_INSTRUCTION_SET={} ATEN_CPU_CAPABILITY={} MKL_ENABLE_INSTRUCTIONS={} "
+        "OMP_NUM_THREADS={} "
         "/proc/{}/exe --gtest_filter=BitwiseMachine.WritesDigests > /dev/null 2>&1",
-        path, machine.ours, machine.libtorch, machine.threads, getpid());
+        path, machine.ours, machine.libtorch, machine.mkl, machine.threads, getpid());
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
     std::stringstream text;
     text << std::ifstream(path).rdbuf();

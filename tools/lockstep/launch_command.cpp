@@ -31,9 +31,14 @@ std::string fresh_token() {
 /// What torchrun would set, the job's token, and the socket that rank 0 serves the store on.
 Variables variables_of(int rank, int64_t count, const Address& store, const std::string& token, int socket) {
   const auto text = [](auto number) { return std::to_string(number); };
-  Variables variables{{"RANK", text(rank)},        {"LOCAL_RANK", text(rank)},      {"WORLD_SIZE", text(count)},
-                      {"MASTER_ADDR", store.host}, {"MASTER_PORT", text(store.port)}, {"LOCAL_WORLD_SIZE", text(count)},
-                      {"LOCKSTEP_JOB_TOKEN", token}, {"LOCKSTEP_STORE_SOCKET", text(socket)}};
+  Variables variables{{"RANK", text(rank)},
+                      {"LOCAL_RANK", text(rank)},
+                      {"WORLD_SIZE", text(count)},
+                      {"MASTER_ADDR", store.host},
+                      {"MASTER_PORT", text(store.port)},
+                      {"LOCAL_WORLD_SIZE", text(count)},
+                      {"LOCKSTEP_JOB_TOKEN", token},
+                      {"LOCKSTEP_STORE_SOCKET", text(socket)}};
   const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
   if (!std::getenv("OMP_NUM_THREADS")) variables["OMP_NUM_THREADS"] = text(std::max<int64_t>(cores / count, 1));
   return variables;
@@ -49,8 +54,9 @@ class Ranks {
     const auto socket = listen_on({"127.0.0.1", 0}, store);
     const auto token = fresh_token();
     for (int rank = 0; rank < options.processes; ++rank)
-      ranks_.push_back(std::make_unique<RankProcess>(
-          rank, command, variables_of(rank, options.processes, store, token, socket.get()), rank == 0 ? socket.get() : -1));
+      ranks_.push_back(std::make_unique<RankProcess>(rank, command,
+                                                     variables_of(rank, options.processes, store, token, socket.get()),
+                                                     rank == 0 ? socket.get() : -1));
   }
 
   /// Until all have ended. The first that fails gives the others `grace` to end by themselves.

@@ -88,7 +88,8 @@ ExitCode RankProcess::code() const {
 }
 
 std::string RankProcess::report() const {
-  if (WIFSIGNALED(*status_)) return fmt::format("killed by signal {} ({})", WTERMSIG(*status_), ::strsignal(WTERMSIG(*status_)));
+  if (WIFSIGNALED(*status_))
+    return fmt::format("killed by signal {} ({})", WTERMSIG(*status_), ::strsignal(WTERMSIG(*status_)));
   return text_;
 }
 

@@ -1,0 +1,42 @@
+#include "runtime/kernels/elementwise.h"
+
+#include <ATen/Dispatch.h>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include "runtime/kernels/widened.h"
+
+namespace lockstep::kernels {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t kGrain = 1 << 15;  ///< elements that are not worth another thread
+
+}  // namespace
+
+Tensor apply(loops::Function function, const Tensor& x) {
+  const auto wide = widened(x), out = at::empty_like(wide);
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "elementwise", [&] {
+    const auto* from = wide.const_data_ptr<scalar_t>();
+    auto* to = out.mutable_data_ptr<scalar_t>();
+    at::parallel_for(0, wide.numel(), kGrain, [=](int64_t begin, int64_t end) {
+      loops::apply(function, end - begin, from + begin, to + begin);
+    });
+  });
+  return out.to(x.scalar_type());
+}
+
+Tensor apply(loops::Gradient gradient, const Tensor& g, const Tensor& x) {
+  const auto wide = widened(x), slope = g.to(wide.scalar_type()).contiguous(), out = at::empty_like(wide);
+  AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "elementwise_gradient", [&] {
+    const auto *from = wide.const_data_ptr<scalar_t>(), *slopes = slope.const_data_ptr<scalar_t>();
+    auto* to = out.mutable_data_ptr<scalar_t>();
+    at::parallel_for(0, wide.numel(), kGrain, [=](int64_t begin, int64_t end) {
+      loops::apply(gradient, end - begin, slopes + begin, from + begin, to + begin);
+    });
+  });
+  return out.to(x.scalar_type());
+}
+
+}  // namespace lockstep::kernels

@@ -1,0 +1,106 @@
+#include "runtime/kernels/elementwise_loops.h"
+
+#include "core/elementary.h"
+#include "runtime/kernels/best_instruction_set.h"
+
+namespace lockstep::kernels::loops {
+namespace {
+
+constexpr double kRootOfHalf = 0x1.6a09e667f3bcdp-1, kDensityAtZero = 0x1.988453365de00p-2;
+
+template <class T>
+LOCKSTEP_PORTABLE T logistic(T x) {
+  return T(1) / (elementary::exp(-x) + T(1));
+}
+template <class T>
+LOCKSTEP_PORTABLE T normal_cdf(T x) {
+  return (elementary::erf(x * static_cast<T>(kRootOfHalf)) + T(1)) * T(0.5);
+}
+
+#define LOCKSTEP_FUNCTION(Name, expression)                   \
+  template <class T>                                          \
+  struct Name {                                               \
+    LOCKSTEP_PORTABLE static T of(T x) { return expression; } \
+  }
+LOCKSTEP_FUNCTION(Exp, elementary::exp(x));
+LOCKSTEP_FUNCTION(Log, elementary::log(x));
+LOCKSTEP_FUNCTION(Sqrt, portable::sqrt(x));
+LOCKSTEP_FUNCTION(Erf, elementary::erf(x));
+LOCKSTEP_FUNCTION(Tanh, elementary::tanh(x));
+LOCKSTEP_FUNCTION(Sin, elementary::sin(x));
+LOCKSTEP_FUNCTION(Cos, elementary::cos(x));
+LOCKSTEP_FUNCTION(Sigmoid, logistic(x));
+LOCKSTEP_FUNCTION(Silu, x* logistic(x));
+LOCKSTEP_FUNCTION(Gelu, x* normal_cdf(x));
+#undef LOCKSTEP_FUNCTION
+
+template <class T>
+struct SiluGradient {
+  LOCKSTEP_PORTABLE static T of(T g, T x) {
+    const T s = logistic(x);
+    return (g * s) * (x * (T(1) - s) + T(1));
+  }
+};
+template <class T>
+struct GeluGradient {
+  LOCKSTEP_PORTABLE static T of(T g, T x) {
+    const T pdf = elementary::exp((x * x) * T(-0.5)) * static_cast<T>(kDensityAtZero);
+    return g * (normal_cdf(x) + x * pdf);
+  }
+};
+
+template <class T, template <class> class F>
+struct Map {
+  LOCKSTEP_PORTABLE static void run(int64_t count, const T* x, T* __restrict out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = F<T>::of(x[i]);
+  }
+};
+template <class T, template <class> class F>
+struct MapPairs {
+  LOCKSTEP_PORTABLE static void run(int64_t count, const T* g, const T* x, T* __restrict out) {
+    for (int64_t i = 0; i < count; ++i) out[i] = F<T>::of(g[i], x[i]);
+  }
+};
+
+}  // namespace
+
+template <class T>
+void apply(Function function, int64_t count, const T* x, T* out, InstructionSet set) {
+  switch (function) {
+    case Function::kExp:
+      return on_instruction_set<Map<T, Exp>>(set, count, x, out);
+    case Function::kLog:
+      return on_instruction_set<Map<T, Log>>(set, count, x, out);
+    case Function::kSqrt:
+      return on_instruction_set<Map<T, Sqrt>>(set, count, x, out);
+    case Function::kErf:
+      return on_instruction_set<Map<T, Erf>>(set, count, x, out);
+    case Function::kTanh:
+      return on_instruction_set<Map<T, Tanh>>(set, count, x, out);
+    case Function::kSin:
+      return on_instruction_set<Map<T, Sin>>(set, count, x, out);
+    case Function::kCos:
+      return on_instruction_set<Map<T, Cos>>(set, count, x, out);
+    case Function::kSigmoid:
+      return on_instruction_set<Map<T, Sigmoid>>(set, count, x, out);
+    case Function::kSilu:
+      return on_instruction_set<Map<T, Silu>>(set, count, x, out);
+    case Function::kGelu:
+      return on_instruction_set<Map<T, Gelu>>(set, count, x, out);
+  }
+}
+
+template <class T>
+void apply(Gradient gradient, int64_t count, const T* g, const T* x, T* out, InstructionSet set) {
+  if (gradient == Gradient::kSilu) return on_instruction_set<MapPairs<T, SiluGradient>>(set, count, g, x, out);
+  on_instruction_set<MapPairs<T, GeluGradient>>(set, count, g, x, out);
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                         \
+  template void apply(Function, int64_t, const T*, T*, InstructionSet); \
+  template void apply(Gradient, int64_t, const T*, const T*, T*, InstructionSet)
+LOCKSTEP_INSTANTIATE(float);
+LOCKSTEP_INSTANTIATE(double);
+#undef LOCKSTEP_INSTANTIATE
+
+}  // namespace lockstep::kernels::loops
