@@ -121,9 +121,9 @@ TEST_F(Launch, AKilledRankEndsTheRun) {
 }
 
 TEST_F(Launch, AStoppedRankEndsTheRun) {
-  const auto run = disturb(SIGSTOP, "--comm.train_timeout_seconds 2");
+  const auto run = disturb(SIGSTOP, "--comm.train_timeout_seconds 5");
   EXPECT_EQ(run.code, 4) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("rank 0 has waited 2 s for rank 1, which sends and takes nothing"));
+  EXPECT_THAT(run.err, HasSubstr("rank 0 has waited 5 s for rank 1, which sends and takes nothing"));
   EXPECT_TRUE(nothing_is_left());
 }
 
