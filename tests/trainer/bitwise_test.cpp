@@ -1,6 +1,6 @@
 // Whole training steps under canonical numerics: loss, every gradient, the gradient norm, every parameter and optimizer
 // state have one device's bits on every mesh. Each mesh runs with a model, checkpointing and a thread count that a seed
-// picks; LOCKSTEP_BITWISE_SEED repeats one, LOCKSTEP_SOAK runs all of them for 50 steps.
+// picks; LOCKSTEP_BITWISE_SEED repeats one, LOCKSTEP_SOAK runs every model on every mesh for 50 steps.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -106,11 +106,14 @@ uint64_t slice_seed() {
   return seed;
 }
 
-/// One of them for every fourth mesh, or all in a soak.
+/// In a soak every model, with checkpointing and threads in turn; otherwise one of all for every fourth mesh.
 std::vector<Variant> variants_for(size_t mesh) {
-  auto all = all_variants();
-  if (soaks()) return all;
-  if ((mesh + slice_seed()) % 4 != 0) return {};
+  const auto all = all_variants();
+  std::vector<Variant> chosen;
+  const size_t models = std::size(kModels), ways = all.size() / models;
+  for (size_t model = 0; soaks() && model < models; ++model)
+    chosen.push_back(all[model * ways + (mesh + model) % ways]);
+  if (soaks() || (mesh + slice_seed()) % 4 != 0) return chosen;
   std::mt19937_64 random(slice_seed() * 1000 + mesh);
   return {all[random() % all.size()]};
 }
