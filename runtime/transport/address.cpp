@@ -34,6 +34,8 @@ FileDescriptor listen_on(const Address& address, Address& bound) {
       error != 0)
     fail<TransportError>("{} cannot be listened on: {}", address.text(), ::gai_strerror(error));
   FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int again = 1;  // right after a run that used the port
+  ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
   const bool listens =
       ::bind(listener.get(), found->ai_addr, found->ai_addrlen) == 0 && ::listen(listener.get(), SOMAXCONN) == 0;
   const int error = errno;
