@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <functional>
+
 #include "runtime/backend.h"
 #include "runtime/mesh_ops.h"
 #include "runtime/sharded_tensor.h"
@@ -96,7 +98,7 @@ class Cases {
     });
   }
 
-  static auto norm_gradient(const Tensor& g, const Tensor& x, const Tensor& w) {
+  static std::function<void()> norm_gradient(const Tensor& g, const Tensor& x, const Tensor& w) {
     const at::AutoGradMode with_gradients(true);
     x.requires_grad_(), w.requires_grad_();
     const auto y = at::rms_norm(x, {kWidth}, w, 1e-5);
