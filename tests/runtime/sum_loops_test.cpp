@@ -90,8 +90,8 @@ constexpr std::pair<const char*, Table> kTableMutants[] = {
 };
 
 TEST(TableMutants, AreNoticed) {
-  for (const auto& [fault, table] : kTableMutants)
-    expect_noticed(fault, 3000, [&] { table_equals_oracle<float>(table); });
+  for (const auto& mutant : kTableMutants)
+    expect_noticed(mutant.first, 3000, [&] { table_equals_oracle<float>(mutant.second); });
 }
 
 }  // namespace
