@@ -10,15 +10,6 @@
 #include "runtime/sharded_tensor.h"
 
 namespace lockstep::trainer {
-namespace {
-
-/// left + right, where an undefined tensor adds nothing.
-at::Tensor sum_of(const at::Tensor& left, const at::Tensor& right) {
-  if (!left.defined() || !right.defined()) return left.defined() ? left : right;
-  return at::add(left, right);
-}
-
-}  // namespace
 
 /// Takes a leaf's gradient before autograd stores it. (Autograd would copy it, which a sum must not be read for that is
 /// not finished.)

@@ -14,12 +14,12 @@ int64_t replicas(const Mesh& mesh) {
   return axis < 0 ? 1 : mesh.axis_size(axis);
 }
 
-at::Tensor join(const at::Tensor& left, const at::Tensor& right) {
+}  // namespace
+
+at::Tensor sum_of(const at::Tensor& left, const at::Tensor& right) {
   if (!left.defined() || !right.defined()) return left.defined() ? left : right;
   return at::add(left, right);
 }
-
-}  // namespace
 
 ReplicaSums::ReplicaSums(const Mesh& mesh, int64_t microbatches)
     : mesh_(mesh),
@@ -51,7 +51,7 @@ void ReplicaSums::add(int64_t microbatch, const at::Tensor& gradient) {
         "Use one microbatch or numerics.mode = \"native\".",
         spec_of(gradient).text());
   for (size_t i = 0; i < joiners_.size(); ++i)
-    joiners_[i].add({0, replica(i) * microbatches_ + microbatch}, node(gradient, i), join);
+    joiners_[i].add({0, replica(i) * microbatches_ + microbatch}, node(gradient, i), sum_of);
 }
 
 /// What local rank `index` has joined; what is absent is zero.

@@ -8,6 +8,9 @@
 
 namespace lockstep::trainer {
 
+/// left + right, where an undefined tensor adds nothing.
+at::Tensor sum_of(const at::Tensor& left, const at::Tensor& right);
+
 /// The microbatches of one gradient under canonical numerics, added up on each rank along the tree over all samples:
 /// its upper levels are a tree over replicas x microbatches, of which a replica has a part. No communication.
 class ReplicaSums {

@@ -5,11 +5,27 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
 
 #include "core/error.h"
 #include "runtime/transport/connect.h"
 
 namespace lockstep {
+namespace {
+
+using Resolved = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+/// Null if the host is not known; `error` is for gai_strerror().
+Resolved resolve(const Address& address, int& error) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  return Resolved(found, ::freeaddrinfo);
+}
+
+}  // namespace
 
 std::string Address::text() const { return fmt::format("{}:{}", host, port); }
 
@@ -26,26 +42,27 @@ Address parse_address(const std::string& text) {
 }
 
 FileDescriptor listen_on(const Address& address, Address& bound) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-      error != 0)
-    fail<TransportError>("{} cannot be listened on: {}", address.text(), ::gai_strerror(error));
+  int error = 0;
+  const auto found = resolve(address, error);
+  if (!found) fail<TransportError>("{} cannot be listened on: {}", address.text(), ::gai_strerror(error));
   FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int again = 1;  // right after a run that used the port
   ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
-  const bool listens =
-      ::bind(listener.get(), found->ai_addr, found->ai_addrlen) == 0 && ::listen(listener.get(), SOMAXCONN) == 0;
-  const int error = errno;
-  ::freeaddrinfo(found);
-  if (!listens) fail<TransportError>("{} cannot be listened on: {}", address.text(), std::strerror(error));
+  if (::bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(listener.get(), SOMAXCONN) != 0)
+    fail<TransportError>("{} cannot be listened on: {}", address.text(), std::strerror(errno));
   sockaddr_in name{};
   socklen_t size = sizeof name;
   LOCKSTEP_CHECK(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
   bound = {address.host, ntohs(name.sin_port)};
   return listener;
+}
+
+FileDescriptor open_connection(const Address& address) {
+  int error = 0;
+  const auto found = resolve(address, error);
+  if (!found) return {};
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0 ? std::move(socket) : FileDescriptor();
 }
 
 }  // namespace lockstep

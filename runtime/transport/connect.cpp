@@ -1,7 +1,6 @@
 #include "runtime/transport/connect.h"
 
 #include <fmt/ranges.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -48,18 +47,6 @@ bool read_all(const FileDescriptor& socket, std::span<std::byte> bytes, Clock::t
 bool write_all(const FileDescriptor& socket, std::span<const std::byte> bytes) {
   return ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(bytes.size());
-}
-
-FileDescriptor open_connection(const Address& address) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) != 0) return {};
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const bool connected = ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0;
-  ::freeaddrinfo(found);
-  return connected ? std::move(socket) : FileDescriptor();
 }
 
 /// Our side towards the lower rank `peer`; nothing if it did not prove itself.

@@ -22,6 +22,9 @@ Address parse_address(const std::string& text);
 /// A listening TCP socket; port 0: one that the system picks, `bound` tells which. Throws TransportError.
 FileDescriptor listen_on(const Address& address, Address& bound);
 
+/// A connection to it, or none.
+FileDescriptor open_connection(const Address& address);
+
 struct Membership {
   int rank = 0, world = 1;
   std::string token;                    ///< shared by all ranks of the job and by nobody else

@@ -113,7 +113,7 @@ TEST(Bench, InstructionsAreLimited) {
   const TemporaryFolder folder;
   const auto run = run_lockstep("bench numerics --seconds 0 --rows add_512x768 --instructions avx2 --json " +
                                 folder.file("result.json"));
-  if (run.code == 2) GTEST_SKIP() << run.err;
+  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no AVX2 here";
   EXPECT_EQ(nlohmann::json::parse(file_content(folder.file("result.json"))).at("instructions"), "avx2");
 }
 
