@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 set(_headers ${CMAKE_INSTALL_INCLUDEDIR}/lockstep)
 set(_exported lockstep_flags)
-foreach(part core rng kernels connections runtime consistency models trainer_files trainer)
+foreach(part core rng kernels connections runtime consistency recordings replay models trainer_files trainer)
   if(TARGET lockstep_${part})
     list(APPEND _exported lockstep_${part})
   endif()
@@ -19,7 +19,7 @@ target_compile_features(lockstep_flags INTERFACE $<INSTALL_INTERFACE:cxx_std_20>
 
 install(TARGETS ${_exported} EXPORT LockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS lockstep lockstep_engine RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-foreach(folder core rng runtime consistency models trainer)
+foreach(folder core rng runtime consistency replay models trainer)
   install(DIRECTORY ${folder} DESTINATION ${_headers} FILES_MATCHING PATTERN "*.h")
 endforeach()
 

@@ -1,8 +1,11 @@
 # lockstep_library(NAME folder DEPENDS ...): one static library per folder; its link list is its allowed dependencies.
-# With TORCH the library sees LibTorch and shares the precompiled header.
+# With TORCH the library sees LibTorch and shares the precompiled header. ONLY lists its sources instead of the folder's.
 function(lockstep_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "DEPENDS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "DEPENDS;SOURCES;ONLY" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(ARG_ONLY)
+    set(sources ${ARG_ONLY})
+  endif()
   add_library(lockstep_${name} STATIC ${sources} ${ARG_SOURCES})
   add_library(Lockstep::${name} ALIAS lockstep_${name})
   set_target_properties(lockstep_${name} PROPERTIES EXPORT_NAME ${name})

@@ -29,6 +29,7 @@ struct RecordedId {
 struct RecordedOp {
   RecordedId id;
   uint64_t begin = 0, end = 0;  ///< nanoseconds since the step began
+  bool operator==(const RecordedOp&) const = default;
 };
 
 /// What is known of a result.
@@ -46,17 +47,19 @@ struct RecordedResult {
   Name layout = 0;  ///< "float [64, 256] [dp_shard=S(0), tp=R]": dtype, global sizes, placements
   uint64_t bytes = 0;
   Digest digest;
+  bool operator==(const RecordedResult&) const = default;
 };
 
 /// One exchange, in the order of the program.
 struct RecordedCollective {
-  RecordedId id;  ///< of the op that asked for it
-  Name mesh = 0;  ///< "dp_shard=2,tp=2"
-  Name axis = 0;  ///< "tp"
-  uint8_t kind = 0;  ///< CollectiveKind
-  int8_t dtype = 0;  ///< c10::ScalarType
+  RecordedId id;                         ///< of the op that asked for it
+  Name mesh = 0;                         ///< "dp_shard=2,tp=2"
+  Name axis = 0;                         ///< "tp"
+  uint8_t kind = 0;                      ///< CollectiveKind
+  int8_t dtype = 0;                      ///< c10::ScalarType
   uint32_t first_piece = 0, pieces = 0;  ///< a range of StepRecording::pieces
   uint64_t begin = 0, end = 0;           ///< nanoseconds since the step began
+  bool operator==(const RecordedCollective&) const = default;
 };
 
 /// What another rank sent in a collective: one tensor of a bundle.
@@ -66,6 +69,7 @@ struct RecordedPiece {
   uint64_t bytes = 0;
   uint64_t offset = 0;  ///< into the payload; kNoPayload if it was not kept
   Digest digest;
+  bool operator==(const RecordedPiece&) const = default;
 };
 inline constexpr uint64_t kNoPayload = ~uint64_t{0};
 
@@ -76,12 +80,14 @@ struct RecordedTensor {
   int8_t dtype = 0;  ///< c10::ScalarType
   std::vector<int64_t> sizes;
   Bytes bytes;
+  bool operator==(const RecordedTensor&) const = default;
 };
 
 /// A number that the step was given or derived, as the bits of a double.
 struct RecordedScalar {
   std::string name;
   uint64_t bits = 0;
+  bool operator==(const RecordedScalar&) const = default;
 };
 
 struct StepRecording {
@@ -89,10 +95,10 @@ struct StepRecording {
   int64_t step = 0;
   bool complete = true;  ///< false: the step ended early; `reason` says why
   std::string reason;
-  std::string job;                                             ///< resolved, TOML
-  std::vector<std::pair<std::string, std::string>> machine;    ///< what it ran on, key and value
-  int64_t first_sample = 0, rows = 0, seq_len = 0;             ///< the global batch
-  std::vector<int32_t> tokens, labels;                         ///< [rows, seq_len]
+  std::string job;                                           ///< resolved, TOML
+  std::vector<std::pair<std::string, std::string>> machine;  ///< what it ran on, key and value
+  int64_t first_sample = 0, rows = 0, seq_len = 0;           ///< the global batch
+  std::vector<int32_t> tokens, labels;                       ///< [rows, seq_len]
   std::vector<RecordedScalar> scalars;
   std::vector<std::string> names;
   std::vector<RecordedOp> ops;
@@ -102,6 +108,7 @@ struct StepRecording {
   Bytes payload;
   bool has_state = false;  ///< without it the state is that of the step before
   std::vector<RecordedTensor> state;
+  bool operator==(const StepRecording&) const = default;
 };
 
 }  // namespace lockstep::replay

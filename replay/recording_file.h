@@ -1,0 +1,18 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "replay/recording.h"
+
+/// A step's file (FORMAT.md), as bytes: nothing here touches the disk.
+namespace lockstep::replay {
+
+/// The whole file. Equal recordings give equal bytes. Throws BadInput for what validate() refuses.
+Bytes to_file(const StepRecording& recording);
+
+/// The recording that `file` holds; tensors of the state come in the order of their names. The file may come from
+/// anybody: it is opened in a process of its own (reader_process.h), and what comes back satisfies validate(). Throws
+/// FileError that names `path` and what is wrong; `path` serves for messages alone.
+StepRecording from_file(std::span<const std::byte> file, const std::string& path);
+
+}  // namespace lockstep::replay

@@ -1,0 +1,139 @@
+#pragma once
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "replay/datasets.h"
+#include "replay/dtypes.h"
+#include "replay/recording.h"
+
+/// Random recordings that satisfy replay::validate().
+namespace lockstep::testing {
+
+/// Draws the parts of a recording; empty ones are as likely as others.
+class RandomRecording {
+ public:
+  explicit RandomRecording(uint64_t seed, std::size_t size = 20) : engine_(seed), size_(size) {}
+
+  replay::StepRecording make() {
+    make_header();
+    make_batch();
+    make_tables();
+    make_pieces();
+    if (r_.has_state) make_state();
+    return r_;
+  }
+
+ private:
+  uint64_t up_to(uint64_t most) { return std::uniform_int_distribution<uint64_t>(0, most)(engine_); }
+  int32_t int_up_to(int32_t most) { return static_cast<int32_t>(up_to(static_cast<uint64_t>(most))); }
+  std::size_t some() { return up_to(3) == 0 ? 0 : up_to(size_); }
+  uint64_t word() { return engine_(); }
+  Digest any_digest() { return {word(), word()}; }
+
+  std::string text(std::size_t most) {
+    static const std::string kLetters = "abcXYZ019._-[]=, \"\n\xc3\xa9";
+    std::string text(up_to(most), ' ');
+    for (auto& letter : text) letter = kLetters[up_to(kLetters.size() - 1)];
+    return text;
+  }
+
+  std::string word_text(std::size_t most) {
+    auto result = "k" + text(most - 1);
+    std::erase_if(result, [](char c) { return c == '\n' || c == '='; });
+    return result;
+  }
+
+  replay::Bytes bytes(std::size_t count) {
+    replay::Bytes result(count);
+    for (auto& byte : result) byte = static_cast<std::byte>(word());
+    return result;
+  }
+
+  void make_header() {
+    r_.world = 1 + int_up_to(100);
+    r_.rank = int_up_to(r_.world - 1);
+    r_.step = static_cast<int64_t>(up_to(1000));
+    r_.complete = up_to(1) == 0;
+    if (!r_.complete) r_.reason = text(100);
+    r_.job = text(500);
+    for (auto i = some(); i > 0; --i) r_.machine.emplace_back(word_text(10), word_text(30));
+    r_.first_sample = static_cast<int64_t>(up_to(1000));
+    r_.has_state = up_to(1) == 0;
+  }
+
+  void make_batch() {
+    r_.rows = static_cast<int64_t>(some());
+    r_.seq_len = static_cast<int64_t>(some());
+    const auto count = static_cast<std::size_t>(r_.rows * r_.seq_len);
+    for (auto* samples : {&r_.tokens, &r_.labels})
+      for (std::size_t i = 0; i < count; ++i) samples->push_back(static_cast<int32_t>(word()));
+  }
+
+  replay::Name name() { return static_cast<replay::Name>(up_to(r_.names.size() - 1)); }
+  replay::RecordedId id() {
+    return {static_cast<uint8_t>(up_to(7)), static_cast<int32_t>(word()), name(), name(),
+            static_cast<uint32_t>(word())};
+  }
+  int8_t dtype() {
+    const auto all = replay::all_dtypes();
+    return all[up_to(all.size() - 1)].number;
+  }
+
+  void make_tables() {
+    for (auto i = some(); i > 0; --i) r_.scalars.push_back({text(replay::kScalarNameSize), word()});
+    for (auto i = some(); i > 0; --i) r_.names.push_back(text(40));
+    if (r_.names.empty()) return;  // nothing can be named
+    for (auto i = some(); i > 0; --i) {
+      const auto begin = word() / 2;
+      r_.ops.push_back({id(), begin, begin + word() / 2});
+    }
+    for (auto i = r_.ops.empty() ? 0 : some(); i > 0; --i)
+      r_.results.push_back({static_cast<uint32_t>(up_to(r_.ops.size() - 1)), static_cast<uint32_t>(word()),
+                            static_cast<replay::ResultKind>(up_to(2)), name(), word(), any_digest()});
+  }
+
+  void make_pieces() {
+    r_.payload = bytes(some() * 10);
+    for (auto i = some(); i > 0; --i) {
+      const auto offset = up_to(r_.payload.size());
+      const auto length = up_to(r_.payload.size() - offset);
+      const bool kept = up_to(3) != 0;
+      r_.pieces.push_back({int_up_to(r_.world - 1), static_cast<uint32_t>(word()), kept ? length : word(),
+                           kept ? offset : replay::kNoPayload, any_digest()});
+    }
+    for (auto i = r_.names.empty() ? 0 : some(); i > 0; --i) {
+      const auto first = up_to(r_.pieces.size());
+      const auto begin = word() / 2;
+      r_.collectives.push_back({id(), name(), name(), static_cast<uint8_t>(up_to(3)), dtype(),
+                                static_cast<uint32_t>(first), static_cast<uint32_t>(up_to(r_.pieces.size() - first)),
+                                begin, begin + word() / 2});
+    }
+  }
+
+  void make_state() {
+    std::vector<std::string> names;
+    for (auto i = some(); i > 0; --i) names.push_back(word_text(60));
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    for (const auto& name : names) {
+      const auto number = dtype();
+      std::vector<int64_t> sizes(up_to(4));
+      auto count = replay::find_dtype(number)->size;
+      for (auto& size : sizes) count *= static_cast<std::size_t>(size = int_up_to(4));
+      r_.state.push_back({name, number, sizes, bytes(count)});
+    }
+  }
+
+  std::mt19937_64 engine_;
+  std::size_t size_;
+  replay::StepRecording r_;
+};
+
+inline replay::StepRecording random_recording(uint64_t seed, std::size_t size = 20) {
+  return RandomRecording(seed, size).make();
+}
+
+}  // namespace lockstep::testing
