@@ -5,6 +5,7 @@
 #include <set>
 
 #include "replay/datasets.h"
+#include "replay/image_hdf5.h"
 #include "replay/types_hdf5.h"
 
 namespace lockstep::replay {
@@ -13,15 +14,11 @@ namespace {
 using hdf5::Handle;
 using hdf5::read_check;
 
-/// In memory, nothing behind links or plugins.
+/// In memory, with plugins switched off.
 Handle open_file(std::span<const std::byte> file) {
+  read_check(!file.empty(), "is empty");
   H5PLset_loading_state(0);
-  const Handle access(H5Pcreate(H5P_FILE_ACCESS));
-  auto* image = const_cast<std::byte*>(file.data());  // copied, not written
-  const bool set = H5Pset_fapl_core(access.get(), 4096, /*backing_store=*/false) >= 0 &&
-                   H5Pset_file_image(access.get(), image, file.size()) >= 0;
-  read_check(set, "cannot be opened in memory");
-  Handle opened(H5Fopen("recording", H5F_ACC_RDONLY, access.get()));
+  auto opened = hdf5::open_image(file);
   read_check(opened.get() >= 0, "is not a whole HDF5 file");
   hsize_t size = 0, user_block = 0;
   const Handle creation(H5Fget_create_plist(opened.get()));
