@@ -1,5 +1,7 @@
 #include "replay/validate.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
@@ -133,8 +135,8 @@ void check_tensor(const RecordedTensor& tensor) {
   bool fits = true;
   for (const auto size : tensor.sizes)
     fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes);
-  require(fits && bytes == tensor.bytes.size(), "/state/{} has {} bytes, {} are due", tensor.name, tensor.bytes.size(),
-          bytes);
+  require(fits && bytes == tensor.bytes.size(), "/state/{} has {} bytes for sizes [{}]", tensor.name,
+          tensor.bytes.size(), fmt::join(tensor.sizes, ", "));
 }
 
 void check_state(const StepRecording& r) {

@@ -1,0 +1,140 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+
+#include "replay/recording_folder.h"
+#include "replay/recording_writer.h"
+#include "tests/support/recorded_steps.h"
+#include "tests/trainer/temporary_folder.h"
+
+namespace lockstep::replay {
+namespace {
+
+using namespace lockstep::testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+StepRecording large_step(int64_t step, std::size_t bytes) {
+  auto recording = step_of(step, false);
+  recording.payload.resize(recording.payload.size() + bytes);
+  return recording;
+}
+
+/// Writing beyond `bytes` of a file fails with EFBIG, as a full disk does with ENOSPC.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(RecordingWriter, AcknowledgesInOrder) {
+  const TemporaryFolder folder;
+  RecordingWriter writer(folder.path() + "/new/folder", 0);
+  EXPECT_EQ(writer.acknowledged(), -1);
+  writer.finish();
+  for (int64_t step = 0; step < 5; ++step) {
+    writer.push(step_of(step, step == 0));
+    EXPECT_GE(writer.acknowledged(), step - 2);
+    if (step % 2 == 0) continue;
+    writer.finish();
+    EXPECT_EQ(writer.acknowledged(), step);
+  }
+  writer.finish();
+  EXPECT_EQ(writer.acknowledged(), 4);
+}
+
+TEST(RecordingWriter, TakesSeveralRanks) {
+  const TemporaryFolder folder;
+  auto other = step_of(1, true);
+  other.rank = 0;
+  record(folder.path(), {step_of(1, true), other});
+  const RecordingFolder recording(folder.path());
+  EXPECT_THAT(recording.ranks(), ElementsAre(0, 3));
+  EXPECT_TRUE(recording.read(0, 1) == other);
+}
+
+TEST(RecordingWriter, EndingItWritesWhatWaits) {
+  const TemporaryFolder folder;
+  {
+    RecordingWriter writer(folder.path(), std::size_t{1} << 30);
+    for (int64_t step = 0; step < 4; ++step) writer.push(large_step(step, 1 << 20));
+  }
+  EXPECT_THAT(RecordingFolder(folder.path()).steps(3), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(RecordingWriter, PushWaitsWhileTooMuchWaits) {
+  const TemporaryFolder folder;
+  RecordingWriter writer(folder.path(), 100);
+  for (int64_t step = 0; step < 6; ++step) {
+    writer.push(large_step(step, 1 << 20));
+    EXPECT_GE(writer.acknowledged(), step - 1);  // all before the one that may wait
+  }
+  writer.finish();
+}
+
+TEST(RecordingWriter, AFullDiskIsThrownByEveryPushAndFinishAfterIt) {
+  const TemporaryFolder folder;
+  record(folder.path(), {step_of(1, true)});
+  const auto expected = folder.file("rank3-step2.h5") + " cannot be written: File too large";
+  {
+    const FileSizeLimit limit(100'000);
+    RecordingWriter writer(folder.path(), 100);
+    writer.push(large_step(2, 1 << 20));
+    EXPECT_EQ(message_of<FileError>([&] { writer.finish(); }), expected);
+    EXPECT_EQ(message_of<FileError>([&] { writer.push(step_of(3, true)); }), expected);
+    EXPECT_EQ(writer.acknowledged(), -1);
+  }
+  const RecordingFolder recording(folder.path());
+  EXPECT_THAT(recording.steps(3), ElementsAre(1));
+  EXPECT_THAT(recording.damage(), IsEmpty());
+  EXPECT_THAT(recording.leftovers(), IsEmpty());
+}
+
+TEST(RecordingWriter, AFullDiskUnderTheIndexLeavesItAsItWas) {
+  const TemporaryFolder folder;
+  const auto entry = [](int64_t step) {
+    return IndexEntry{3, 4, {}, step, true, true, 10, {}, step_file_name(3, step)};
+  };
+  IndexAppender index(folder.path(), 3, 4, {});
+  index.append(entry(1));
+  const auto before = file_content(folder.file("rank3.index"));
+  {
+    const FileSizeLimit limit(before.size() + 20);  // room for a part of the line
+    EXPECT_EQ(message_of<FileError>([&] { index.append(entry(2)); }),
+              folder.file("rank3.index") + " cannot be written: File too large");
+  }
+  EXPECT_EQ(file_content(folder.file("rank3.index")), before);
+  index.append(entry(3));
+  EXPECT_EQ(file_content(folder.file("rank3.index")), before + index_line(entry(3)));
+}
+
+TEST(RecordingWriter, AFolderThatCannotBeMadeIsNamed) {
+  EXPECT_EQ(message_of<FileError>([] { RecordingWriter("/proc/none", 100); }),
+            "/proc/none cannot be created: No such file or directory");
+}
+
+TEST(RecordingWriter, ARecordingThatContradictsItselfIsRefused) {
+  const TemporaryFolder folder;
+  auto wrong = step_of(1, true);
+  wrong.ops.push_back({{1, 0, 1'000'000, 0, 0}, 0, 0});
+  EXPECT_THAT(message_of<BadInput>([&] { record(folder.path(), {wrong}); }), HasSubstr("name 1000000 of"));
+}
+
+}  // namespace
+}  // namespace lockstep::replay
