@@ -63,9 +63,10 @@ void check_shapes(const Catalog& catalog) {
   }
 }
 
-/// Text up to the zeros that fill it up.
+/// Text up to the zeros at its end, of which there is one at least.
 std::string text_of(File bytes) {
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  require(text.ends_with('\0'), "a string has no end: {}", text);
   while (text.ends_with('\0')) text.remove_suffix(1);
   return std::string(text);
 }
@@ -86,7 +87,7 @@ std::vector<std::pair<std::string, std::string>> read_machine(const std::string&
 }
 
 std::vector<std::string> read_names(File bytes, const CatalogEntry& entry) {
-  require(entry.element_size <= kMaxName, "/names are longer than {} bytes", kMaxName);
+  require(entry.element_size <= kMaxName + 1, "/names are longer than {} bytes", kMaxName);
   std::vector<std::string> names;
   names.reserve(entry.sizes[0]);
   for (std::size_t i = 0; i < entry.sizes[0]; ++i)

@@ -52,6 +52,7 @@ std::string read_text(hid_t object, const char* name) {
   read_check(size > 0 && size <= kMaxName, "the attribute {} has {} bytes", name, size);
   std::string text(size, '\0');
   read_attribute(object, name, hdf5::string_type(size), text.data());
+  text.pop_back();  // the zero at the end
   return text;
 }
 

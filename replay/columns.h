@@ -11,7 +11,7 @@ namespace lockstep::replay {
 
 enum class Cell : uint8_t { kUint8, kInt8, kInt32, kUint32, kUint64, kString48 };
 
-inline constexpr std::size_t kScalarNameSize = 48;
+inline constexpr std::size_t kScalarNameSize = 48;  ///< with a zero at the end
 
 constexpr std::size_t size_of(Cell cell) {
   constexpr std::size_t kSizes[] = {1, 1, 4, 4, 8, kScalarNameSize};
@@ -32,7 +32,7 @@ constexpr std::size_t row_size(std::span<const Column> columns) {
   return size;
 }
 
-/// RecordedScalar with a name that fills up with zeros.
+/// RecordedScalar with a name that ends in zeros.
 struct ScalarRow {
   char name[kScalarNameSize] = {};
   uint64_t bits = 0;

@@ -20,7 +20,10 @@ void check(bool done, std::string_view what) { LOCKSTEP_CHECK(done, "HDF5 could 
 /// A file that lives in memory alone.
 Handle create_file() {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS));
-  check(H5Pset_fapl_core(access.get(), kIncrement, /*backing_store=*/false) >= 0, "to memory");
+  // No blocks kept free for small things: a file is as large as what is in it.
+  const bool set = H5Pset_fapl_core(access.get(), kIncrement, /*backing_store=*/false) >= 0 &&
+                   H5Pset_small_data_block_size(access.get(), 0) >= 0 && H5Pset_meta_block_size(access.get(), 0) >= 0;
+  check(set, "to memory");
   Handle file(H5Fcreate("recording", H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
   check(file.get() >= 0, "to memory");
   return file;
@@ -45,11 +48,11 @@ void set_number(hid_t object, const char* name, int64_t value) {
   set_attribute(object, name, Handle(H5Tcopy(H5T_STD_I64LE)), &value);
 }
 
-void set_text(hid_t object, const char* name, std::string_view value) {
-  set_attribute(object, name, hdf5::string_type(value.size()), value.data());
+void set_text(hid_t object, const char* name, const std::string& value) {
+  set_attribute(object, name, hdf5::string_type(value.size() + 1), value.c_str());
 }
 
-/// Contiguous, without times: equal recordings are equal files. std::nullopt-like: no dimensions is a scalar.
+/// Contiguous, without times, so that equal recordings are equal files. Without dimensions it is a scalar.
 Handle write_dataset(hid_t file, const char* path, const Handle& type, const Dimensions& dimensions, const void* data) {
   const Handle space(dimensions.empty()
                          ? H5Screate(H5S_SCALAR)
@@ -66,8 +69,7 @@ Handle write_dataset(hid_t file, const char* path, const Handle& type, const Dim
 }
 
 void write_text(hid_t file, const char* path, const std::string& text) {
-  // A type has at least one byte; c_str() ends in the zero that an empty text is.
-  write_dataset(file, path, hdf5::string_type(std::max<std::size_t>(text.size(), 1)), {}, text.c_str());
+  write_dataset(file, path, hdf5::string_type(text.size() + 1), {}, text.c_str());
 }
 
 template <class Row>
@@ -93,11 +95,11 @@ std::vector<ScalarRow> scalar_rows(const StepRecording& recording) {
 }
 
 void write_names(hid_t file, const std::vector<std::string>& names) {
-  std::size_t longest = 1;
-  for (const auto& name : names) longest = std::max(longest, name.size());
-  std::string text(longest * names.size(), '\0');
-  for (std::size_t i = 0; i < names.size(); ++i) names[i].copy(text.data() + i * longest, longest);
-  write_dataset(file, kDatasets[kNameTable].path, hdf5::string_type(longest), {names.size()}, text.data());
+  std::size_t size = 1;
+  for (const auto& name : names) size = std::max(size, name.size() + 1);
+  std::string text(size * names.size(), '\0');
+  for (std::size_t i = 0; i < names.size(); ++i) names[i].copy(text.data() + i * size, size);
+  write_dataset(file, kDatasets[kNameTable].path, hdf5::string_type(size), {names.size()}, text.data());
 }
 
 Handle create_group(hid_t file, const char* path) {
@@ -134,7 +136,7 @@ void write_state(hid_t file, const StepRecording& recording) {
     const auto& dtype = *find_dtype(tensor.dtype);
     const auto dataset = write_dataset(group.get(), tensor.name.c_str(), hdf5::element_type(dtype),
                                        {tensor.sizes.begin(), tensor.sizes.end()}, tensor.bytes.data());
-    set_text(dataset.get(), "dtype", dtype.name);
+    set_text(dataset.get(), "dtype", std::string(dtype.name));
   }
 }
 

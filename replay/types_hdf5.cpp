@@ -25,7 +25,7 @@ Handle cell_type(Cell cell) {
 
 Handle string_type(std::size_t size) {
   Handle type(H5Tcopy(H5T_C_S1));
-  const bool made = H5Tset_size(type.get(), size) >= 0 && H5Tset_strpad(type.get(), H5T_STR_NULLPAD) >= 0 &&
+  const bool made = H5Tset_size(type.get(), size) >= 0 && H5Tset_strpad(type.get(), H5T_STR_NULLTERM) >= 0 &&
                     H5Tset_cset(type.get(), H5T_CSET_UTF8) >= 0;
   LOCKSTEP_CHECK(made, "a string of {} bytes", size);
   return type;
@@ -45,10 +45,17 @@ Handle row_type(std::span<const Column> columns) {
 Handle element_type(const Dtype& dtype) {
   if (dtype.kind == ElementKind::kFloat)
     return Handle(H5Tcopy(dtype.size == sizeof(float) ? H5T_IEEE_F32LE : H5T_IEEE_F64LE));
-  Handle type(H5Tcopy(dtype.kind == ElementKind::kSigned ? H5T_STD_I8LE : H5T_STD_U8LE));
-  LOCKSTEP_CHECK(H5Tset_size(type.get(), dtype.size) >= 0 && H5Tset_order(type.get(), H5T_ORDER_LE) >= 0, "{}",
-                 dtype.name);
-  return type;
+  const bool has_sign = dtype.kind == ElementKind::kSigned;
+  switch (dtype.size) {
+    case 1:
+      return Handle(H5Tcopy(has_sign ? H5T_STD_I8LE : H5T_STD_U8LE));
+    case 2:
+      return Handle(H5Tcopy(has_sign ? H5T_STD_I16LE : H5T_STD_U16LE));
+    case 4:
+      return Handle(H5Tcopy(has_sign ? H5T_STD_I32LE : H5T_STD_U32LE));
+    default:
+      return Handle(H5Tcopy(has_sign ? H5T_STD_I64LE : H5T_STD_U64LE));
+  }
 }
 
 }  // namespace lockstep::replay::hdf5

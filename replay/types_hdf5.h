@@ -9,7 +9,7 @@
 /// The types of datasets and attributes, as they are in files. REQUIRES: a Session.
 namespace lockstep::replay::hdf5 {
 
-/// UTF-8 of `size` bytes, at least 1, filled up with zeros.
+/// UTF-8 of `size` bytes, the zero at the end included.
 Handle string_type(std::size_t size);
 
 Handle row_type(std::span<const Column> columns);

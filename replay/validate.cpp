@@ -64,7 +64,7 @@ void check_batch(const StepRecording& r) {
 
 void check_names(const StepRecording& r) {
   require_rows("/scalars", r.scalars);
-  for (const auto& scalar : r.scalars) require_text("a name in /scalars", scalar.name, kScalarNameSize);
+  for (const auto& scalar : r.scalars) require_text("a name in /scalars", scalar.name, kScalarNameSize - 1);
   require_rows("/names", r.names);
   for (const auto& name : r.names) require_text("a name in /names", name, kMaxName);
 }

@@ -150,8 +150,8 @@ TEST(Refusals, TypesAndSizes) {
 TEST(Refusals, StringsOfOtherKinds) {
   const Handle variable(H5Tcopy(H5T_C_S1)), longer(H5Tcopy(H5T_C_S1));
   H5Tset_size(variable.get(), H5T_VARIABLE);
-  H5Tset_size(longer.get(), 1025);
-  H5Tset_strpad(longer.get(), H5T_STR_NULLPAD);
+  H5Tset_size(longer.get(), 1026);
+  H5Tset_strpad(longer.get(), H5T_STR_NULLTERM);
   H5Tset_cset(longer.get(), H5T_CSET_UTF8);
   EXPECT_EQ(refusal_after([&](hid_t file) { replace(file, "/names", variable.get(), {2}); }),
             "x.h5: /names is of another type");
@@ -165,8 +165,8 @@ TEST(Refusals, TensorsOfTheState) {
       const Handle tensor(H5Dopen2(file, "/state/weight", H5P_DEFAULT));
       H5Adelete(tensor.get(), "dtype");
       const Handle type(H5Tcopy(H5T_C_S1)), space(H5Screate(H5S_SCALAR));
-      H5Tset_size(type.get(), std::strlen(text));
-      H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
+      H5Tset_size(type.get(), std::strlen(text) + 1);
+      H5Tset_strpad(type.get(), H5T_STR_NULLTERM);
       H5Tset_cset(type.get(), H5T_CSET_UTF8);
       const Handle attribute(H5Acreate2(tensor.get(), "dtype", type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT));
       H5Awrite(attribute.get(), type.get(), text);
@@ -238,9 +238,9 @@ TEST(Refusals, WhatARecordingMayNotHold) {
             "/machine has 65538 bytes, more than 65536");
   EXPECT_EQ(with([](auto& r) { r.names[1].assign(1025, 'x'); }), "a name in /names has 1025 bytes, more than 1024");
   EXPECT_EQ(with([](auto& r) {
-              r.scalars = {{std::string(49, 'x'), 0}};
+              r.scalars = {{std::string(48, 'x'), 0}};
             }),
-            "a name in /scalars has 49 bytes, more than 48");
+            "a name in /scalars has 48 bytes, more than 47");
   EXPECT_EQ(with([](auto& r) { r.rows = 2; }), "no such error");
   EXPECT_EQ(with([](auto& r) { r.rows = r.seq_len = 1; }), "/batch has 0 tokens and 0 labels for 1 x 1");
   EXPECT_EQ(with([](auto& r) { r.rank = 1; }), "rank 1 of 1");

@@ -83,7 +83,7 @@ class RandomRecording {
   }
 
   void make_tables() {
-    for (auto i = some(); i > 0; --i) r_.scalars.push_back({text(replay::kScalarNameSize), word()});
+    for (auto i = some(); i > 0; --i) r_.scalars.push_back({text(replay::kScalarNameSize - 1), word()});
     for (auto i = some(); i > 0; --i) r_.names.push_back(text(40));
     if (r_.names.empty()) return;  // nothing can be named
     for (auto i = some(); i > 0; --i) {
