@@ -81,7 +81,7 @@ herr_t note_link(hid_t, const char* name, const H5L_info_t* info, void* data) {
 std::vector<std::string> names_in(hid_t group, const char* path) {
   Links links;
   const auto done = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, note_link, &links);
-  read_check(links.hard, "{} has a link in it that is not a hard one: {}", path, links.names.back());
+  if (!links.hard) fail<FileError>("{} has a link in it that is not a hard one: {}", path, links.names.back());
   read_check(done >= 0, "{} cannot be listed", path);
   return links.names;
 }

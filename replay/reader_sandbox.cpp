@@ -84,6 +84,12 @@ void allow(const Filter& filter, int call, Conditions... conditions) {
   add_rule(filter, SCMP_ACT_ALLOW, call, conditions...);
 }
 
+/// What a sanitizer asks for when an exception is thrown: it tries through a pipe whether memory can be read.
+void allow_sanitizer(const Filter& filter) {
+  for (const int call : {SCMP_SYS(sigaltstack), SCMP_SYS(pipe), SCMP_SYS(pipe2), SCMP_SYS(close), SCMP_SYS(write)})
+    allow(filter, call);
+}
+
 /// Memory that holds no code and no file, writing to the pipe, the end. No file exists: HDF5 makes sure that there is
 /// none of the name that it gives to one in memory.
 void filter_calls(int pipe) {
@@ -98,6 +104,7 @@ void filter_calls(int pipe) {
         SCMP_SYS(gettimeofday), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn)})
     allow(filter, call);
   allow(filter, SCMP_SYS(write), SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(pipe)));
+  if (LOCKSTEP_SANITIZED) allow_sanitizer(filter);
   for (const int call : {SCMP_SYS(open), SCMP_SYS(openat)}) add_rule(filter, SCMP_ACT_ERRNO(ENOENT), call);
   const int result = seccomp_load(filter.get());
   errno = -result;

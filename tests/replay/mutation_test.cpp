@@ -79,6 +79,13 @@ class Mutator {
   std::mt19937_64 engine_;
 };
 
+/// A sanitizer that finds HDF5 reading where it may not wants to print that, and is killed for it: a crash, too.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 struct Counts {
   int refused = 0, crashed = 0, too_slow = 0, same = 0, different = 0;
 };
@@ -91,29 +98,30 @@ void count_trial(const StepRecording& original, const Bytes& file, Counts& count
   } catch (const FileError& error) {
     const std::string message = error.what();
     ASSERT_THAT(message, StartsWith("x.h5: "));
-    ASSERT_EQ(message.find("signal 31"), message.npos) << "HDF5 needs a system call: " << message;
-    const bool crashed = message.find("crashed") != message.npos, slow = message.find("longer than") != message.npos;
+    const bool asked = message.find("signal 31") != message.npos;
+    ASSERT_TRUE(kSanitized || !asked) << "HDF5 needs a system call: " << message;
+    const bool crashed = asked || message.find("crashed") != message.npos,
+               slow = message.find("longer than") != message.npos;
     ++(crashed ? counts.crashed : slow ? counts.too_slow : counts.refused);
   }
 }
 
 TEST(Mutations, EndInARecordingOrInAnError) {
-  const auto seed = first_seed();
+  const auto first = first_seed();
   const auto end = Clock::now() + std::chrono::seconds(15);
   Counts counts;
-  int trials = 0;
-  for (; soaks() ? trials < 10'000 : Clock::now() < end; ++trials) {
-    SCOPED_TRACE(fmt::format("LOCKSTEP_MUTATION_SEED={}", seed + static_cast<uint64_t>(trials)));
-    const auto original = random_recording(static_cast<uint64_t>(trials) % 16);
+  uint64_t seed = first;
+  for (; soaks() ? seed < first + 10'000 : Clock::now() < end; ++seed) {
+    SCOPED_TRACE(fmt::format("LOCKSTEP_MUTATION_SEED={}", seed));
+    const auto original = random_recording(seed % 16);
     const auto begin = Clock::now();
-    ASSERT_NO_FATAL_FAILURE(
-        count_trial(original, Mutator(seed + static_cast<uint64_t>(trials)).mutated(to_file(original)), counts));
+    ASSERT_NO_FATAL_FAILURE(count_trial(original, Mutator(seed).mutated(to_file(original)), counts));
     ASSERT_LT(Clock::now() - begin, std::chrono::seconds(25));
   }
   std::printf(
-      "%d mutated recordings from seed %lu: %d refused, %d crashed the reader, %d took it too long, %d read the "
+      "%lu mutated recordings from seed %lu: %d refused, %d crashed the reader, %d took it too long, %d read the "
       "same, %d read with other content\n",
-      trials, seed, counts.refused, counts.crashed, counts.too_slow, counts.same, counts.different);
+      seed - first, first, counts.refused, counts.crashed, counts.too_slow, counts.same, counts.different);
 }
 
 /// The reader is not believed either: as if it had been taken over.
