@@ -56,7 +56,7 @@ void check_shapes(const Catalog& catalog) {
     require(entry.path == dataset.path, "{} stands where {} is due", entry.path, dataset.path);
     require(entry.sizes.size() == dimensions_of(dataset.content), "{} has {} dimensions", entry.path,
             entry.sizes.size());
-    require(entry.element_size == element_size || (element_size == 0 && entry.element_size > 0),
+    require(element_size == 0 ? entry.element_size > 0 : entry.element_size == element_size,
             "{} has elements of {} bytes", entry.path, entry.element_size);
     for (const auto size : entry.sizes)
       require(dataset.content == Content::kBytes || size <= kMaxRows, "{} has {} rows", entry.path, size);

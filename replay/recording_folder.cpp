@@ -44,6 +44,14 @@ std::vector<std::string> files_in(const std::string& folder) {
   fail<FileError>("{} {}: {}", path, what, std::generic_category().message(reason));
 }
 
+Bytes allocate(uint64_t size, const std::string& path) {
+  try {
+    return Bytes(size);
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    fail<FileError>("{} does not fit into memory: {} bytes", path, size);
+  }
+}
+
 /// Whether it looks like a file that RecordingWriter makes, temporary ones included.
 bool is_step_file(const std::string& name) { return name.starts_with("rank") && name.find(".h5") != name.npos; }
 
@@ -59,6 +67,8 @@ void RecordingFolder::read_rank(int32_t rank) {
   auto& into = ranks_[rank];
   const auto index_path = path_ + "/" + index_file_name(rank);
   try {
+    std::error_code error;
+    if (!fs::is_regular_file(index_path, error)) fail<FileError>("{} is no file", index_path);
     auto index = read_index(index_path, rank);
     into.damage = std::move(index.damage);
     into.torn = index.torn;
@@ -98,13 +108,14 @@ const IndexEntry& RecordingFolder::entry(int32_t rank, int64_t step) const {
 
 Bytes RecordingFolder::read_bytes(const IndexEntry& entry) const {
   const auto path = file(entry);
-  const FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without waiting for whoever writes a pipe that lies there.
+  const FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor.is_open()) failed(path, "cannot be opened", errno);
   struct stat status {};
   if (::fstat(descriptor.get(), &status) != 0) failed(path, "cannot be read", errno);
   if (!S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) != entry.bytes)
     fail<FileError>("{} is damaged: {} bytes, {} were written", path, status.st_size, entry.bytes);
-  Bytes bytes(entry.bytes);
+  auto bytes = allocate(entry.bytes, path);
   for (std::size_t done = 0; done < bytes.size();) {
     const auto count = ::read(descriptor.get(), bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
