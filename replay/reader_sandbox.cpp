@@ -103,7 +103,7 @@ void filter_calls(int pipe) {
        {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(clock_gettime),
         SCMP_SYS(gettimeofday), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn)})
     allow(filter, call);
-  allow(filter, SCMP_SYS(write), SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(pipe)));
+  allow(filter, SCMP_SYS(write), scmp_arg_cmp{0, SCMP_CMP_EQ, static_cast<scmp_datum_t>(pipe), 0});
   if (LOCKSTEP_SANITIZED) allow_sanitizer(filter);
   for (const int call : {SCMP_SYS(open), SCMP_SYS(openat)}) add_rule(filter, SCMP_ACT_ERRNO(ENOENT), call);
   const int result = seccomp_load(filter.get());

@@ -61,7 +61,8 @@ TEST(Format, H5dumpReadsIt) {
   recording.tokens = {5, 6};
   recording.labels = {6, -100};
   recording.has_state = true;
-  recording.state = {{"weight", 6, {2}, Bytes(8)}, {"weight.half", 15, {}, Bytes(2)}};
+  recording.state = {
+      {"weight", 6, {2}, Bytes(8)}, {"weight.half", 15, {}, Bytes(2)}, {"weight.short", 2, {1}, Bytes(2)}};
   const TemporaryFolder folder;
   const auto bytes = to_file(recording);
   const auto path = folder.write("x.h5", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -69,7 +70,7 @@ TEST(Format, H5dumpReadsIt) {
   const auto dump = output_of("h5dump " + path + " 2>&1");
   EXPECT_THAT(dump, AllOf(HasSubstr("\"layers.3.attention\""), HasSubstr("6, -100"), HasSubstr("\"loss\""),
                           HasSubstr("\"lockstep-recording\""), HasSubstr("\"bfloat16\""), HasSubstr("\"linear\""),
-                          HasSubstr("H5T_STD_U16LE"), Not(HasSubstr("\\000"))));
+                          HasSubstr("H5T_STD_U16LE"), HasSubstr("H5T_STD_I16LE"), Not(HasSubstr("\\000"))));
   EXPECT_EQ(output_of("h5ls -r " + path + " 2>&1"),
             "/                        Group\n"
             "/batch                   Group\n"
@@ -87,7 +88,8 @@ TEST(Format, H5dumpReadsIt) {
             "/scalars                 Dataset {1}\n"
             "/state                   Group\n"
             "/state/weight            Dataset {2}\n"
-            "/state/weight.half       Dataset {SCALAR}\n");
+            "/state/weight.half       Dataset {SCALAR}\n"
+            "/state/weight.short      Dataset {1}\n");
 }
 
 }  // namespace

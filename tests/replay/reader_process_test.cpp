@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -42,6 +43,13 @@ std::string after(const Call& call) {
     call();
     return std::string("went on");
   });
+}
+
+/// Waits for good: nobody wakes it.
+std::string sleep() {
+  int word = 0;
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, 0, nullptr, nullptr, 0);
+  return {};
 }
 
 TEST(ReaderProcess, AnswersWhatTheWorkReturned) {
@@ -93,12 +101,18 @@ TEST(ReaderProcess, ItsTimeIsLimited) {
               HasSubstr("the reader took longer than 1 s of a processor"));
   auto impatient = kSmall;
   impatient.wall = seconds(1);
-  const auto sleep = [] {
-    int word = 0;
-    ::syscall(SYS_futex, &word, FUTEX_WAIT, 0, nullptr, nullptr, 0);
-    return std::string();
-  };
   EXPECT_EQ(answer_of(sleep, impatient), "FileError: cannot be read: it took longer than 1 s");
+}
+
+TEST(ReaderProcess, HasNoDescriptorButItsPipe) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const FileDescriptor reading(ends[0]);
+  FileDescriptor writing(ends[1]);
+  const ReaderProcess process(sleep, kSmall);
+  writing.reset();
+  pollfd hang_up{reading.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&hang_up, 1, 5000), 1) << "the reader holds a pipe that was open when it was made";
 }
 
 TEST(ReaderProcess, ItsAnswerIsLimited) {
