@@ -55,6 +55,9 @@ constexpr Allowed kReshard{"default, always or never", nullptr, [](std::string_v
 constexpr Allowed kRecompute{"none, full or selective", nullptr, [](std::string_view s) {
                                return any_of<3>(s, {"none", "full", "selective"});
                              }};
+constexpr Allowed kTransports{"auto, shared_memory or tcp", nullptr, [](std::string_view s) {
+                                return any_of<3>(s, {"auto", "shared_memory", "tcp"});
+                              }};
 constexpr Allowed kNumerics{"canonical or native", nullptr, [](std::string_view s) {
                               return any_of<2>(s, {"canonical", "native"});
                             }};
@@ -153,6 +156,9 @@ constexpr Key kKeys[] = {
      "How long processes wait for each other at the start, in seconds."},
     {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kTimeout,
      "How long a process waits for a collective of another that sends nothing, in seconds; then the run ends, exit 4."},
+    {"comm", "transport", at<&Job::comm, &CommSection::transport>(), kTransports,
+     "What carries messages between processes: auto = shared memory on one host, TCP between hosts. Same bits. (Not in "
+     "torchtitan.)"},
 
     {"debug", "seed", at<&Job::debug, &DebugSection::seed>(), kAtLeast0,
      "Seed of initial weights, data order and dropout."},
