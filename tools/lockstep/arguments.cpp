@@ -131,10 +131,12 @@ struct Parser {
 
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
-    sub->add_option("name", bench.name, "dispatch, numerics, step or rng")->required()->type_name("NAME");
-    sub->add_option("--rows", bench.rows, "Of numerics, only rows whose name fits one of these patterns")
+    sub->add_option("name", bench.name, "collectives, dispatch, numerics, step or rng")->required()->type_name("NAME");
+    sub->add_option("--rows", bench.rows,
+                    "Of numerics and collectives, only rows whose name fits one of these patterns")
         ->type_name("'PATTERN,...'");
-    sub->add_option("--seconds", bench.seconds, "Of numerics, for each row (1), but five pairs at least")
+    sub->add_option("--seconds", bench.seconds,
+                    "Of numerics and collectives, for each row (1), but five pairs at least")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
@@ -211,9 +213,10 @@ void require_known(const std::string& name, std::string_view what, const std::ve
 }
 
 BenchOptions checked(const BenchOptions& bench) {
-  require_known(bench.name, "benchmark", {"dispatch", "numerics", "step", "rng"});
+  require_known(bench.name, "benchmark", {"collectives", "dispatch", "numerics", "step", "rng"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  if (bench.rows != "*" && bench.name != "numerics") fail<BadInput>("--rows is for lockstep bench numerics.");
+  if (bench.rows != "*" && bench.name != "numerics" && bench.name != "collectives")
+    fail<BadInput>("--rows is for lockstep bench numerics and collectives.");
   return bench;
 }
 

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/instruction_set.h"
+#include "tools/bench/collective_rows.h"
 #include "tools/bench/dispatch_rows.h"
 #include "tools/bench/numerics_rows.h"
 #include "tools/bench/rng_rows.h"
@@ -72,6 +73,8 @@ ExitCode run_bench(const BenchOptions& options) {
   Table table;
   if (options.name == "numerics") {
     measure_numerics(options, table);
+  } else if (options.name == "collectives") {
+    bench::measure_collectives(options.rows, options.seconds, [&](const BenchRow& row) { table.add(row); });
   } else {
     for (const auto& row : measure(options.name)) table.add(row);
   }
