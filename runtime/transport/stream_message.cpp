@@ -91,15 +91,15 @@ size_t Outgoing::send(Stream& stream) {
   }
 }
 
-bool Outgoing::is_sent(const Stream& stream) const {
-  const bool left = started_ && sent_ == kFrameBytes + bytes_ + trailer_bytes(stream);
-  return left && (lent_.empty() || stream.fetched() >= ticket_);
+bool Outgoing::has_left(const Stream& stream) const {
+  return started_ && sent_ == kFrameBytes + bytes_ + trailer_bytes(stream);
 }
 
-bool Outgoing::can_move(const Stream& stream) const {
-  const bool waits = !lent_.empty() && sent_ == kFrameBytes + bytes_;
-  return waits ? stream.fetched() >= ticket_ : stream.can_send();
+bool Outgoing::is_sent(const Stream& stream) const {
+  return has_left(stream) && (lent_.empty() || stream.fetched() >= ticket_);
 }
+
+bool Outgoing::can_move(const Stream& stream) const { return has_left(stream) ? is_sent(stream) : stream.can_send(); }
 
 size_t Incoming::receive_frame(Stream& stream) {
   const MutableSpan rest[] = {MutableSpan(frame_).subspan(frame_bytes_)};

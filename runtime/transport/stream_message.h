@@ -14,12 +14,14 @@ class Outgoing {
 
   /// Sends what the stream takes now. How many bytes.
   size_t send(Stream& stream);
+  /// Whether nothing of it is needed any more: what is lent is not sent before it was fetched.
   bool is_sent(const Stream& stream) const;
   /// Whether send() would make a difference, or has become needless.
   bool can_move(const Stream& stream) const;
 
  private:
   void start(Stream& stream);
+  bool has_left(const Stream& stream) const;
   Spans<const std::byte> next(bool checked);
   /// Takes the payload up to `end` into the checksum.
   void sum(size_t end);

@@ -154,8 +154,11 @@ void StreamTransport::check_patience() {
       std::chrono::duration<double>(timeout_).count(), fmt::join(ranks, ", "));
 }
 
+/// Something is left only when this rank has failed. Others may have failed, too, and take nothing any more: nobody is
+/// waited for long. What was lent and not fetched is withdrawn when its stream ends.
 void StreamTransport::flush() {
-  const auto end = Clock::now() + timeout_;
+  constexpr std::chrono::milliseconds kLast{500};
+  const auto end = Clock::now() + std::min(timeout_, kLast);
   for (auto& peer : peers_) peer.missed = false;
   while (is_sending() && Clock::now() < end) {
     sleep(awaited(), std::chrono::milliseconds{20});

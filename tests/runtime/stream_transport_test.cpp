@@ -238,6 +238,24 @@ TEST(LentMemory, IsReadByTheOtherAndMayChangeOnceItWas) {
   other.join();
 }
 
+/// Two ranks that have failed, each with something lent to the other, do not wait for each other until the timeout.
+TEST(LentMemory, IsNotWaitedForLongAtTheEnd) {
+  auto both = testing::connected_transports(2, StreamKind::kMemory, std::chrono::seconds{20});
+  std::thread other([&] { wait_for(*both[1], 0, 1); });
+  both[0]->post(message_of(0, 1, 0, 1));
+  other.join();
+  both[1]->post(message_of(1, 0, 0, 1));
+  wait_for(*both[0], 1, 0);
+  for (int rank : {0, 1}) both[static_cast<size_t>(rank)]->post(message_of(rank, 1 - rank, 1, 1'000'000));
+  EXPECT_TRUE(both[0]->is_sending() && both[1]->is_sending());
+  const auto start = std::chrono::steady_clock::now();
+  both[0].reset();
+  EXPECT_EQ(problem([&] { wait_for(*both[1], 0, 1); }),
+            "rank 1 waits for rank 0, whose connection is gone: its memory cannot be read");
+  both[1].reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds{5000});
+}
+
 /// Both sides of one stream, after each has seen that it can read the other's memory.
 struct Lenders {
   Lenders() : seen(memory) {
