@@ -165,7 +165,7 @@ T any_value(const Key& key) {
       return text;
     }
     for (const char* word :
-         {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3", "native"})
+         {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3", "native", "tcp"})
       if (key.allowed.word(word)) return word;
     return "?";
   }
