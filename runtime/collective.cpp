@@ -3,8 +3,6 @@
 #include <ATen/Functions.h>
 #include <xxhash.h>
 
-#include <cstring>
-
 #include "core/error.h"
 #include "runtime/observer.h"
 #include "runtime/transport/transport.h"
@@ -13,17 +11,8 @@
 namespace lockstep {
 namespace {
 
-void append_bytes(Bytes& bytes, const at::Tensor& tensor) {
-  const auto plain = tensor.contiguous();
-  const auto* data = static_cast<const std::byte*>(plain.const_data_ptr());
-  if (plain.nbytes() > 0) bytes.insert(bytes.end(), data, data + plain.nbytes());
-}
-
-at::Tensor read_bytes(const Bytes& bytes, size_t& offset, c10::IntArrayRef sizes, c10::ScalarType dtype) {
-  auto tensor = at::empty(sizes, at::TensorOptions().dtype(dtype));
-  if (tensor.nbytes() > 0) std::memcpy(tensor.mutable_data_ptr(), bytes.data() + offset, tensor.nbytes());
-  offset += tensor.nbytes();
-  return tensor;
+ConstSpan bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
 std::vector<Pieces> empty_bundle(const Exchange& request) {
@@ -38,6 +27,7 @@ class ExchangeMachine {
       : request_(std::move(request)), world_(request_.mesh.world()), received_(empty_bundle(request_)) {
     for (const int rank : request_.mesh.local_ranks()) {
       groups_.push_back(request_.mesh.group(rank, request_.axis));
+      arrivals_.emplace_back(groups_.back().size());
       headers_.push_back({number, 0, static_cast<uint8_t>(request_.kind), static_cast<int8_t>(request_.dtype),
                           XXH3_64bits(groups_.back().data(), groups_.back().size() * sizeof(int)), 0});
     }
@@ -62,15 +52,26 @@ class ExchangeMachine {
  private:
   void post(size_t i, size_t m) {
     const int source = request_.mesh.local_ranks()[i];
-    Message message{source, groups_[i][m], headers_[i], {}};
-    if (message.destination == source) {
+    const int destination = groups_[i][m];
+    if (destination == source) {
       for (size_t t = 0; t < received_.size(); ++t) received_[t][i][m] = request_.sent[t][i][m];
       return;
     }
-    for (const auto& tensor : request_.sent) append_bytes(message.payload, tensor[i][m]);
-    message.header.bytes = message.payload.size();
-    message.header.checksum = XXH3_64bits(message.payload.data(), message.payload.size());
-    world_.transport()->post(std::move(message));
+    auto header = headers_[i];
+    auto payload = payload_of(i, m);
+    for (const auto& part : payload.parts) header.bytes += part.size();
+    world_.transport()->post({source, destination, header, std::move(payload)});
+  }
+
+  /// The tensors' own memory: it stays as it is until the exchange is over.
+  Payload payload_of(size_t i, size_t m) const {
+    const auto tensors = std::make_shared<std::vector<at::Tensor>>();
+    Payload payload{{}, tensors};
+    for (const auto& sent : request_.sent) {
+      tensors->push_back(sent[i][m].contiguous());
+      payload.parts.push_back(bytes_of(tensors->back()));
+    }
+    return payload;
   }
 
   uint64_t expected_bytes(size_t i, size_t m) const {
@@ -79,30 +80,52 @@ class ExchangeMachine {
     return static_cast<uint64_t>(elements) * c10::elementSize(request_.dtype);
   }
 
+  /// Whether all of member m's pieces are there.
   bool take(size_t i, size_t m) {
-    Message message;
+    auto& arrival = arrivals_[i][m];
     const int rank = request_.mesh.local_ranks()[i];
-    if (!world_.transport()->take(groups_[i][m], rank, message)) return false;
-    auto expected = headers_[i];
-    expected.bytes = expected_bytes(i, m);
-    expected.checksum = message.header.checksum;  // compared with the payload below
-    if (expected != message.header)
-      fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})", rank,
-                           groups_[i][m], difference(expected, message.header), expected.text(), message.header.text());
-    if (message.payload.size() != message.header.bytes ||
-        XXH3_64bits(message.payload.data(), message.payload.size()) != message.header.checksum)
-      fail<TransportError>("rank {} got {} damaged bytes from rank {} in {}", rank, message.payload.size(),
-                           groups_[i][m], message.header.text());
-    size_t offset = 0;
-    for (size_t t = 0; t < received_.size(); ++t)
-      received_[t][i][m] = read_bytes(message.payload, offset, request_.received_sizes(t, i, m), request_.dtype);
+    if (arrival.parts.empty()) {
+      const auto header = world_.transport()->arrived(groups_[i][m], rank);
+      if (!header) return false;
+      check(i, m, *header);
+      make_room(i, m);
+    }
+    if (!world_.transport()->receive(groups_[i][m], rank, arrival.parts)) return false;
+    for (size_t t = 0; t < received_.size(); ++t) received_[t][i][m] = std::move(arrival.tensors[t]);
     return true;
   }
+
+  void check(size_t i, size_t m, const MessageHeader& header) const {
+    auto expected = headers_[i];
+    expected.bytes = expected_bytes(i, m);
+    if (expected != header)
+      fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})",
+                           request_.mesh.local_ranks()[i], groups_[i][m], difference(expected, header), expected.text(),
+                           header.text());
+  }
+
+  void make_room(size_t i, size_t m) {
+    auto& arrival = arrivals_[i][m];
+    for (size_t t = 0; t < received_.size(); ++t) {
+      const bool placed = t < request_.places.size() && !request_.places[t].empty();
+      arrival.tensors.push_back(placed ? request_.places[t][i][m]
+                                       : at::empty(request_.received_sizes(t, i, m), request_.dtype));
+      auto& tensor = arrival.tensors.back();
+      arrival.parts.push_back({static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()});
+    }
+  }
+
+  /// A member's pieces, which arrive in one message.
+  struct Arrival {
+    std::vector<at::Tensor> tensors;
+    std::vector<MutableSpan> parts;
+  };
 
   Exchange request_;
   World& world_;
   std::vector<RankGroup> groups_;
   std::vector<MessageHeader> headers_;
+  std::vector<std::vector<Arrival>> arrivals_;
   std::vector<Pieces> received_;
 };
 

@@ -19,6 +19,9 @@ struct Exchange {
   std::vector<Pieces> sent;  ///< per tensor; the pieces of a bundle for one member travel in one message
   /// Sizes of the piece of tensor t that local rank i receives from member m of its group: (t, i, m).
   std::function<std::vector<int64_t>(size_t, size_t, size_t)> received_sizes;
+  /// Per tensor, where its pieces arrive when they come as messages: contiguous, of those sizes. Empty: in tensors of
+  /// their own. Our own piece is handed over as it is.
+  std::vector<Pieces> places = {};
 };
 
 /// The one primitive of communication: every local rank gives each member of its group a piece and gets one from each.

@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include <numeric>
+
 #include "core/error.h"
 #include "runtime/observer.h"
 #include "runtime/world.h"
@@ -59,7 +61,9 @@ Mover::Mover(const Move& move, Shards shards)
       mesh_(move.before->layout.mesh()),
       from_(move.before->layout[move.axis]),
       to_(move.after->layout[move.axis]),
-      lead_(move.before->layout.ordered_sum() ? 1 : 0) {
+      lead_(move.before->layout.ordered_sum() ? 1 : 0),
+      // Where all ranks live here nothing is gained by sending chunks.
+      sends_whole_(!mesh_.world().as_messages()) {
   for (const auto& shard : shards_) body_sizes_.push_back(shard.sizes().slice(static_cast<size_t>(lead_)).vec());
 }
 
@@ -86,15 +90,12 @@ CollectiveKind Mover::kind() const {
   return to_.is_shard() ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
 }
 
-/// Where all ranks live here nothing is gained by sending chunks.
-bool Mover::sends_whole_tensors() const { return !mesh_.world().transport() && !mesh_.world().meta(); }
-
-int Mover::rounds() const { return kind() == CollectiveKind::kAllReduce && !sends_whole_tensors() ? 2 : 1; }
+int Mover::rounds() const { return kind() == CollectiveKind::kAllReduce && !sends_whole_ ? 2 : 1; }
 
 Pieces Mover::pieces(int round) const {
   switch (kind()) {
     case CollectiveKind::kAllReduce:
-      return sends_whole_tensors() || round == 1 ? to_everyone() : flat_chunks();
+      return sends_whole_ || round == 1 ? to_everyone() : flat_chunks();
     case CollectiveKind::kAllGather:
       return to_everyone();
     default:
@@ -106,7 +107,7 @@ std::vector<int64_t> Mover::received_sizes(int round, size_t index, size_t membe
   const int rank = mesh_.local_ranks()[index], sender = member_rank(index, member);
   switch (kind()) {
     case CollectiveKind::kAllReduce:
-      if (sends_whole_tensors()) return joined(node_dim(*move_.before, sender), body_sizes_[index]);
+      if (sends_whole_) return joined(node_dim(*move_.before, sender), body_sizes_[index]);
       if (round == 0) return joined(node_dim(*move_.before, sender), {flat_chunk(index, place(index)).length});
       return joined(node_dim(*move_.after, rank), {flat_chunk(index, member).length});
     case CollectiveKind::kAllGather:
@@ -125,9 +126,58 @@ std::vector<int64_t> Mover::received_sizes(int round, size_t index, size_t membe
   return sizes;
 }
 
+bool Mover::gathers(int round) const {
+  return kind() == CollectiveKind::kAllGather || (kind() == CollectiveKind::kAllReduce && round == 1);
+}
+
+int Mover::gathered_dim(size_t index, int round) const {
+  if (kind() == CollectiveKind::kAllGather) return before_dim(from_.dim);
+  return static_cast<int>(received_sizes(round, index, 0).size()) - 1;
+}
+
+/// Observers may put another tensor in the place of what arrived.
+Pieces Mover::places(int round) {
+  auto& world = mesh_.world();
+  if (!gathers(round) || world.meta() || !world.observers().empty()) return {};
+  for (size_t i = 0; i < shards_.size(); ++i)
+    if (!make_places(i, round)) {
+      places_.clear();
+      gathered_.clear();
+      break;
+    }
+  return places_;
+}
+
+bool Mover::make_places(size_t index, int round) {
+  const auto dim = static_cast<size_t>(gathered_dim(index, round));
+  std::vector<int64_t> lengths;
+  for (size_t m = 0; m < members(); ++m) lengths.push_back(received_sizes(round, index, m)[dim]);
+  auto sizes = received_sizes(round, index, 0);
+  if (c10::multiply_integers(sizes.begin(), sizes.begin() + static_cast<int64_t>(dim)) != 1) return false;
+  sizes[dim] = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  gathered_.push_back(at::empty(sizes, shards_[index].options()));
+  const auto pieces = gathered_.back().split_with_sizes(lengths, static_cast<int64_t>(dim));
+  places_.push_back(pieces);
+  return true;
+}
+
+/// Everything that arrived, in the order of the group.
+Shards Mover::gathered(const Pieces& received, int round) {
+  if (gathered_.empty()) return concatenate(received, gathered_dim(0, round));
+  for (size_t i = 0; i < received.size(); ++i) places_[i][place(i)].copy_(received[i][place(i)]);
+  places_.clear();
+  return std::move(gathered_);
+}
+
+size_t Mover::whole_bytes() const {
+  return static_cast<size_t>(c10::multiply_integers(move_.before->sizes)) * shards_[0].element_size();
+}
+
 void Mover::absorb(int round, const Pieces& received) {
   switch (kind()) {
     case CollectiveKind::kAllGather:
+      shards_ = gathered(received, round);
+      return;
     case CollectiveKind::kAllToAll:
       shards_ = concatenate(received, before_dim(from_.dim));
       return;
@@ -137,12 +187,12 @@ void Mover::absorb(int round, const Pieces& received) {
     case CollectiveKind::kAllReduce:
       break;
   }
-  if (sends_whole_tensors()) {
+  if (sends_whole_) {
     shards_ = combine_once_per_group(received);
   } else if (round == 0) {
     shards_ = combine(received);
   } else {
-    shards_ = concatenate(received, -1);
+    shards_ = gathered(received, round);
     for (size_t i = 0; i < shards_.size(); ++i)
       shards_[i] = shards_[i].view(joined(node_dim(*move_.after, mesh_.local_ranks()[i]), body_sizes_[i]));
   }

@@ -24,8 +24,14 @@ class Mover {
 
   /// An all-reduce over messages has two: reduce-scatter of flat chunks, then all-gather. Everything else has one.
   int rounds() const;
+  /// Of the whole tensor: what all ranks know alike.
+  size_t whole_bytes() const;
+  /// Makes an all-reduce one round of whole tensors: the same bits, less waiting, more bytes. All ranks decide alike.
+  void send_whole() { sends_whole_ = true; }
   Pieces pieces(int round) const;
   std::vector<int64_t> received_sizes(int round, size_t index, size_t member) const;
+  /// Where the pieces of a gather are to arrive: in the result itself, if each lies there in one piece. Else empty.
+  Pieces places(int round);
   void absorb(int round, const Pieces& received);
   Shards take_result() { return std::move(shards_); }
 
@@ -34,7 +40,10 @@ class Mover {
   size_t place(size_t index) const;
   int member_rank(size_t index, size_t member) const;
   int before_dim(int dim) const { return dim + lead_; }
-  bool sends_whole_tensors() const;
+  bool gathers(int round) const;
+  int gathered_dim(size_t index, int round) const;
+  bool make_places(size_t index, int round);
+  Shards gathered(const Pieces& received, int round);
   Range flat_chunk(size_t index, size_t member) const;
   std::vector<int64_t> piece_sizes(size_t index, size_t member, int dim, int64_t length) const;
   Pieces cut_for_members() const;
@@ -52,6 +61,9 @@ class Mover {
   const Mesh& mesh_;
   Placement from_, to_;
   int lead_;  ///< 1 if the shards before the move have nodes in front
+  bool sends_whole_;
+  Pieces places_;    ///< views of `gathered_`
+  Shards gathered_;  ///< the result, if pieces arrive in it
 };
 
 }  // namespace lockstep

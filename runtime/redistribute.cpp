@@ -57,13 +57,28 @@ void count_traffic(const std::vector<Journey*>& bundle, const Mover& first) {
   for (const auto* journey : bundle) mesh.world().moves().add(journey->move());
 }
 
+/// Small sums over messages are quickest in one round.
+void choose_rounds(std::vector<Mover>& movers) {
+  const auto& mesh = movers[0].mesh();
+  const auto others = static_cast<size_t>(mesh.axis_size(movers[0].axis())) - 1;
+  size_t bytes = 0;
+  for (const auto& mover : movers) bytes += mover.whole_bytes() * others;
+  if (bytes > mesh.world().one_round_bytes() || mesh.world().meta()) return;
+  for (auto& mover : movers) mover.send_whole();
+}
+
 /// One exchange (or two, for an all-reduce over messages) for all movers.
 void run_bundle(const std::vector<Journey*>& journeys, std::vector<Mover>& movers) {
   const auto& first = movers[0];
+  const auto& mesh = first.mesh();
   count_traffic(journeys, first);
+  choose_rounds(movers);
   for (int round = 0; round < first.rounds(); ++round) {
-    Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {}, {}};
-    for (const auto& mover : movers) request.sent.push_back(mover.pieces(round));
+    Exchange request{mesh, first.axis(), first.kind(), first.dtype(), {}, {}};
+    for (auto& mover : movers) {
+      request.sent.push_back(mover.pieces(round));
+      if (mesh.world().transport()) request.places.push_back(mover.places(round));
+    }
     request.received_sizes = [&](size_t tensor, size_t index, size_t member) {
       return movers[tensor].received_sizes(round, index, member);
     };

@@ -37,6 +37,11 @@ class World {
     std::shared_ptr<const RuleSet> rules = {};  ///< null: the built-in rules of the numerics
     Policy policy = {};
     bool meta = false;  ///< shards are meta tensors: shapes and traffic without values
+    /// Collectives exchange what they would over messages also where all ranks live here: then what one rank received
+    /// serves it alone. Same bits.
+    bool as_messages = false;
+    /// Sums of tensors up to this size go over messages in one round: whole tensors to everyone, for less waiting.
+    size_t one_round_bytes = size_t{1} << 16;
   };
 
   explicit World(Options options);
@@ -52,7 +57,9 @@ class World {
   bool canonical() const { return options_.numerics == Numerics::kCanonical; }
   const Policy& policy() const { return options_.policy; }
   bool meta() const { return options_.meta; }
+  size_t one_round_bytes() const { return options_.one_round_bytes; }
   c10::Device shard_device() const { return options_.meta ? c10::kMeta : c10::kCPU; }
+  bool as_messages() const { return options_.transport || options_.meta || options_.as_messages; }
   Transport* transport() const { return options_.transport.get(); }
 
   const RuleSet& rules() const { return *options_.rules; }

@@ -79,6 +79,7 @@ struct MetricsSection {
 struct CommSection {
   int64_t init_timeout_seconds = 300;
   int64_t train_timeout_seconds = 100;
+  std::string transport = "auto";
 };
 
 struct DebugSection {
@@ -89,6 +90,13 @@ struct VerifySection {
   bool enable = false;
   int64_t every = 1;
   int64_t steps = 2;
+};
+
+struct RecordSection {
+  std::string folder;  ///< empty: nothing is recorded
+  std::string payload = "all";
+  int64_t every = 1;
+  int64_t state_every = 10;
 };
 
 struct NumericsSection {
@@ -108,6 +116,7 @@ struct Job {
   CommSection comm;
   DebugSection debug;
   VerifySection verify;
+  RecordSection record;
   NumericsSection numerics;
 };
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <limits>
 
+#include "replay/payload_mode.h"
+
 namespace lockstep::trainer {
 namespace {
 
@@ -55,9 +57,13 @@ constexpr Allowed kReshard{"default, always or never", nullptr, [](std::string_v
 constexpr Allowed kRecompute{"none, full or selective", nullptr, [](std::string_view s) {
                                return any_of<3>(s, {"none", "full", "selective"});
                              }};
+constexpr Allowed kTransports{"auto, shared_memory or tcp", nullptr, [](std::string_view s) {
+                                return any_of<3>(s, {"auto", "shared_memory", "tcp"});
+                              }};
 constexpr Allowed kNumerics{"canonical or native", nullptr, [](std::string_view s) {
                               return any_of<2>(s, {"canonical", "native"});
                             }};
+constexpr Allowed kPayload{"all, none or ring:K with K from 1", nullptr, replay::is_payload_mode};
 
 constexpr bool is_layer_period(std::string_view text) {
   return !text.empty() && text.size() <= 9 && text[0] != '0' && text.find_first_not_of("0123456789") == text.npos;
@@ -153,6 +159,9 @@ constexpr Key kKeys[] = {
      "How long processes wait for each other at the start, in seconds."},
     {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kTimeout,
      "How long a process waits for a collective of another that sends nothing, in seconds; then the run ends, exit 4."},
+    {"comm", "transport", at<&Job::comm, &CommSection::transport>(), kTransports,
+     "What carries messages between processes: auto = shared memory on one host, TCP between hosts. Same bits. (Not in "
+     "torchtitan.)"},
 
     {"debug", "seed", at<&Job::debug, &DebugSection::seed>(), kAtLeast0,
      "Seed of initial weights, data order and dropout."},
@@ -163,6 +172,17 @@ constexpr Key kKeys[] = {
      "Steps between two comparisons. (Not in torchtitan.)"},
     {"verify", "steps", at<&Job::verify, &VerifySection::steps>(), kAtLeast1,
      "Steps that `lockstep verify` compares on every mesh. (Not in torchtitan.)"},
+
+    {"record", "folder", at<&Job::record, &RecordSection::folder>(), kAnything,
+     "Folder for recordings of steps (docs/recording.md); the same as train --record. Empty: none. (Not in torchtitan.)"},
+    {"record", "payload", at<&Job::record, &RecordSection::payload>(), kPayload,
+     "all = what every collective delivered; none = digests only, which cannot be replayed; ring:K = all of the last K "
+     "steps, in memory, written when a step fails or the run ends early. (Not in torchtitan.)"},
+    {"record", "every", at<&Job::record, &RecordSection::every>(), kAtLeast1,
+     "Steps between two recorded ones. (Not in torchtitan.)"},
+    {"record", "state_every", at<&Job::record, &RecordSection::state_every>(), kAtLeast1,
+     "Recorded steps between two that hold the state they start from; a replay begins at one of those. (Not in "
+     "torchtitan.)"},
 
     {"numerics", "mode", at<&Job::numerics, &NumericsSection::mode>(), kNumerics,
      "canonical = the same bits on every mesh (docs/numerics.md); native = whatever LibTorch computes. (Not in "

@@ -9,7 +9,9 @@
 #include "core/error.h"
 #include "runtime/transport/connect.h"
 #include "runtime/transport/handshake.h"
-#include "runtime/transport/socket.h"
+#include "runtime/transport/memory_stream.h"
+#include "runtime/transport/socket_stream.h"
+#include "runtime/transport/stream_transport.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -67,65 +69,89 @@ Store open_store(FileDescriptor socket, const Address& master, std::chrono::mill
   return c10::make_intrusive<c10d::TCPStore>(master.host, options);
 }
 
-/// Addresses of ranks in the store, each with the signature of its key and itself.
+/// Where ranks can be reached, in the store: "HOST:PORT NAME SIGNATURE", signed together with the key.
 class Directory {
  public:
   Directory(Store store, std::string token, std::string prefix)
       : store_(std::move(store)), token_(std::move(token)), prefix_(std::move(prefix)) {}
 
-  void publish(int rank, const Address& address) const {
-    store_->set(key(rank), address.text() + " " + sign(token_, key(rank) + " " + address.text()));
+  void publish(int rank, const Reach& reach) const {
+    const auto text = reach.address.text() + " " + reach.local_name;
+    store_->set(key(rank), text + " " + signature(rank, text));
   }
 
-  Address find(int rank) const {
+  Reach find(int rank) const {
     const auto bytes = store_->get(key(rank));
     const std::string value(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), kMostValue)));
-    const auto space = std::min(value.find(' '), value.size());
-    const auto text = value.substr(0, space), expected = sign(token_, key(rank) + " " + text);
-    const auto given = std::string_view(value).substr(std::min(space + 1, value.size()));
+    const auto end = std::min(value.rfind(' '), value.size());
+    const auto text = value.substr(0, end), expected = signature(rank, text);
+    const auto given = std::string_view(value).substr(std::min(end + 1, value.size()));
     if (bytes.size() > kMostValue || !equal(std::as_bytes(std::span(given)), std::as_bytes(std::span(expected))))
       fail<TransportError>("the store's address of rank {} is not signed with this job's token", rank);
-    return parse_address(text);
+    const auto space = text.find(' ');
+    return {parse_address(text.substr(0, space)), text.substr(space + 1)};
   }
 
  private:
   std::string key(int rank) const { return fmt::format("{}address/{}", prefix_, rank); }
+  std::string signature(int rank, const std::string& text) const { return sign(token_, key(rank) + " " + text); }
 
   Store store_;
   std::string token_, prefix_;
 };
 
+using Streams = std::vector<std::unique_ptr<Stream>>;
+
+Streams streams_of(int rank, std::vector<Connection> connections) {
+  Streams streams;
+  for (auto& [socket, memory] : connections) {
+    const int side = static_cast<int>(streams.size()) < rank ? 1 : 0;
+    auto& stream = streams.emplace_back();
+    if (memory.is_open())
+      stream = std::make_unique<MemoryStream>(std::move(socket), memory, side);
+    else if (socket.is_open())
+      stream = std::make_unique<SocketStream>(std::move(socket));
+  }
+  return streams;
+}
+
 /// The store lives as long as the transport: ranks that are slower still read from it.
-struct Connection {
-  Connection(Store kept, int rank, std::vector<FileDescriptor> sockets, std::chrono::milliseconds timeout)
-      : store(std::move(kept)), transport(rank, std::move(sockets), timeout) {}
+struct Kept {
+  Kept(Store server, int rank, Streams streams, std::chrono::milliseconds timeout)
+      : store(std::move(server)), transport(rank, std::move(streams), timeout) {}
   Store store;
-  SocketTransport transport;
+  StreamTransport transport;
 };
 
-std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& variable, const CommSection& limits) {
-  const std::chrono::seconds meeting(limits.init_timeout_seconds), training(limits.train_timeout_seconds);
+Carrier carrier_of(const CommSection& comm) {
+  if (comm.transport == "tcp") return Carrier::kTcp;
+  return comm.transport == "shared_memory" ? Carrier::kMemory : Carrier::kAny;
+}
+
+std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& variable, const CommSection& comm) {
+  const std::chrono::seconds meeting(comm.init_timeout_seconds), training(comm.train_timeout_seconds);
   const auto rank = static_cast<int>(launcher.launch.rank), world = static_cast<int>(launcher.launch.world);
-  const Membership membership{rank, world, token_of(variable), meeting};
+  const Membership membership{rank, world, token_of(variable), meeting, carrier_of(comm)};
   const auto master = master_of(variable);
   const auto store = open_store(store_socket(launcher, variable, master), master, meeting);
   const auto restart = value_of(variable, "TORCHELASTIC_RESTART_COUNT", "0");
   const Directory directory(store, membership.token, fmt::format("lockstep/{}/", restart));
-  Address bound;
-  const auto listener = listen_on({value_of(variable, "LOCKSTEP_BIND_ADDRESS", "127.0.0.1"), 0}, bound);
-  directory.publish(rank, bound);
-  auto sockets = connect_ranks(membership, listener, [&](int other) { return directory.find(other); });
-  const auto connection = std::make_shared<Connection>(store, rank, std::move(sockets), training);
-  return {connection, &connection->transport};
+  Reach reach;
+  const Address bind{value_of(variable, "LOCKSTEP_BIND_ADDRESS", "127.0.0.1"), 0};
+  const auto listeners = listen_for(membership.carrier, bind, reach);
+  directory.publish(rank, reach);
+  auto connections = connect_ranks(membership, listeners, [&](int other) { return directory.find(other); });
+  const auto kept = std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), training);
+  return {kept, &kept->transport};
 }
 
 }  // namespace
 
-Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& limits) {
+Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm) {
   if (launcher.launch.simulated) return {};
   try {
     return {static_cast<int>(launcher.launch.rank), static_cast<int>(launcher.launch.world),
-            connect(launcher, variable, limits)};
+            connect(launcher, variable, comm)};
   } catch (const c10::Error& error) {
     fail<TransportError>("rank {} could not meet the others through the store at {}: {}", launcher.launch.rank,
                          master_of(variable).text(), error.what_without_backtrace());

@@ -21,6 +21,6 @@ struct Processes {
 ///
 /// What is in the store is not trusted: addresses are signed with the job's token. Throws BadInput for what is missing
 /// in the environment, TransportError for who is missing at the meeting.
-Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& limits);
+Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm);
 
 }  // namespace lockstep::trainer

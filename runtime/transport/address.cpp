@@ -1,18 +1,25 @@
+#include "runtime/transport/address.h"
+
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
 #include "core/error.h"
-#include "runtime/transport/connect.h"
 
 namespace lockstep {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using Resolved = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
 /// Null if the host is not known; `error` is for gai_strerror().
@@ -24,6 +31,22 @@ Resolved resolve(const Address& address, int& error) {
   error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   return Resolved(found, ::freeaddrinfo);
 }
+
+/// An abstract name: it begins with a zero, and its length counts.
+class LocalName {
+ public:
+  explicit LocalName(const std::string& name) {
+    address_.sun_family = AF_UNIX;
+    length_ = std::min(name.size(), sizeof address_.sun_path - 1);
+    std::copy_n(name.data(), length_, address_.sun_path + 1);
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address_); }
+  socklen_t size() const { return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length_); }
+
+ private:
+  sockaddr_un address_{};
+  size_t length_ = 0;
+};
 
 }  // namespace
 
@@ -57,12 +80,46 @@ FileDescriptor listen_on(const Address& address, Address& bound) {
   return listener;
 }
 
-FileDescriptor open_connection(const Address& address) {
+FileDescriptor open_connection(const Address& address, Clock::time_point end) {
   int error = 0;
   const auto found = resolve(address, error);
   if (!found) return {};
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return ::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0 ? std::move(socket) : FileDescriptor();
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0) return socket;
+  if (errno != EINPROGRESS || !wait_for_event(socket, POLLOUT, end)) return {};
+  socklen_t size = sizeof error;
+  const bool known = ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0;
+  return known && error == 0 ? std::move(socket) : FileDescriptor();
+}
+
+void set_no_delay(const FileDescriptor& socket) {
+  const int on = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+FileDescriptor listen_locally(const std::string& name) {
+  const LocalName local(name);
+  FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::bind(listener.get(), local.get(), local.size()) != 0 || ::listen(listener.get(), SOMAXCONN) != 0)
+    fail<TransportError>("the local socket {} cannot be listened on: {}", name, std::strerror(errno));
+  return listener;
+}
+
+FileDescriptor open_locally(const std::string& name, bool& busy) {
+  const LocalName local(name);
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const bool connected = ::connect(socket.get(), local.get(), local.size()) == 0;
+  busy = !connected && (errno == EAGAIN || errno == EINTR);
+  return connected ? std::move(socket) : FileDescriptor();
+}
+
+bool wait_for_event(const FileDescriptor& descriptor, short events, Clock::time_point end) {
+  pollfd event{descriptor.get(), events, 0};
+  while (Clock::now() < end) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    if (::poll(&event, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 1000))) > 0) return true;
+  }
+  return false;
 }
 
 }  // namespace lockstep

@@ -1,41 +1,27 @@
 #include "runtime/transport/connect.h"
 
-#include <fmt/ranges.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <list>
 #include <thread>
 
 #include "core/error.h"
 #include "runtime/transport/handshake.h"
+#include "runtime/transport/pair_memory.h"
+#include "runtime/transport/pass_descriptor.h"
+#include "runtime/transport/reception.h"
 
 namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Buffer = std::vector<std::byte>;
-
-void set_no_delay(const FileDescriptor& socket) {
-  const int on = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
-int milliseconds_until(Clock::time_point end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 1000));
-}
 
 /// All of `bytes`, or false when `end` passes or the other side goes.
 bool read_all(const FileDescriptor& socket, std::span<std::byte> bytes, Clock::time_point end) {
   while (!bytes.empty()) {
-    pollfd event{socket.get(), POLLIN, 0};
-    if (::poll(&event, 1, milliseconds_until(end)) == 0 && Clock::now() >= end) return false;
+    if (!wait_for_event(socket, POLLIN, end)) return false;
     const auto count = ::recv(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return false;
     if (count > 0) bytes = bytes.subspan(static_cast<size_t>(count));
@@ -43,139 +29,74 @@ bool read_all(const FileDescriptor& socket, std::span<std::byte> bytes, Clock::t
   return true;
 }
 
-/// A few bytes always fit into an empty socket buffer.
-bool write_all(const FileDescriptor& socket, std::span<const std::byte> bytes) {
-  return ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(bytes.size());
-}
-
-/// Our side towards the lower rank `peer`; nothing if it did not prove itself.
-FileDescriptor introduce(const Membership& me, int peer, const Address& address, Clock::time_point end) {
-  auto socket = open_connection(address);
-  if (!socket.is_open()) return {};
-  set_no_delay(socket);
+/// Our side towards the lower rank `peer`, which gets `memory` once it has proved itself.
+bool introduce(const Membership& me, int peer, const Connection& to, Clock::time_point end) {
   const Hello hello{me.world, me.rank, fresh_nonce()};
   std::array<std::byte, sizeof(Nonce) + sizeof(Proof)> answer;
-  if (!write_all(socket, to_bytes(hello)) || !read_all(socket, answer, end)) return {};
+  if (!send_with(to.socket, to_bytes(hello), {}) || !read_all(to.socket, answer, end)) return false;
   Nonce nonce;
   std::copy_n(answer.begin(), nonce.size(), nonce.begin());
-  if (!equal(std::span(answer).subspan(nonce.size()), prove(me.token, "accepts", hello, peer, nonce))) return {};
-  return write_all(socket, prove(me.token, "connects", hello, peer, nonce)) ? std::move(socket) : FileDescriptor();
+  if (!equal(std::span(answer).subspan(nonce.size()), prove(me.token, "accepts", hello, peer, nonce))) return false;
+  return send_with(to.socket, prove(me.token, "connects", hello, peer, nonce), to.memory);
 }
 
-FileDescriptor connect_to(const Membership& me, int peer, const Address& address, Clock::time_point end) {
+/// A Unix socket and new memory for it, if the peer is of this host.
+Connection open_local(const Reach& reach, bool& busy) {
+  if (reach.local_name.empty()) return {};
+  Connection local{open_locally(reach.local_name, busy), {}};
+  if (!local.socket.is_open()) return {};
+  local.memory = create_pair_memory();
+  return local.memory.is_open() ? std::move(local) : Connection();
+}
+
+/// What there is by now; none if nobody answers, or not yet.
+Connection open_any(const Membership& me, int peer, const Reach& reach, Clock::time_point end) {
+  constexpr std::chrono::seconds kAttempt{5};
+  bool busy = false;
+  auto local = me.carrier == Carrier::kTcp ? Connection() : open_local(reach, busy);
+  if (local.socket.is_open() || busy) return local;
+  if (me.carrier == Carrier::kMemory)
+    fail<TransportError>("rank {} shares no memory with rank {} at {}, which comm.transport asks for", me.rank, peer,
+                         reach.address.text());
+  Connection remote{open_connection(reach.address, std::min(end, Clock::now() + kAttempt)), {}};
+  set_no_delay(remote.socket);
+  return remote;
+}
+
+Connection connect_to(const Membership& me, int peer, const Reach& reach, Clock::time_point end) {
   while (Clock::now() < end) {
-    auto socket = introduce(me, peer, address, end);
-    if (socket.is_open()) return socket;
+    auto connection = open_any(me, peer, reach, end);
+    if (connection.socket.is_open() && introduce(me, peer, connection, end)) return connection;
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
   }
   fail<TransportError>("rank {} could not connect to rank {} at {}: nobody there proves that it belongs to this job",
-                       me.rank, peer, address.text());
+                       me.rank, peer, reach.address.text());
 }
 
-/// Somebody who has connected, until it has proved itself.
-struct Visitor {
-  FileDescriptor socket;
-  Clock::time_point end;
-  Buffer bytes = {};
-  Hello hello = {};
-  Nonce nonce = {};
-  bool answered = false;
-};
-
-/// The side that accepts: visitors are heard side by side, each for a few seconds.
-class Reception {
- public:
-  Reception(const Membership& me, const FileDescriptor& listener, Clock::time_point end)
-      : me_(me), listener_(listener), end_(end), sockets_(static_cast<size_t>(me.world)) {}
-
-  std::vector<FileDescriptor> run() {
-    while (!missing().empty()) {
-      if (Clock::now() >= end_)
-        fail<TransportError>("rank {}: rank {} did not connect in time", me_.rank, fmt::join(missing(), ", "));
-      wait();
-      admit();
-      visitors_.remove_if([this](Visitor& visitor) { return !hear(visitor); });
-    }
-    return std::move(sockets_);
-  }
-
- private:
-  static constexpr size_t kMostVisitors = 256;
-
-  std::vector<int> missing() const {
-    std::vector<int> ranks;
-    for (int rank = me_.rank + 1; rank < me_.world; ++rank)
-      if (!sockets_[static_cast<size_t>(rank)].is_open()) ranks.push_back(rank);
-    return ranks;
-  }
-
-  void wait() const {
-    std::vector<pollfd> events{{listener_.get(), POLLIN, 0}};
-    for (const auto& visitor : visitors_) events.push_back({visitor.socket.get(), POLLIN, 0});
-    ::poll(events.data(), events.size(), std::min(milliseconds_until(end_), 100));
-  }
-
-  void admit() {
-    while (visitors_.size() < kMostVisitors) {
-      FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket.is_open()) return;
-      set_no_delay(socket);
-      visitors_.push_back({std::move(socket), Clock::now() + std::chrono::seconds{5}});
-    }
-  }
-
-  /// Whether it may stay.
-  bool hear(Visitor& visitor) {
-    const size_t wanted = visitor.answered ? sizeof(Proof) : kHelloBytes, before = visitor.bytes.size();
-    visitor.bytes.resize(wanted);
-    const auto count = ::recv(visitor.socket.get(), visitor.bytes.data() + before, wanted - before, MSG_DONTWAIT);
-    const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
-    visitor.bytes.resize(before + static_cast<size_t>(std::max<ssize_t>(count, 0)));
-    if (count <= 0) return nothing && Clock::now() < visitor.end;
-    if (visitor.bytes.size() < wanted) return true;
-    return visitor.answered ? welcome(visitor) : answer(visitor);
-  }
-
-  bool answer(Visitor& visitor) const {
-    if (!read_hello(std::span<const std::byte, kHelloBytes>(visitor.bytes), visitor.hello)) return false;
-    if (visitor.hello.world != me_.world || visitor.hello.rank <= me_.rank || visitor.hello.rank >= me_.world)
-      return false;
-    visitor.nonce = fresh_nonce();
-    visitor.answered = true;
-    visitor.bytes.assign(visitor.nonce.begin(), visitor.nonce.end());
-    const auto proof = prove(me_.token, "accepts", visitor.hello, me_.rank, visitor.nonce);
-    visitor.bytes.insert(visitor.bytes.end(), proof.begin(), proof.end());
-    const auto message = std::exchange(visitor.bytes, {});
-    return write_all(visitor.socket, message);
-  }
-
-  /// The last word: from here on it is a rank, or gone.
-  bool welcome(Visitor& visitor) {
-    auto& place = sockets_[static_cast<size_t>(visitor.hello.rank)];
-    const auto expected = prove(me_.token, "connects", visitor.hello, me_.rank, visitor.nonce);
-    if (equal(visitor.bytes, expected) && !place.is_open()) place = std::move(visitor.socket);
-    return false;
-  }
-
-  const Membership& me_;
-  const FileDescriptor& listener_;
-  Clock::time_point end_;
-  std::vector<FileDescriptor> sockets_;
-  std::list<Visitor> visitors_;
-};
+std::string fresh_name() {
+  std::string name = "lockstep-";
+  for (const auto byte : fresh_nonce()) name += fmt::format("{:02x}", byte);
+  return name;
+}
 
 }  // namespace
 
-std::vector<FileDescriptor> connect_ranks(const Membership& membership, const FileDescriptor& listener,
-                                          const std::function<Address(int rank)>& address_of) {
+Listeners listen_for(Carrier carrier, const Address& address, Reach& reach) {
+  Listeners listeners{listen_on(address, reach.address), {}};
+  if (carrier == Carrier::kTcp) return listeners;
+  reach.local_name = fresh_name();
+  listeners.local = listen_locally(reach.local_name);
+  return listeners;
+}
+
+std::vector<Connection> connect_ranks(const Membership& membership, const Listeners& listeners,
+                                      const std::function<Reach(int rank)>& reach_of) {
   const auto end = Clock::now() + membership.timeout;
-  std::vector<FileDescriptor> lower;
-  for (int rank = 0; rank < membership.rank; ++rank)
-    lower.push_back(connect_to(membership, rank, address_of(rank), end));
-  auto sockets = Reception(membership, listener, end).run();
-  std::move(lower.begin(), lower.end(), sockets.begin());
-  return sockets;
+  std::vector<Connection> lower;
+  for (int rank = 0; rank < membership.rank; ++rank) lower.push_back(connect_to(membership, rank, reach_of(rank), end));
+  auto connections = Reception(membership, listeners, end).run();
+  std::move(lower.begin(), lower.end(), connections.begin());
+  return connections;
 }
 
 }  // namespace lockstep

@@ -1,42 +1,52 @@
 #pragma once
-#include <chrono>
-#include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
-#include "core/file_descriptor.h"
+#include "runtime/transport/address.h"
 
 namespace lockstep {
 
-/// Where a rank listens: "127.0.0.1:40123".
-struct Address {
-  std::string host;
-  uint16_t port = 0;
-  std::string text() const;
+/// What may carry messages between two ranks.
+enum class Carrier {
+  kAny,     ///< shared memory between ranks of one host, TCP between hosts
+  kMemory,  ///< ranks of other hosts are an error
+  kTcp,
 };
-
-/// "HOST:PORT", at most 256 characters. Throws BadInput.
-Address parse_address(const std::string& text);
-
-/// A listening TCP socket; port 0: one that the system picks, `bound` tells which. Throws TransportError.
-FileDescriptor listen_on(const Address& address, Address& bound);
-
-/// A connection to it, or none.
-FileDescriptor open_connection(const Address& address);
 
 struct Membership {
   int rank = 0, world = 1;
   std::string token;                    ///< shared by all ranks of the job and by nobody else
   std::chrono::milliseconds timeout{};  ///< for all of it
+  Carrier carrier = Carrier::kAny;
 };
 
+/// Where a rank can be reached.
+struct Reach {
+  Address address;
+  std::string local_name = {};  ///< for ranks of the same host (listen_locally()); empty: by TCP only
+};
+
+/// The sockets of our own Reach. `local` may be none.
+struct Listeners {
+  FileDescriptor tcp, local;
+};
+
+/// To one other rank.
+struct Connection {
+  FileDescriptor socket;
+  FileDescriptor memory;  ///< none, or memory that both ranks have (pair_memory.h); the socket is a Unix socket then
+};
+
+/// Listens on `address`, and, unless only TCP is wanted, under a name that nobody can guess.
+Listeners listen_for(Carrier carrier, const Address& address, Reach& reach);
+
 /// One connection to every other rank: we connect to lower ranks, and higher ones to us. Whoever does not prove that it
-/// belongs to the job (handshake.h) is sent away, and keeps nobody waiting.
+/// belongs to the job (handshake.h) is sent away, and keeps nobody waiting. Memory comes from the rank that connects,
+/// once the other has proved itself, together with its own proof; it travels on a Unix socket, so there is no name by
+/// which others could open it, and nothing is left behind.
 ///
-/// `address_of` may wait until that rank has published its own. Throws TransportError naming the ranks that are
-/// missing.
-std::vector<FileDescriptor> connect_ranks(const Membership& membership, const FileDescriptor& listener,
-                                          const std::function<Address(int rank)>& address_of);
+/// `reach_of` may wait until that rank has published its own. Throws TransportError naming the ranks that are missing.
+std::vector<Connection> connect_ranks(const Membership& membership, const Listeners& listeners,
+                                      const std::function<Reach(int rank)>& reach_of);
 
 }  // namespace lockstep

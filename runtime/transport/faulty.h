@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/transport/transport.h"
+#include "runtime/transport/wrapper.h"
 
 namespace lockstep {
 
@@ -18,17 +18,17 @@ enum class FaultKind {
 };
 
 /// A transport that injects faults into the messages of another one, in the production path of collectives.
-class FaultyTransport final : public Transport {
+class FaultyTransport final : public TransportWrapper {
  public:
   /// Picks the fault of a message (by header, source and destination), or none.
   using Choose = std::function<std::optional<FaultKind>(const Message&)>;
 
   FaultyTransport(std::shared_ptr<Transport> inner, Choose choose)
-      : inner_(std::move(inner)), choose_(std::move(choose)) {}
+      : TransportWrapper(std::move(inner)), choose_(std::move(choose)) {}
 
   void post(Message message) override;
-  bool take(int source, int destination, Message& out) override { return inner_->take(source, destination, out); }
   void progress() override;
+  bool is_sending() const override { return inner_->is_sending() || !delayed_.empty(); }
 
   /// How many faults were injected.
   int injected() const { return injected_; }
@@ -36,7 +36,6 @@ class FaultyTransport final : public Transport {
  private:
   void post_overtaken(int source, int destination);
 
-  std::shared_ptr<Transport> inner_;
   Choose choose_;
   std::vector<Message> delayed_;    ///< posted at the next progress()
   std::vector<Message> overtaken_;  ///< posted after the next message of their pair

@@ -1,6 +1,5 @@
 #include "runtime/transport/frame.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -9,7 +8,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "frames are little endian");
 
-constexpr uint32_t kMagic = 0x314d534c;  // "LSM1"
+constexpr uint32_t kMagic = 0x324d534c;  // "LSM2"
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 
 template <class T>
@@ -26,16 +25,16 @@ T read(const Frame& frame, size_t offset) {
 
 }  // namespace
 
-Frame to_frame(const MessageHeader& header) {
+Frame to_frame(const MessageHeader& header, uint32_t lent) {
   Frame frame{};
   put(frame, 0, kMagic);
   put(frame, 4, header.round);
   put(frame, 8, header.collective);
   put(frame, 16, header.group);
   put(frame, 24, header.bytes);
-  put(frame, 32, header.checksum);
-  put(frame, 40, header.kind);
-  put(frame, 41, header.dtype);
+  put(frame, 32, header.kind);
+  put(frame, 33, header.dtype);
+  put(frame, 36, lent);
   return frame;
 }
 
@@ -45,12 +44,13 @@ std::optional<MessageHeader> from_frame(const Frame& frame) {
   header.collective = read<uint64_t>(frame, 8);
   header.group = read<uint64_t>(frame, 16);
   header.bytes = read<uint64_t>(frame, 24);
-  header.checksum = read<uint64_t>(frame, 32);
-  header.kind = read<uint8_t>(frame, 40);
-  header.dtype = read<int8_t>(frame, 41);
-  const bool padded = std::all_of(frame.begin() + 42, frame.end(), [](std::byte b) { return b == std::byte{0}; });
-  if (read<uint32_t>(frame, 0) != kMagic || !padded || header.bytes > kMostBytes) return std::nullopt;
+  header.kind = read<uint8_t>(frame, 32);
+  header.dtype = read<int8_t>(frame, 33);
+  const bool known = read<uint32_t>(frame, 0) == kMagic && read<uint16_t>(frame, 34) == 0;
+  if (!known || header.bytes > kMostBytes || lent_of(frame) > kMostLent) return std::nullopt;
   return header;
 }
+
+uint32_t lent_of(const Frame& frame) { return read<uint32_t>(frame, 36); }
 
 }  // namespace lockstep

@@ -80,4 +80,25 @@ bool equal(std::span<const std::byte> left, std::span<const std::byte> right) {
   return left.size() == right.size() && ::CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
 }
 
+Acceptance::Verdict Acceptance::hear(std::span<const std::byte> bytes, const std::string& token,
+                                     std::vector<std::byte>& reply) {
+  LOCKSTEP_CHECK(bytes.size() <= wanted());
+  append(heard_, bytes.data(), bytes.size());
+  if (wanted() > 0) return Verdict::kContinue;
+  if (!answered_) return answer(token, reply);
+  return equal(heard_, prove(token, "connects", hello_, rank_, nonce_)) ? Verdict::kProved : Verdict::kRefused;
+}
+
+Acceptance::Verdict Acceptance::answer(const std::string& token, std::vector<std::byte>& reply) {
+  if (!read_hello(std::span<const std::byte, kHelloBytes>(heard_), hello_)) return Verdict::kRefused;
+  if (hello_.world != world_ || hello_.rank <= rank_ || hello_.rank >= world_) return Verdict::kRefused;
+  nonce_ = fresh_nonce();
+  const auto proof = prove(token, "accepts", hello_, rank_, nonce_);
+  append(reply, nonce_.data(), nonce_.size());
+  append(reply, proof.data(), proof.size());
+  answered_ = true;
+  heard_.clear();
+  return Verdict::kContinue;
+}
+
 }  // namespace lockstep

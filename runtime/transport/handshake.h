@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -39,5 +40,33 @@ std::string sign(const std::string& token, const std::string& text);
 
 /// In a time that does not depend on where they differ.
 bool equal(std::span<const std::byte> left, std::span<const std::byte> right);
+
+/// The side that accepts, fed with whatever a stranger sends.
+class Acceptance {
+ public:
+  enum class Verdict { kContinue, kRefused, kProved };
+
+  /// We are `rank`; only higher ranks connect to us.
+  Acceptance(int world, int rank) : world_(world), rank_(rank) {}
+
+  /// How many bytes are missing for the next step; what comes after them is not ours to read.
+  size_t wanted() const { return (answered_ ? sizeof(Proof) : kHelloBytes) - heard_.size(); }
+
+  /// Takes up to wanted() bytes; `reply` is to be sent back. Not to be called again after another verdict than
+  /// kContinue.
+  Verdict hear(std::span<const std::byte> bytes, const std::string& token, std::vector<std::byte>& reply);
+
+  /// Who it is. REQUIRES: kProved.
+  int peer() const { return hello_.rank; }
+
+ private:
+  Verdict answer(const std::string& token, std::vector<std::byte>& reply);
+
+  int world_, rank_;
+  bool answered_ = false;
+  std::vector<std::byte> heard_;
+  Hello hello_;
+  Nonce nonce_{};
+};
 
 }  // namespace lockstep

@@ -1,27 +1,48 @@
 #include "runtime/transport/simulated.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "runtime/transport/checksum.h"
 
 namespace lockstep {
 
 void SimulatedTransport::post(Message message) {
+  const uint64_t checksum = message.checksum ? *message.checksum : checksum_of(message.payload);
+  Parcel parcel{message.header, message.payload.copy(), checksum};
   const std::lock_guard lock(mutex_);
-  const Pair pair{message.source, message.destination};
-  in_flight_[pair].push_back(std::move(message));
+  in_flight_[{message.source, message.destination}].push_back(std::move(parcel));
   wake_all();
 }
 
-bool SimulatedTransport::take(int source, int destination, Message& out) {
+std::optional<MessageHeader> SimulatedTransport::arrived(int source, int destination) {
   const std::lock_guard lock(mutex_);
   const auto found = arrived_.find({source, destination});
-  if (found == arrived_.end()) {
-    looked_.try_emplace(std::this_thread::get_id(), events_);
-    return false;
+  if (found != arrived_.end()) return found->second.front().header;
+  looked_.try_emplace(std::this_thread::get_id(), events_);
+  return std::nullopt;
+}
+
+bool SimulatedTransport::receive(int source, int destination, std::span<const MutableSpan> parts) {
+  const auto parcel = take(source, destination);
+  if (checksum_of({{parcel.bytes}, nullptr}) != parcel.checksum || parcel.bytes.size() != parcel.header.bytes)
+    fail_damaged(source, destination, parcel.header);
+  const auto* from = parcel.bytes.data();
+  for (const auto& part : parts) {
+    std::copy_n(from, part.size(), part.data());
+    from += part.size();
   }
-  out = std::move(found->second.front());
+  return true;
+}
+
+SimulatedTransport::Parcel SimulatedTransport::take(int source, int destination) {
+  const std::lock_guard lock(mutex_);
+  const auto found = arrived_.find({source, destination});
+  LOCKSTEP_CHECK(found != arrived_.end(), "nothing has arrived");
+  auto parcel = std::move(found->second.front());
   found->second.pop_front();
   if (found->second.empty()) arrived_.erase(found);
-  return true;
+  return parcel;
 }
 
 bool SimulatedTransport::deliver_one() {

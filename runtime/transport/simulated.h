@@ -19,8 +19,10 @@ class SimulatedTransport final : public Transport {
   /// stuck, and each gets a TransportError.
   explicit SimulatedTransport(uint64_t seed, int driver_count = 1) : random_(seed), drivers_(driver_count) {}
 
+  /// Copies the bytes: they may be delivered long after the collective that posted them.
   void post(Message message) override;
-  bool take(int source, int destination, Message& out) override;
+  std::optional<MessageHeader> arrived(int source, int destination) override;
+  bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
   void progress() override;
 
   /// This driver will not call again: its program has ended, or failed. Others that wait for it get their error.
@@ -28,13 +30,19 @@ class SimulatedTransport final : public Transport {
 
  private:
   using Pair = std::pair<int, int>;
+  struct Parcel {
+    MessageHeader header;
+    Bytes bytes;
+    uint64_t checksum;
+  };
+  Parcel take(int source, int destination);
   bool deliver_one();
   void wake_all();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::mt19937_64 random_;
-  std::map<Pair, std::deque<Message>> in_flight_, arrived_;
+  std::map<Pair, std::deque<Parcel>> in_flight_, arrived_;
   int drivers_;
   int waiting_ = 0;  ///< drivers that have seen every event so far and have nothing to do
   uint64_t events_ = 0;

@@ -21,6 +21,17 @@ std::string MessageHeader::text() const {
                      dtype_text(dtype), group, bytes);
 }
 
+Payload Payload::of(Bytes bytes) {
+  const auto kept = std::make_shared<const Bytes>(std::move(bytes));
+  return {{*kept}, kept};
+}
+
+Bytes Payload::copy() const {
+  Bytes bytes;
+  for (const auto& part : parts) bytes.insert(bytes.end(), part.begin(), part.end());
+  return bytes;
+}
+
 std::string difference(const MessageHeader& mine, const MessageHeader& theirs) {
   std::string text;
   const auto field = [&](const char* name, const auto& a, const auto& b) {

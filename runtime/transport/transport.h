@@ -1,6 +1,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +18,6 @@ struct MessageHeader {
   int8_t dtype = 0;         ///< c10::ScalarType
   uint64_t group = 0;       ///< digest of the group's ranks
   uint64_t bytes = 0;
-  uint64_t checksum = 0;  ///< XXH3-64 of the payload
 
   bool operator==(const MessageHeader&) const = default;
   /// "collective 12 round 0 all_gather Float group 4f.. 128 bytes"
@@ -26,27 +28,49 @@ struct MessageHeader {
 std::string difference(const MessageHeader& mine, const MessageHeader& theirs);
 
 using Bytes = std::vector<std::byte>;
+using ConstSpan = std::span<const std::byte>;
+using MutableSpan = std::span<std::byte>;
+
+/// The bytes of a message, in parts that lie anywhere: nothing is copied to post it.
+struct Payload {
+  std::vector<ConstSpan> parts;
+  std::shared_ptr<const void> owner;  ///< keeps the parts alive for as long as they are needed
+
+  /// Of bytes that travel in one part.
+  static Payload of(Bytes bytes);
+  /// All parts, one behind the other.
+  Bytes copy() const;
+};
 
 struct Message {
   int source = 0, destination = 0;
-  MessageHeader header;
-  Bytes payload;
+  MessageHeader header;  ///< header.bytes is the size of the payload
+  Payload payload;
+  std::optional<uint64_t> checksum = {};  ///< of the payload (checksum.h), if it is not to be computed: a fault's
 };
 
 /// Moves messages between ranks. Messages of one (source, destination) pair arrive in the order they were posted unless
-/// a fault is injected. Calls return at once; a collective is a state machine that posts, then takes until all is
+/// a fault is injected. Calls return at once; a collective is a state machine that posts, then receives until all is
 /// there.
+///
+/// What a transport cannot trust it checks: damaged bytes are a TransportError that names ranks and message.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// Hands a message over. Never blocks.
+  /// Hands a message over. Its bytes must stay as they are until is_sending() is false. Never blocks.
   virtual void post(Message message) = 0;
 
-  /// Takes the oldest arrived message from `source` to `destination`, or returns false.
-  virtual bool take(int source, int destination, Message& out) = 0;
+  /// The header of the oldest message from `source` to `destination`, once it is there. The bytes may still be coming.
+  virtual std::optional<MessageHeader> arrived(int source, int destination) = 0;
 
-  /// Lets things move (time, when simulated). Throws TransportError when nothing can arrive any more.
+  /// Moves the bytes of that message into `parts`, header.bytes in all, as they come. True once all are there: the
+  /// message is gone. Until then they mean nothing; call again, with the same parts.
+  /// REQUIRES: arrived().
+  virtual bool receive(int source, int destination, std::span<const MutableSpan> parts) = 0;
+
+  /// Lets things move (time, when simulated), for what was asked for in vain. Throws TransportError when nothing can
+  /// arrive any more.
   virtual void progress() = 0;
 
   /// Whether something posted still needs progress() to leave. A collective ends when nothing does: its rank may

@@ -28,28 +28,26 @@ RC_GTEST_PROP(OrderedRedistribute, ArrivesOverMessages, ()) {
 // Faults that no header shows: what arrives is well formed, and wrong.
 
 /// Exchanges the payloads of two messages of one collective that belong together, and posts them.
-class Exchanges : public Transport {
+class Exchanges : public TransportWrapper {
  public:
   using Belong = bool (*)(const Message&, const Message&);
-  Exchanges(std::shared_ptr<Transport> inner, Belong belong) : inner_(std::move(inner)), belong_(belong) {}
+  Exchanges(std::shared_ptr<Transport> inner, Belong belong) : TransportWrapper(std::move(inner)), belong_(belong) {}
 
   void post(Message message) override {
     for (auto& held : held_) {
       if (!belong_(held, message) || held.header.bytes != message.header.bytes) continue;
       std::swap(held.payload, message.payload);
-      std::swap(held.header.checksum, message.header.checksum);
       break;
     }
     held_.push_back(std::move(message));
   }
-  bool take(int source, int destination, Message& out) override { return inner_->take(source, destination, out); }
   void progress() override {
     if (held_.empty()) return inner_->progress();
     for (auto& message : std::exchange(held_, {})) inner_->post(std::move(message));
   }
+  bool is_sending() const override { return !held_.empty(); }
 
  private:
-  std::shared_ptr<Transport> inner_;
   Belong belong_;
   std::vector<Message> held_;
 };
@@ -80,18 +78,13 @@ std::shared_ptr<Transport> faulty(uint64_t seed) {
 }
 
 /// Posts what rank 1 sends twice.
-class Duplicates : public Transport {
+class Duplicates : public TransportWrapper {
  public:
-  explicit Duplicates(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  using TransportWrapper::TransportWrapper;
   void post(Message message) override {
     if (message.source == 1) inner_->post(message);
     inner_->post(std::move(message));
   }
-  bool take(int source, int destination, Message& out) override { return inner_->take(source, destination, out); }
-  void progress() override { inner_->progress(); }
-
- private:
-  std::shared_ptr<Transport> inner_;
 };
 std::shared_ptr<Transport> duplicated(uint64_t seed) { return std::make_shared<Duplicates>(messages(seed)); }
 

@@ -34,6 +34,7 @@ RC_GTEST_PROP(Redistribute, GivesTheSameBitsOverMessages, ()) {
   const auto shape = *testing::sizes(2, 6);
   World::Options options;
   options.transport = std::make_shared<SimulatedTransport>(*rc::gen::arbitrary<uint64_t>());
+  options.one_round_bytes = *rc::gen::element<size_t>(0, 1 << 16);
   const auto world = testing::simulated_world(axes, options);
   const auto& mesh = world->mesh(axes);
   const int dims = static_cast<int>(shape.size());

@@ -171,6 +171,7 @@ RC_GTEST_PROP(Submesh, ComputesTheSameOverMessages, ()) {
   const auto given = scene(8);
   World::Options options;
   options.transport = std::make_shared<SimulatedTransport>(*rc::gen::arbitrary<uint64_t>());
+  options.one_round_bytes = *rc::gen::element<size_t>(0, 1 << 16);
   const auto world = testing::simulated_world(given.axes, options);
   run_parts(given, *world, false);
 }

@@ -84,7 +84,7 @@ TEST_F(Faults, AnOvertakenMessageIsRefusedWithADiff) {
   World::Options options;
   options.transport = transport_;
   world_ = testing::simulated_world({{"tp", 2}}, options);
-  transport_->post({1, 0, {7, 0, 0, 6, 0, 0, 0}, {}});  // what overtakes it: a message of collective 7
+  transport_->post({1, 0, {7, 0, 0, 6, 0, 0}, {}});  // what overtakes it: a message of collective 7
   EXPECT_THAT(error(), ::testing::HasSubstr("collective 0 != 7"));
 }
 

@@ -133,6 +133,7 @@ void ordered_sum_arrives(const Way& way, c10::ScalarType dtype) {
   const auto axes = draw_shards();
   World::Options options;
   if (way.transport) options.transport = way.transport(*rc::gen::arbitrary<uint64_t>());
+  options.one_round_bytes = *rc::gen::element<size_t>(0, 1 << 16);
   options.numerics = lockstep::Numerics::kCanonical;
   const auto world = simulated_world(axes, options);
   const auto& mesh = world->mesh(axes);

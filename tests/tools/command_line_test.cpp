@@ -19,9 +19,10 @@ struct BadCall {
 };
 
 constexpr BadCall kBadCalls[] = {
-    {"", 2, "a command is needed: train, verify, rules, bench, doctor, checkpoint, launch."},
+    {"", 2, "a command is needed: train, verify, replay, trace, rules, bench, doctor, checkpoint, launch."},
     {"trian", 2,
-     "trian is not a command. Did you mean train? The commands are train, verify, rules, bench, doctor, checkpoint, "
+     "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, rules, bench, doctor, "
+     "checkpoint, "
      "launch."},
     {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
     {"train", 2, "job is required. 'lockstep train --help' tells more."},
@@ -57,8 +58,10 @@ constexpr BadCall kBadCalls[] = {
     {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
     {"bench dispach", 2,
-     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are dispatch, numerics, step, rng."},
-    {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench numerics."},
+     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, numerics, record, "
+     "step, "
+     "rng."},
+    {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench numerics and collectives."},
     {"bench numerics --instructions avx", 2,
      "avx is not a CPU level. Did you mean avx2? The CPU levels are baseline, avx2, avx512."},
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},

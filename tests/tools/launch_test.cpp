@@ -15,6 +15,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
@@ -38,8 +39,10 @@ class Launch : public ::testing::Test {
   }
 
   /// Starts a long run, and does something to the process of rank 1 when it trains.
-  lockstep::Run disturb(int signal, const std::string& more = "") {
-    auto running = std::async(std::launch::async, [&] { return launch(2, "--training.steps 1000000 " + more); });
+  lockstep::Run disturb(int processes, int signal, const std::string& more = "") {
+    const auto degree = " --parallelism.data_parallel_shard_degree " + std::to_string(processes) + " ";
+    auto running =
+        std::async(std::launch::async, [&] { return launch(processes, "--training.steps 1000000" + degree + more); });
     pid_t victim = -1;
     for (int tries = 0; tries < 600 && victim < 0; ++tries) {
       std::this_thread::sleep_for(std::chrono::milliseconds{100});
@@ -75,15 +78,21 @@ TEST_F(Launch, ProcessesGiveTheBitsOfOneThatSimulatesThem) {
   const struct {
     int processes;
     const char* mesh;
+    std::vector<const char*> transports = {"shared_memory", "tcp"};
   } cases[] = {{2, "--training.steps 20"},
                {3, "--parallelism.data_parallel_shard_degree 1 --parallelism.tensor_parallel_degree 3"},
                {4, "--parallelism.data_parallel_replicate_degree 2 --training.local_batch_size 2"},
-               {4, "--parallelism.tensor_parallel_degree 2 --numerics.mode native"}};
-  for (const auto& [processes, mesh] : cases) {
-    const auto many = launch(processes, mesh);
-    ASSERT_EQ(many.code, 0) << mesh << "\n" << many.err;
+               {4, "--parallelism.tensor_parallel_degree 2 --numerics.mode native", {"auto"}},
+               {8,
+                "--parallelism.data_parallel_replicate_degree 2 --parallelism.tensor_parallel_degree 2 "
+                "--training.local_batch_size 2"}};
+  for (const auto& [processes, mesh, transports] : cases) {
     ASSERT_EQ(simulate(mesh).code, 0) << mesh;
-    expect_equal_results();
+    for (const std::string transport : transports) {
+      const auto many = launch(processes, mesh + (" --comm.transport " + transport));
+      ASSERT_EQ(many.code, 0) << mesh << " over " << transport << "\n" << many.err;
+      expect_equal_results();
+    }
   }
 }
 
@@ -112,23 +121,37 @@ TEST_F(Launch, BadInputIsSaidOnce) {
   EXPECT_EQ(run_lockstep("launch -n 2 verify " + job_).code, 2);
 }
 
-TEST_F(Launch, AKilledRankEndsTheRun) {
-  const auto run = disturb(SIGKILL);
+class LaunchOver : public Launch, public ::testing::WithParamInterface<std::tuple<int, const char*>> {
+ protected:
+  lockstep::Run disturb_rank_one(int signal, const std::string& more = "") {
+    const auto [processes, transport] = GetParam();
+    return disturb(processes, signal, "--comm.transport " + std::string(transport) + more);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Processes, LaunchOver,
+                         ::testing::Values(std::tuple{2, "tcp"}, std::tuple{3, "shared_memory"}, std::tuple{4, "auto"}),
+                         [](const auto& tested) {
+                           return std::to_string(std::get<0>(tested.param)) + "_" + std::get<1>(tested.param);
+                         });
+
+TEST_P(LaunchOver, AKilledRankEndsTheRun) {
+  const auto run = disturb_rank_one(SIGKILL);
   EXPECT_EQ(run.code, 4) << run.err;
   EXPECT_THAT(run.err, HasSubstr("rank 1: killed by signal 9"));
-  EXPECT_THAT(run.err, HasSubstr("rank 0 waits for rank 1, whose connection is gone"));
+  EXPECT_THAT(run.err, ContainsRegex("rank [0-3] waits for rank 1, whose connection is gone"));
   EXPECT_TRUE(nothing_is_left());
 }
 
-TEST_F(Launch, AStoppedRankEndsTheRun) {
-  const auto run = disturb(SIGSTOP, "--comm.train_timeout_seconds 5");
+TEST_P(LaunchOver, AStoppedRankEndsTheRun) {
+  const auto run = disturb_rank_one(SIGSTOP, " --comm.train_timeout_seconds 5");
   EXPECT_EQ(run.code, 4) << run.err;
   EXPECT_THAT(run.err, HasSubstr("rank 0 has waited 5 s for rank 1, which sends and takes nothing"));
   EXPECT_TRUE(nothing_is_left());
 }
 
 TEST_F(Launch, ASignalToOneRankSavesAllOfThem) {
-  const auto run = disturb(SIGTERM);
+  const auto run = disturb(2, SIGTERM);
   EXPECT_EQ(run.code, 6) << run.err;
   EXPECT_THAT(run.err, HasSubstr("a signal to another process: stopped after step"));
   EXPECT_TRUE(nothing_is_left());

@@ -6,6 +6,7 @@
 
 #include "runtime/sharded_tensor.h"
 #include "runtime/transport/simulated.h"
+#include "runtime/transport/wrapper.h"
 #include "tests/support/small_models.h"
 
 namespace lockstep::trainer {
@@ -14,19 +15,15 @@ namespace {
 using Posted = std::map<int, std::array<double, kCollectiveKinds>>;
 
 /// Adds up the payloads that each rank posts, per kind of collective.
-class CountingTransport final : public Transport {
+class CountingTransport final : public TransportWrapper {
  public:
+  CountingTransport() : TransportWrapper(std::make_shared<SimulatedTransport>(3)) {}
   void post(Message message) override {
-    posted[message.source][message.header.kind] += static_cast<double>(message.payload.size());
-    inner_.post(std::move(message));
+    posted[message.source][message.header.kind] += static_cast<double>(message.header.bytes);
+    inner_->post(std::move(message));
   }
-  bool take(int source, int destination, Message& out) override { return inner_.take(source, destination, out); }
-  void progress() override { inner_.progress(); }
 
   Posted posted;
-
- private:
-  SimulatedTransport inner_{3};
 };
 
 TrainingRun::Options options_on(const char* mesh) {

@@ -164,8 +164,8 @@ T any_value(const Key& key) {
       auto text = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
       return text;
     }
-    for (const char* word :
-         {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3", "native"})
+    for (const char* word : {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3",
+                             "native", "ring:2", "tcp"})
       if (key.allowed.word(word)) return word;
     return "?";
   }

@@ -1,10 +1,8 @@
 #include "tools/bench/numerics_rows.h"
 
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <iterator>
-#include <sstream>
 
 #include "core/error.h"
 
@@ -16,13 +14,6 @@ std::vector<NumericsCase> all_cases() {
   for (auto family : {row_op_cases(), step_cases(), product_cases(2)})
     std::move(family.begin(), family.end(), std::back_inserter(all));
   return all;
-}
-
-bool fits(const std::string& name, const std::string& patterns) {
-  std::istringstream list(patterns);
-  for (std::string pattern; std::getline(list, pattern, ',');)
-    if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return true;
-  return false;
 }
 
 }  // namespace

@@ -22,4 +22,7 @@ inline BenchRow make_row(std::string name, const PairedTiming& timing, std::stri
           timing.ratio,    std::move(unit),     timing.upper};
 }
 
+/// Whether a row's name fits one of the patterns, which are separated by commas (fnmatch).
+bool fits(const std::string& name, const std::string& patterns);
+
 }  // namespace lockstep::bench

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/suggest.h"
+#include "tools/lockstep/recording_arguments.h"
 #include "trainer/job_keys.h"
 #include "trainer/job_reference.h"
 
@@ -76,6 +77,8 @@ struct Parser {
   DoctorOptions doctor;
   CheckpointOptions checkpoint;
   LaunchOptions launch;
+  ReplayOptions replay;
+  TraceOptions trace;
 
   Parser() {
     app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
@@ -83,6 +86,7 @@ struct Parser {
     app.allow_extras();
     add_train();
     add_verify();
+    add_recordings();
     add_rules();
     add_bench();
     add_doctor();
@@ -109,8 +113,18 @@ struct Parser {
                         with_keys("lockstep train jobs/demo.toml --verify --training.steps 50"), train.output);
     sub->add_option("job", train.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
     sub->add_flag("--verify", train.verify, "Compare every step with one device; exit 3 on a difference");
+    sub->add_option("--record", train.record, "Record every step into this folder, for lockstep replay")
+        ->type_name("DIR");
     sub->add_flag("--dry-run", train.dry_run, "Count parameters, memory and collectives; allocate and train nothing");
     sub->add_flag("--print-job", train.print_job, "Print the resolved job as TOML and stop");
+  }
+
+  void add_recordings() {
+    add_replay_options(
+        *command("replay", "Run one rank's recorded step again, without its peers, and compare every result",
+                 "lockstep replay traces/ --rank 3 --step 120", replay.output),
+        replay);
+    add_trace_commands(*app.add_subcommand("trace", "Look into recordings: ls, dump, diff, timeline"), trace);
   }
 
   void add_verify() {
@@ -131,10 +145,12 @@ struct Parser {
 
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
-    sub->add_option("name", bench.name, "dispatch, numerics, step or rng")->required()->type_name("NAME");
-    sub->add_option("--rows", bench.rows, "Of numerics, only rows whose name fits one of these patterns")
+    sub->add_option("name", bench.name, "collectives, dispatch, numerics, step or rng")->required()->type_name("NAME");
+    sub->add_option("--rows", bench.rows,
+                    "Of numerics and collectives, only rows whose name fits one of these patterns")
         ->type_name("'PATTERN,...'");
-    sub->add_option("--seconds", bench.seconds, "Of numerics, for each row (1), but five pairs at least")
+    sub->add_option("--seconds", bench.seconds,
+                    "Of numerics and collectives, for each row (1), but five pairs at least")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
@@ -211,9 +227,10 @@ void require_known(const std::string& name, std::string_view what, const std::ve
 }
 
 BenchOptions checked(const BenchOptions& bench) {
-  require_known(bench.name, "benchmark", {"dispatch", "numerics", "step", "rng"});
+  require_known(bench.name, "benchmark", {"collectives", "dispatch", "numerics", "record", "step", "rng"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  if (bench.rows != "*" && bench.name != "numerics") fail<BadInput>("--rows is for lockstep bench numerics.");
+  if (bench.rows != "*" && bench.name != "numerics" && bench.name != "collectives")
+    fail<BadInput>("--rows is for lockstep bench numerics and collectives.");
   return bench;
 }
 
@@ -229,7 +246,11 @@ const CLI::App& innermost(const CLI::App& app) {
 
 Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   const auto name = parser.app.get_subcommands().front()->get_name();
-  if (name == "train") return parser.train.job.overrides = std::move(overrides), parser.train;
+  if (name == "train") {
+    if (!parser.train.record.empty())
+      overrides.push_back(trainer::command_line_setting("record.folder", parser.train.record));
+    return parser.train.job.overrides = std::move(overrides), parser.train;
+  }
   if (name == "verify") {
     if (parser.verify.bitwise) overrides.push_back(trainer::command_line_setting("numerics.mode", "canonical"));
     return parser.verify.job.overrides = std::move(overrides), parser.verify;
@@ -237,6 +258,8 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (!overrides.empty())
     fail<BadInput>("--{} is a key of jobs; lockstep {} takes no job.", overrides.front().key, name);
   if (name == "launch") return parser.launch;
+  if (name == "replay") return parser.replay;
+  if (name == "trace") return parser.trace;
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);
   if (name == "doctor") return parser.doctor;

@@ -2,8 +2,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/instruction_set.h"
+#include "tools/bench/collective_rows.h"
 #include "tools/bench/dispatch_rows.h"
 #include "tools/bench/numerics_rows.h"
+#include "tools/bench/record_rows.h"
 #include "tools/bench/rng_rows.h"
 #include "tools/bench/step_rows.h"
 #include "tools/lockstep/commands.h"
@@ -53,6 +55,7 @@ void measure_numerics(const BenchOptions& options, Table& table) {
 std::vector<BenchRow> measure(const std::string& name) {
   if (name == "dispatch") return bench::dispatch_rows();
   if (name == "step") return bench::step_rows();
+  if (name == "record") return bench::record_rows();
   return bench::rng_rows();
 }
 
@@ -72,6 +75,8 @@ ExitCode run_bench(const BenchOptions& options) {
   Table table;
   if (options.name == "numerics") {
     measure_numerics(options, table);
+  } else if (options.name == "collectives") {
+    bench::measure_collectives(options.rows, options.seconds, [&](const BenchRow& row) { table.add(row); });
   } else {
     for (const auto& row : measure(options.name)) table.add(row);
   }

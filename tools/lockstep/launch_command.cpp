@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/interruption.h"
-#include "runtime/transport/connect.h"
+#include "runtime/transport/address.h"
 #include "runtime/transport/handshake.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/rank_process.h"

@@ -1,0 +1,68 @@
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "core/error.h"
+#include "fuzz/target.h"
+#include "runtime/transport/memory_stream.h"
+
+using namespace lockstep;
+
+namespace {
+
+/// One step: the other side stores any value in any of the shared words, then this side moves some bytes.
+struct Step {
+  uint8_t word, action;
+  uint16_t bytes;
+  uint64_t value;
+};
+
+void store(PairMemory& memory, const Step& step) {
+  switch (step.word % 6) {
+    case 0:
+    case 1:
+      memory.counters[step.word % 6].written = step.value;
+      return;
+    case 2:
+    case 3:
+      memory.counters[step.word % 6 - 2].read = step.value;
+      return;
+    case 4:
+      memory.sides[step.value % 2].asleep = static_cast<uint32_t>(step.value >> 1);
+      return;
+    default:
+      return;
+  }
+}
+
+void act(MemoryStream& stream, const Step& step, MutableSpan buffer) {
+  const auto part = buffer.first(step.bytes);
+  const ConstSpan out[] = {part};
+  const MutableSpan in[] = {part};
+  const size_t moved = step.action % 2 == 0 ? stream.send(out) : stream.receive(in);
+  fuzz::require(moved <= part.size(), "no more is moved than was asked for");
+  stream.asleep(true, true);
+  stream.awake(POLLIN);
+}
+
+}  // namespace
+
+/// Whatever a rank that has gone mad does to the memory that it shares with us: no byte outside of it is touched.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const auto memory = create_pair_memory();
+  const MappedPair other(memory);
+  other->counters = {};
+  other->sides = {};
+  int ends[2];
+  fuzz::require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "two sockets");
+  const FileDescriptor peer(ends[1]);
+  MemoryStream stream(FileDescriptor(ends[0]), memory, 0);
+  std::vector<std::byte> buffer(1 << 16);
+  for (; size >= sizeof(Step); data += sizeof(Step), size -= sizeof(Step)) {
+    Step step;
+    std::memcpy(&step, data, sizeof step);
+    store(*other, step);
+    act(stream, step, buffer);
+  }
+  return 0;
+}

@@ -1,0 +1,127 @@
+#include "runtime/transport/memory_stream.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace lockstep {
+namespace {
+
+/// So much is made known at a time: the other side copies it out while the next is copied in.
+constexpr size_t kChunk = size_t{1} << 16;
+constexpr const char* kBroken = "its counters in shared memory are damaged";
+
+}  // namespace
+
+MemoryStream::MemoryStream(FileDescriptor socket, const FileDescriptor& memory, int side)
+    : socket_(std::move(socket)),
+      memory_(memory),
+      writer_(memory_->counters[side], memory_->bytes[side]),
+      reader_(memory_->counters[1 - side], memory_->bytes[1 - side]),
+      remote_(*memory_, side),
+      mine_(memory_->sides[side]),
+      theirs_(memory_->sides[1 - side]) {
+  ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+}
+
+size_t MemoryStream::send(ConstSpans from) {
+  size_t total = 0;
+  for (const auto& span : from) {
+    const size_t count = write(span);
+    total += count;
+    if (count < span.size()) break;
+  }
+  return total;
+}
+
+size_t MemoryStream::write(ConstSpan from) {
+  size_t total = 0;
+  while (total < from.size()) {
+    const auto space = writer_.space();
+    if (!space) close(kBroken);
+    const size_t count = std::min({space.value_or(0), from.size() - total, kChunk});
+    if (count == 0) break;
+    writer_.write(from.subspan(total, count));
+    total += count;
+    wake_other();
+  }
+  return total;
+}
+
+size_t MemoryStream::receive(MutableSpans to) {
+  remote_.try_probe();
+  size_t total = 0;
+  for (const auto& span : to) {
+    const size_t count = read(span);
+    total += count;
+    if (count < span.size()) break;
+  }
+  return total;
+}
+
+size_t MemoryStream::read(MutableSpan to) {
+  size_t total = 0;
+  while (total < to.size() && !broken_) {
+    const auto available = reader_.available();
+    if (!available) close(kBroken);
+    const size_t count = std::min({available.value_or(0), to.size() - total, kChunk});
+    if (count == 0) break;
+    reader_.read(to.subspan(total, count));
+    total += count;
+    wake_other();
+  }
+  return total;
+}
+
+/// That the other process was there until the end proves that it was its memory: numbers of processes are used again.
+bool MemoryStream::fetch(std::span<const LentPart> from, MutableSpans to) {
+  const bool all = remote_.fetch(from, to) && is_connected();
+  if (all) {
+    wake_other();
+  } else {
+    broken_ = true;
+    close("its memory cannot be read");
+  }
+  return all;
+}
+
+bool MemoryStream::is_connected() const {
+  char bell = 0;
+  const auto count = ::recv(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_PEEK);
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/// If the byte does not fit, others are on their way.
+void MemoryStream::wake_other() {
+  std::atomic_ref(mine_.core).store(::sched_getcpu(), std::memory_order_relaxed);
+  const std::atomic_ref sleeps(theirs_.asleep);
+  if (sleeps.load() == 0 || sleeps.exchange(0) == 0) return;
+  const char bell = 0;
+  ::send(socket_.get(), &bell, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool MemoryStream::can_receive() const { return !broken_ && reader_.available().value_or(0) > 0; }
+bool MemoryStream::can_send() const { return writer_.space().value_or(0) > 0; }
+
+bool MemoryStream::shares_core() const {
+  return std::atomic_ref(theirs_.core).load(std::memory_order_relaxed) == ::sched_getcpu();
+}
+
+pollfd MemoryStream::asleep(bool, bool) {
+  std::atomic_ref(mine_.asleep).store(1);
+  return {socket_.get(), POLLIN, 0};
+}
+
+void MemoryStream::awake(short events) {
+  std::atomic_ref(mine_.asleep).store(0);
+  if (events == 0) return;
+  char bells[64];
+  const auto count = ::recv(socket_.get(), bells, sizeof bells, MSG_DONTWAIT);
+  const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
+  if (count <= 0 && !nothing) close("it was closed by the other side");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "core/file_descriptor.h"
+
+namespace lockstep {
+
+inline constexpr size_t kPipeBytes = size_t{1} << 19;
+
+/// Of a pipe, in shared memory: how many bytes have gone in and come out since it was made. Only the writer stores
+/// `written`, only the reader what is below; each in a cache line of its own.
+struct PipeCounters {
+  alignas(64) uint64_t written = 0;
+  alignas(64) uint64_t read = 0;
+  uint64_t fetched = 0;  ///< how many payloads were read where they lie (remote_memory.h)
+};
+
+/// What one of the two says of itself.
+struct SideState {
+  alignas(64) uint32_t asleep = 0;     ///< whoever moves bytes takes it back, and rings
+  alignas(64) uint32_t can_fetch = 0;  ///< whether it can read the other's memory
+  int32_t core = -1;                   ///< where it ran when it moved bytes last
+  uint32_t withdrawn = 0;              ///< whether nothing of its memory is to be read any more
+  uint32_t has_probe = 0;              ///< whether the rest is there, which tells if memory can be read:
+  int32_t process = 0;
+  uint64_t probe_address = 0, probe_value = 0;
+};
+
+/// What two ranks of one host share: a pipe each way, and what they say of themselves. Side 0 writes pipe 0.
+struct PairMemory {
+  std::array<PipeCounters, 2> counters;
+  std::array<SideState, 2> sides;
+  alignas(4096) std::array<std::array<std::byte, kPipeBytes>, 2> bytes;
+};
+
+/// New memory without a name: it is gone with the last process that has it. Not open if the system gives none.
+FileDescriptor create_pair_memory();
+
+/// A mapping of it.
+class MappedPair {
+ public:
+  /// Throws TransportError if that is not what create_pair_memory() makes: of the right size, and sealed, so that
+  /// nobody can shrink it under us.
+  explicit MappedPair(const FileDescriptor& memory);
+  ~MappedPair();
+  MappedPair(const MappedPair&) = delete;
+  MappedPair& operator=(const MappedPair&) = delete;
+
+  PairMemory& operator*() const { return *memory_; }
+  PairMemory* operator->() const { return memory_; }
+
+ private:
+  PairMemory* memory_;
+};
+
+}  // namespace lockstep

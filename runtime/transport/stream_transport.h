@@ -1,0 +1,62 @@
+#pragma once
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <set>
+
+#include "runtime/transport/stream_message.h"
+
+namespace lockstep {
+
+/// One rank in this process, with a stream to every other rank: a socket, or memory shared with it. Everything happens
+/// on the calling thread.
+///
+/// Throws TransportError when a rank that is waited for has closed its end, sends what is no message, or lets `timeout`
+/// pass. The destructor sends what is left, for up to half a second, so that peers get what they wait for.
+class StreamTransport final : public Transport {
+ public:
+  /// `streams`: one per rank; none for `rank` itself.
+  StreamTransport(int rank, std::vector<std::unique_ptr<Stream>> streams, std::chrono::milliseconds timeout);
+  ~StreamTransport() override;
+
+  void post(Message message) override;
+  std::optional<MessageHeader> arrived(int source, int destination) override;
+  bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
+  void progress() override;
+  bool is_sending() const override;
+
+ private:
+  struct Peer {
+    std::unique_ptr<Stream> stream;
+    std::deque<Outgoing> outgoing;
+    Incoming incoming = {};
+    bool missed = false;  ///< asked for in vain since progress()
+
+    bool is_sending() const { return !outgoing.empty(); }
+    bool has_news() const {
+      return (missed && stream->can_receive()) || (is_sending() && outgoing.front().can_move(*stream));
+    }
+  };
+  using Clock = std::chrono::steady_clock;
+
+  /// The other end of a message to or from us.
+  Peer& peer(int me, int other);
+  void send_some(Peer& peer);
+  void send_all();
+  void note(size_t bytes);
+  /// Asked for in vain.
+  void miss(Peer& peer, int source);
+  bool spin(const std::vector<Peer*>& awaited) const;
+  void sleep(const std::vector<Peer*>& awaited, std::chrono::milliseconds most) const;
+  void check_patience();
+  std::vector<Peer*> awaited();
+  void flush();
+
+  int rank_;
+  std::vector<Peer> peers_;
+  std::chrono::milliseconds timeout_;
+  bool moved_ = false;                            ///< whether any byte moved since progress() looked last
+  std::optional<Clock::time_point> still_since_;  ///< since when progress() has seen nothing move
+};
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+#pragma once
+#include "runtime/transport/transport.h"
+
+namespace lockstep {
+
+/// A transport that leaves everything to another one: derive from it to change something.
+class TransportWrapper : public Transport {
+ public:
+  explicit TransportWrapper(std::shared_ptr<Transport> inner) : inner_(std::move(inner)) {}
+
+  void post(Message message) override { inner_->post(std::move(message)); }
+  std::optional<MessageHeader> arrived(int source, int destination) override {
+    return inner_->arrived(source, destination);
+  }
+  bool receive(int source, int destination, std::span<const MutableSpan> parts) override {
+    return inner_->receive(source, destination, parts);
+  }
+  void progress() override { inner_->progress(); }
+  bool is_sending() const override { return inner_->is_sending(); }
+
+ protected:
+  const std::shared_ptr<Transport> inner_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+// Any redistribution between ranks that are threads here, over the streams that processes use: the bits of one process.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <thread>
+
+#include "runtime/redistribute.h"
+#include "tests/support/generators.h"
+#include "tests/support/streams.h"
+#include "tests/support/tensors.h"
+
+namespace lockstep {
+namespace {
+
+using testing::exact_tensor;
+using testing::StreamKind;
+
+struct Trial {
+  std::vector<MeshAxis> axes;
+  std::vector<int64_t> shape;
+  std::string source, target;  ///< Layout::text()
+  size_t one_round_bytes = 0;
+  StreamKind kind = StreamKind::kSocket;
+};
+
+/// One rank's part, with a World of its own. What went wrong, or "".
+std::string run_rank(const Trial& trial, int rank, int ranks, std::shared_ptr<Transport> transport) {
+  try {
+    World world({.rank_count = ranks,
+                 .local_ranks = {rank},
+                 .transport = std::move(transport),
+                 .one_round_bytes = trial.one_round_bytes});
+    const auto& mesh = world.mesh(trial.axes);
+    const auto global = exact_tensor(trial.shape);
+    const auto moved =
+        redistribute(distribute(global, Layout::parse(mesh, trial.source)), Layout::parse(mesh, trial.target));
+    return testing::same_bits(gather(moved), global) ? "" : "other bits";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+RC_GTEST_PROP(StreamRedistribute, GivesTheBitsOfOneProcess, ()) {
+  Trial trial;
+  trial.axes = *testing::mesh_axes(2, 4);
+  trial.shape = *testing::sizes(2, 6);
+  if (!trial.shape.empty()) trial.shape.back() *= *rc::gen::element<int64_t>(1, 50, 40'000);
+  trial.one_round_bytes = *rc::gen::element<size_t>(0, 1 << 16);
+  trial.kind = *rc::gen::element(StreamKind::kSocket, StreamKind::kMemory);
+  const auto planning = testing::simulated_world(trial.axes);
+  const auto& mesh = planning->mesh(trial.axes);
+  const int dims = static_cast<int>(trial.shape.size());
+  trial.source = testing::layout(mesh, dims, true).text();
+  trial.target = testing::layout(mesh, dims, true).text();
+  RC_LOG() << mesh.text() << " " << trial.source << " -> " << trial.target << " of " << c10::str(trial.shape);
+  const int ranks = mesh.rank_count();
+  const auto transports = testing::connected_transports(ranks, trial.kind, std::chrono::seconds{20});
+  std::vector<std::string> problems(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto place = static_cast<size_t>(rank);
+    threads.emplace_back([&, rank, place] { problems[place] = run_rank(trial, rank, ranks, transports[place]); });
+  }
+  for (auto& thread : threads) thread.join();
+  for (const auto& problem : problems) RC_ASSERT(problem == "");
+}
+
+}  // namespace
+}  // namespace lockstep

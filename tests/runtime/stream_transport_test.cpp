@@ -1,0 +1,336 @@
+// Messages between processes, over sockets and over shared memory: all bytes in order, straight to where they belong,
+// and an error that says who when a rank is gone, silent, or sends what is no message.
+#include "runtime/transport/stream_transport.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <thread>
+
+#include "tests/support/streams.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::message_of;
+using testing::problem;
+using testing::StreamKind;
+using testing::wait_for;
+
+class Streams : public ::testing::TestWithParam<StreamKind> {
+ protected:
+  void connect(milliseconds timeout) {
+    auto both = testing::connected_transports(2, GetParam(), timeout);
+    zero_ = std::move(both[0]);
+    one_ = std::move(both[1]);
+  }
+  std::shared_ptr<StreamTransport> zero_, one_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Over, Streams, ::testing::Values(StreamKind::kSocket, StreamKind::kMemory),
+                         [](const auto& tested) { return tested.param == StreamKind::kSocket ? "Socket" : "Memory"; });
+
+TEST_P(Streams, CarryMessagesOfAnySizeInOrder) {
+  connect(milliseconds{5000});
+  const size_t sizes[] = {0, 1, 39, 40, 41, 4096, kPipeBytes - 40, kPipeBytes, 262144, 5'000'001, 3};
+  std::thread sender([&] {
+    for (size_t i = 0; i < std::size(sizes); ++i) zero_->post(message_of(0, 1, i, sizes[i]));
+    wait_for(*zero_, 1, 0);  // lets the rest out
+  });
+  for (size_t i = 0; i < std::size(sizes); ++i) {
+    const auto got = wait_for(*one_, 0, 1);
+    const auto sent = message_of(0, 1, i, sizes[i]);
+    EXPECT_EQ(got.header, sent.header);
+    EXPECT_EQ(got.bytes, sent.payload.copy());
+  }
+  one_->post(message_of(1, 0, 0, 10));
+  sender.join();
+}
+
+/// Parts of a message lie anywhere on both sides, and are cut differently.
+TEST_P(Streams, PartsAreGatheredAndScattered) {
+  connect(milliseconds{5000});
+  const size_t total = 1'000'000;
+  const auto whole = message_of(0, 1, 9, total).payload.copy();
+  std::thread sender([&] {
+    auto message = message_of(0, 1, 9, total);
+    const ConstSpan bytes = message.payload.parts[0];
+    message.payload.parts.clear();
+    for (size_t first = 0, size = 0; first < total; first += size, size = size * 2 + 1)
+      message.payload.parts.push_back(bytes.subspan(first, std::min(size, total - first)));
+    zero_->post(std::move(message));
+    wait_for(*zero_, 1, 0);
+  });
+  Bytes got(total);
+  std::vector<MutableSpan> parts;
+  for (size_t first = 0; first < total; first += 7777)
+    parts.push_back(MutableSpan(got).subspan(first, std::min<size_t>(7777, total - first)));
+  while (!one_->arrived(0, 1)) one_->progress();
+  while (!one_->receive(0, 1, parts)) one_->progress();
+  EXPECT_EQ(got, whole);
+  one_->post(message_of(1, 0, 0, 1));
+  sender.join();
+}
+
+TEST_P(Streams, BothSidesMaySendMoreThanTheStreamHolds) {
+  connect(milliseconds{5000});
+  const auto run = [](StreamTransport& mine, int rank) {
+    mine.post(message_of(rank, 1 - rank, 7, 20'000'000));
+    EXPECT_EQ(wait_for(mine, 1 - rank, rank).bytes.size(), 20'000'000U);
+    while (mine.is_sending()) mine.progress();
+  };
+  std::thread other([&] { run(*one_, 1); });
+  run(*zero_, 0);
+  other.join();
+}
+
+TEST_P(Streams, ManyRanksExchangeAtOnce) {
+  constexpr int kRanks = 4;
+  const auto transports = testing::connected_transports(kRanks, GetParam(), milliseconds{5000});
+  const auto run = [&](int rank) {
+    auto& mine = *transports[static_cast<size_t>(rank)];
+    for (uint64_t number = 0; number < 50; ++number) {
+      const size_t bytes = number % 7 == 0 ? 700'000 : 100 + number;
+      for (int other = 0; other < kRanks; ++other)
+        if (other != rank) mine.post(message_of(rank, other, number + static_cast<uint64_t>(rank), bytes));
+      for (int other = 0; other < kRanks; ++other) {
+        if (other == rank) continue;
+        const auto expected = message_of(other, rank, number + static_cast<uint64_t>(other), bytes);
+        EXPECT_EQ(wait_for(mine, other, rank).bytes, expected.payload.copy());
+      }
+      while (mine.is_sending()) mine.progress();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) threads.emplace_back(run, rank);
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_P(Streams, WhatIsLeftIsSentAtTheEnd) {
+  connect(milliseconds{5000});
+  std::thread sender([&] {
+    zero_->post(message_of(0, 1, 1, 8'000'000));
+    zero_.reset();
+  });
+  EXPECT_EQ(wait_for(*one_, 0, 1).bytes.size(), 8'000'000U);
+  sender.join();
+  EXPECT_EQ(problem([&] { wait_for(*one_, 0, 1); }),
+            "rank 1 waits for rank 0, whose connection is gone: it was closed by the other side");
+}
+
+TEST_P(Streams, SilenceEndsInAnErrorThatSaysWhose) {
+  connect(milliseconds{300});
+  EXPECT_EQ(problem([&] { wait_for(*zero_, 1, 0); }),
+            "rank 0 has waited 0 s for rank 1, which sends and takes nothing: it is stopped, or busy elsewhere");
+}
+
+TEST_P(Streams, APeerThatTakesNothingEndsInAnErrorToo) {
+  connect(milliseconds{300});
+  zero_->post(message_of(0, 1, 0, 8'000'000));
+  const auto what = problem([&] {
+    while (zero_->is_sending()) zero_->progress();
+  });
+  EXPECT_NE(what.find("for rank 1, which sends and takes nothing"), what.npos) << what;
+}
+
+/// Computing for longer than the timeout between two collectives is no silence.
+TEST_P(Streams, PatienceBeginsWithEveryWait) {
+  connect(milliseconds{300});
+  std::thread other([&] {
+    for (uint64_t number = 0; number < 2; ++number) {
+      wait_for(*one_, 0, 1);
+      std::this_thread::sleep_for(milliseconds{100});
+      one_->post(message_of(1, 0, number, 1));
+    }
+  });
+  zero_->post(message_of(0, 1, 0, 1));
+  wait_for(*zero_, 1, 0);
+  std::this_thread::sleep_for(milliseconds{50});
+  zero_->post(message_of(0, 1, 1, 1));
+  std::this_thread::sleep_for(milliseconds{500});
+  EXPECT_EQ(problem([&] { wait_for(*zero_, 1, 0); }), "");
+  other.join();
+}
+
+TEST(SocketStreams, RefuseWhatIsNoMessage) {
+  auto [left, right] = testing::socket_pair();
+  std::vector<std::unique_ptr<Stream>> streams(2);
+  streams[1] = std::make_unique<SocketStream>(std::move(left));
+  StreamTransport zero(0, std::move(streams), milliseconds{2000});
+  const Bytes noise(200, std::byte{0x5a});
+  ASSERT_EQ(::send(right.get(), noise.data(), noise.size(), 0), 200);
+  EXPECT_EQ(problem([&] { wait_for(zero, 1, 0); }), "rank 1 sent rank 0 what is no message");
+}
+
+TEST(SocketStreams, DamagedBytesAreNoticed) {
+  for (const size_t bytes : {24, 1'000'000}) {
+    const auto both = testing::connected_transports(2, StreamKind::kSocket, milliseconds{5000});
+    auto message = message_of(0, 1, 3, bytes);
+    message.checksum = checksum_of(message.payload) ^ 1;
+    std::thread sender([&] {
+      both[0]->post(message);
+      while (both[0]->is_sending()) both[0]->progress();
+    });
+    EXPECT_EQ(problem([&] { wait_for(*both[1], 0, 1); }),
+              fmt::format("rank 1 got {} damaged bytes from rank 0 in {}", bytes, message.header.text()));
+    sender.join();
+  }
+}
+
+/// Memory of which the other side is out of its mind: every value in it is possible.
+struct Broken {
+  Broken() : seen(memory) {
+    auto [left, right] = testing::socket_pair();
+    std::vector<std::unique_ptr<Stream>> streams(2);
+    streams[1] = std::make_unique<MemoryStream>(std::move(left), memory, 0);
+    other = std::move(right);
+    zero = std::make_unique<StreamTransport>(0, std::move(streams), milliseconds{500});
+  }
+  std::string problem() {
+    return testing::problem([&] { wait_for(*zero, 1, 0); });
+  }
+  FileDescriptor memory = create_pair_memory(), other;
+  MappedPair seen;
+  std::unique_ptr<StreamTransport> zero;
+};
+
+constexpr const char* kDamaged =
+    "rank 0 waits for rank 1, whose connection is gone: its counters in shared memory are damaged";
+
+TEST(BrokenMemory, ACounterThatClaimsMoreThanThereIsEndsInAnError) {
+  for (const uint64_t written : {uint64_t{kPipeBytes + 1}, ~uint64_t{0}, uint64_t{1} << 63}) {
+    Broken broken;
+    broken.seen->counters[1].written = written;
+    EXPECT_EQ(broken.problem(), kDamaged);
+  }
+}
+
+TEST(BrokenMemory, ACounterOfWhatWasNeverSentEndsInAnErrorToo) {
+  Broken broken;
+  broken.seen->counters[0].read = 77;
+  broken.zero->post(message_of(0, 1, 0, 8));
+  EXPECT_FALSE(broken.zero->is_sending());  // nobody is there to take it
+  EXPECT_EQ(broken.problem(), kDamaged);
+}
+
+/// Once both have looked at each other, large payloads are read where they lie.
+TEST(LentMemory, IsReadByTheOtherAndMayChangeOnceItWas) {
+  const auto both = testing::connected_transports(2, StreamKind::kMemory, milliseconds{5000});
+  const auto expected = message_of(0, 1, 5, 3'000'000).payload.copy();
+  Bytes mine(expected.size());
+  std::thread other([&] {
+    for (int turn = 0; turn < 3; ++turn) {
+      EXPECT_EQ(wait_for(*both[1], 0, 1).bytes, expected) << turn;
+      both[1]->post(message_of(1, 0, 0, 1));
+    }
+  });
+  for (int turn = 0; turn < 3; ++turn) {
+    mine = expected;
+    Message message{0, 1, {.collective = 5, .bytes = mine.size()}, {{ConstSpan(mine)}, nullptr}};
+    both[0]->post(std::move(message));
+    EXPECT_TRUE(turn == 0 || both[0]->is_sending());
+    while (both[0]->is_sending()) both[0]->progress();
+    std::fill(mine.begin(), mine.end(), std::byte{0xff});
+    wait_for(*both[0], 1, 0);
+  }
+  other.join();
+}
+
+/// Two ranks that have failed, each with something lent to the other, do not wait for each other until the timeout.
+TEST(LentMemory, IsNotWaitedForLongAtTheEnd) {
+  auto both = testing::connected_transports(2, StreamKind::kMemory, std::chrono::seconds{20});
+  std::thread other([&] { wait_for(*both[1], 0, 1); });
+  both[0]->post(message_of(0, 1, 0, 1));
+  other.join();
+  both[1]->post(message_of(1, 0, 0, 1));
+  wait_for(*both[0], 1, 0);
+  for (int rank : {0, 1}) both[static_cast<size_t>(rank)]->post(message_of(rank, 1 - rank, 1, 1'000'000));
+  EXPECT_TRUE(both[0]->is_sending() && both[1]->is_sending());
+  const auto start = std::chrono::steady_clock::now();
+  both[0].reset();
+  EXPECT_EQ(problem([&] { wait_for(*both[1], 0, 1); }),
+            "rank 1 waits for rank 0, whose connection is gone: its memory cannot be read");
+  both[1].reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds{5000});
+}
+
+/// Both sides of one stream, after each has seen that it can read the other's memory.
+struct Lenders {
+  Lenders() : seen(memory) {
+    auto [left, right] = testing::socket_pair();
+    zero = std::make_unique<MemoryStream>(std::move(left), memory, 0);
+    one = std::make_unique<MemoryStream>(std::move(right), memory, 1);
+    for (auto* stream : {zero.get(), one.get()}) stream->receive({});
+  }
+  std::string problem(uint64_t address, uint64_t bytes, size_t wanted = 100'000) {
+    const LentPart from[] = {{address, bytes}};
+    Bytes buffer(wanted);
+    const MutableSpan to[] = {buffer};
+    return zero->fetch(from, to) ? "" : zero->closed();
+  }
+  FileDescriptor memory = create_pair_memory();
+  MappedPair seen;
+  std::unique_ptr<MemoryStream> zero, one;
+};
+
+TEST(LentMemory, WhatCannotBeReadEndsInAnError) {
+  const Bytes there(100'000);
+  const auto address = reinterpret_cast<uintptr_t>(there.data());
+  EXPECT_TRUE(Lenders().zero->can_fetch() && Lenders().one->can_lend());
+  EXPECT_EQ(Lenders().problem(address, there.size()), "");
+  EXPECT_EQ(Lenders().problem(8, there.size()), "its memory cannot be read");
+  EXPECT_EQ(Lenders().problem(address, there.size() - 1), "its memory cannot be read");
+  EXPECT_EQ(Lenders().problem(address, ~uint64_t{0}), "its memory cannot be read");
+  Lenders gone;
+  gone.one.reset();
+  EXPECT_EQ(gone.problem(address, there.size()), "its memory cannot be read");
+}
+
+/// The number of a process says nothing: a process of another namespace may bear it.
+TEST(LentMemory, AnotherProcessIsFoundOut) {
+  const auto memory = create_pair_memory();
+  const MappedPair seen(memory);
+  auto [left, right] = testing::socket_pair();
+  MemoryStream zero(std::move(left), memory, 0), one(std::move(right), memory, 1);
+  seen->sides[1].process = ::getppid();
+  zero.receive({});
+  EXPECT_FALSE(zero.can_fetch());
+  EXPECT_FALSE(one.can_lend());
+  one.receive({});
+  EXPECT_TRUE(one.can_fetch());
+}
+
+TEST(BrokenMemory, BytesThatAreNoMessageAreRefused) {
+  Broken broken;
+  broken.seen->counters[1].written = 5000;  // of zeros
+  EXPECT_EQ(broken.problem(), "rank 1 sent rank 0 what is no message");
+}
+
+TEST(PairMemory, OnlyWhatCannotShrinkIsMapped) {
+  EXPECT_NO_THROW(MappedPair{create_pair_memory()});
+  const FileDescriptor loose(::memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(loose.get(), sizeof(PairMemory)), 0);
+  EXPECT_THROW(MappedPair{loose}, TransportError);
+  ASSERT_EQ(::fcntl(loose.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  EXPECT_NO_THROW(MappedPair{loose});
+  const FileDescriptor small(::memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::fcntl(small.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  EXPECT_THROW(MappedPair{small}, TransportError);
+  EXPECT_THROW(MappedPair{FileDescriptor(::open("/dev/null", O_RDWR))}, TransportError);
+}
+
+TEST(Frame, KeepsEveryFieldAndRefusesOthers) {
+  const MessageHeader header{~uint64_t{1}, 7, 3, -1, uint64_t{1} << 63, 12345};
+  auto frame = to_frame(header);
+  EXPECT_EQ(from_frame(frame), header);
+  for (const size_t place : {0, 3, 29, 34, 39}) {
+    auto other = frame;
+    other[place] ^= std::byte{0x80};
+    EXPECT_FALSE(from_frame(other)) << place;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+#pragma once
+#include <sys/types.h>
+
+#include <functional>
+#include <vector>
+
+#include "core/file_descriptor.h"
+#include "runtime/transport/stream.h"
+
+namespace lockstep::bench {
+
+/// What connects one process of two to the other.
+struct Ends {
+  int rank;
+  std::unique_ptr<Stream> memory, tcp;  ///< as training's
+  FileDescriptor plain;                 ///< a TCP connection on loopback
+  std::span<std::byte> mine, theirs;    ///< memory that both map, kSharedBytes each
+};
+inline constexpr size_t kSharedBytes = size_t{1} << 23;
+
+/// This process and a child, which ends with it. Both do the same work, as often.
+class TwoProcesses {
+ public:
+  using Works = std::vector<std::function<void()>>;
+
+  /// `make` runs in both, after the fork: no other thread may be running before. Throws TransportError.
+  explicit TwoProcesses(const std::function<Works(Ends)>& make);
+  TwoProcesses(const TwoProcesses&) = delete;
+  TwoProcesses& operator=(const TwoProcesses&) = delete;
+  ~TwoProcesses();
+
+  /// Does works[index] so many times, in both; returns when this one is done.
+  void run(size_t index, int times);
+
+ private:
+  [[noreturn]] void follow() const;
+
+  FileDescriptor commands_;
+  pid_t child_ = -1;
+  Works works_;
+};
+
+}  // namespace lockstep::bench
