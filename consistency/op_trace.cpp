@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "consistency/comparison.h"
+#include "runtime/op_results.h"
 #include "runtime/plan.h"
 #include "runtime/rule.h"
 #include "runtime/sharded_tensor.h"
@@ -13,29 +14,10 @@ namespace {
 
 /// The floating tensors that an op computed: its results, or what it wrote in place.
 std::vector<at::Tensor> computed(const OpEvent& event, std::span<const c10::IValue> results) {
-  if (event.plan.rule && std::string_view(event.plan.rule->family) == "view") return {};
   std::vector<at::Tensor> tensors;
-  const auto take = [&](const at::Tensor& tensor) {
-    if (is_sharded(tensor) && tensor.is_floating_point()) tensors.push_back(tensor);
-  };
-  for (const auto& value : results) {
-    if (value.isTensor()) take(value.toTensor());
-    if (value.isTensorList())
-      for (const at::Tensor& tensor : value.toTensorVector()) take(tensor);
-  }
-  if (results.empty() && event.plan.written >= 0)
-    take(event.arguments[static_cast<size_t>(event.plan.slots[static_cast<size_t>(event.plan.written)].argument)]
-             .toTensor());
+  for (auto& result : op_results(event, results))
+    if (!result.is_alias && result.tensor.is_floating_point()) tensors.push_back(std::move(result.tensor));
   return tensors;
-}
-
-std::string layouts_of(const Plan& plan) {
-  std::string text;
-  for (const auto* spec : plan.wanted)
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", spec ? spec->layout.text() : "plain");
-  text += " -> ";
-  for (size_t r = 0; r < plan.results.size(); ++r) text += (r ? ", " : "") + plan.results[r]->layout.text();
-  return text;
 }
 
 }  // namespace

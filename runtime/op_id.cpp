@@ -61,11 +61,6 @@ void claim_node(std::string_view module) {
 
 }  // namespace
 
-const char* to_text(Phase phase) {
-  constexpr const char* kNames[] = {"init", "forward", "recompute", "backward", "reduce", "clip", "optimizer", "save"};
-  return kNames[static_cast<size_t>(phase)];
-}
-
 std::string OpId::text() const {
   return fmt::format("step {}, microbatch {}, {}, {}{}{} #{}", step, microbatch, to_text(phase), module,
                      module.empty() ? "" : ", ", op, occurrence);

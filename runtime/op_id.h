@@ -3,10 +3,9 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+#include "core/phase.h"
 
-enum class Phase : uint8_t { kInit, kForward, kRecompute, kBackward, kReduce, kClip, kOptimizer, kSave };
-const char* to_text(Phase phase);
+namespace lockstep {
 
 /// Names one op of a run, the same on every mesh: (step, microbatch, phase, module path, op, occurrence).
 struct OpId {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/spec.h"
@@ -43,6 +44,9 @@ struct Plan {
   bool widens_integers = false;  ///< a float-valued op of integers alone, in the float64 domain: computed in double
   bool checked = false;          ///< local sizes and dtypes were compared once
 };
+
+/// "[tp=R], [tp=S(0)] -> [tp=S(2)]": the layouts that the op itself takes and gives.
+std::string layouts_of(const Plan& plan);
 
 /// Everything a plan depends on, in a few words: schema, specs, sizes, integers. Floating-point arguments are no part
 /// of it: no plan may depend on them.

@@ -2,11 +2,6 @@
 
 namespace lockstep {
 
-const char* to_text(CollectiveKind kind) {
-  constexpr const char* kNames[] = {"all_gather", "all_reduce", "reduce_scatter", "all_to_all"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
 TrafficCount Traffic::total(CollectiveKind kind) const {
   TrafficCount total;
   for (const auto& [axis, kinds] : counts_) {

@@ -4,13 +4,9 @@
 #include <map>
 #include <string>
 
+#include "core/collective_kind.h"
+
 namespace lockstep {
-
-enum class CollectiveKind : uint8_t { kAllGather, kAllReduce, kReduceScatter, kAllToAll };
-inline constexpr size_t kCollectiveKinds = 4;
-
-/// "all_gather", ...
-const char* to_text(CollectiveKind kind);
 
 /// What one rank put on the wire: number of collectives and bytes sent, as ring algorithms count them.
 struct TrafficCount {

@@ -57,13 +57,14 @@ class Cases {
   template <class Body>
   void add(const char* op, int64_t width, const Body& body) {
     const auto name = fmt::format("{}_{}x{}", op, batch_.tokens(), width);
-    all_.push_back({name, [name, body, self = *this](PairedOptions options) {
+    all_.push_back({name, [name, body, batch = batch_](PairedOptions options) {
                       at::set_num_threads(1);
                       options.own_time = true;
                       register_backend();
                       const at::NoGradGuard no_gradients;
-                      const auto timing = body(
-                          self, Place(), [&](auto&& ours, auto&& peer) { return time_in_pairs(ours, peer, options); });
+                      const auto timing = body(Cases(batch), Place(), [&](auto&& ours, auto&& peer) {
+                        return time_in_pairs(ours, peer, options);
+                      });
                       return make_row(name, timing, "libtorch", "ms", 1e3);
                     }});
   }
