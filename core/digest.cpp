@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
+#if defined(__x86_64__)
+#  include <xxh_x86dispatch.h>  // the calls below take the best instruction set of the machine
+#endif
 
 #include "core/error.h"
 

@@ -63,7 +63,7 @@ int64_t TextDataset::sample_at(int64_t global_index) const {
 
 TokenBatch TextDataset::batch(int64_t start, int64_t count) const {
   const auto values = static_cast<size_t>(count * seq_len_);
-  TokenBatch batch{count, seq_len_, std::vector<int64_t>(values), std::vector<int64_t>(values)};
+  TokenBatch batch{count, seq_len_, std::vector<int64_t>(values), std::vector<int64_t>(values), start};
   std::vector<std::byte> row(static_cast<size_t>(seq_len_ + 1));
   const auto as_token = [](std::byte byte) { return std::to_integer<int64_t>(byte); };
   for (int64_t r = 0; r < count; ++r) {

@@ -18,6 +18,7 @@ struct TokenBatch {
   int64_t seq_len = 0;
   std::vector<int64_t> tokens;
   std::vector<int64_t> labels;
+  int64_t first_sample = 0;  ///< global index of row 0
 };
 
 class TextDataset {

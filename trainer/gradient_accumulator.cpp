@@ -27,8 +27,9 @@ struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
 };
 
 struct GradientAccumulator::Use {
+  /// tensor_data(): detached, with the parameter's version counter, and no op: steps are alike from the first one on.
   Use(const at::Tensor& parameter, int64_t microbatches)
-      : leaf(parameter.detach().requires_grad_()), replicas(layout_of(parameter).mesh(), microbatches) {
+      : leaf(parameter.tensor_data().requires_grad_()), replicas(layout_of(parameter).mesh(), microbatches) {
     torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(sum));
   }
   ~Use() { torch::autograd::impl::clear_hooks(leaf); }

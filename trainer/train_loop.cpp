@@ -15,6 +15,7 @@
 #include "trainer/rank_texts.h"
 #include "trainer/schedule.h"
 #include "trainer/state_checkpoint.h"
+#include "trainer/step_recorder.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -28,6 +29,7 @@ TrainingRun::Options run_options(const Job& job, const Processes& processes) {
   options.mesh = mesh_of(job);
   options.transport = processes.transport;
   if (processes.transport) options.local_ranks = {processes.rank};
+  options.as_messages = !job.record.folder.empty();
   options.keep_gradients = job.verify.enable && StepVerifier::compares_bits(job);
   return options;
 }
@@ -44,6 +46,7 @@ class Loop {
               static_cast<uint64_t>(job.debug.seed)) {
     if (processes.is_first()) metrics_.emplace(metrics_path());
     if (job.verify.enable) verifier_ = make_verifier();
+    if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     resume();
   }
 
@@ -51,11 +54,13 @@ class Loop {
     const InterruptionHandler handler;
     const auto start = Clock::now();
     for (step_ = first_; step_ <= job_.training.steps && outcome_.findings.empty(); ++step_) {
-      one_step(start);
+      recorded_step(start);
       const bool interrupted = is_interrupted();
+      if (interrupted && recorder_) recorder_->give_up(outcome_.interrupted_by);
       if (interrupted || due()) save();
       if (interrupted) break;
     }
+    if (recorder_) recorder_->finish();
     outcome_.state_digest = state_digest(run_.state()).text();
     return std::move(outcome_);
   }
@@ -106,6 +111,21 @@ class Loop {
     save_state(folder, {step_, sample_, to_toml(job_)}, run_.state());
     if (processes_.is_first()) remove_old_checkpoints(root(), job_.checkpoint.keep_latest_k);
     outcome_.saved_to = folder;
+  }
+
+  /// Whatever ends a run early is when its recording is wanted.
+  void recorded_step(Clock::time_point start) {
+    if (!recorder_) return one_step(start);
+    try {
+      one_step(start);
+    } catch (const std::exception& error) {
+      recorder_->give_up(error.what());
+      throw;
+    }
+    if (outcome_.findings.empty())
+      recorder_->close_step();
+    else
+      recorder_->give_up(outcome_.findings.front());
   }
 
   void one_step(Clock::time_point start) {
@@ -172,6 +192,7 @@ class Loop {
   TextDataset data_;
   std::optional<MetricsFile> metrics_;
   std::unique_ptr<StepVerifier> verifier_;
+  std::optional<StepRecorder> recorder_;
   int64_t first_ = 1, step_ = 1, sample_ = 0;
   TrainOutcome outcome_;
 };

@@ -34,6 +34,7 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.meta = options.meta;
   world.local_ranks = options.local_ranks;
   world.transport = options.transport;
+  world.as_messages = options.as_messages;
   if (options.meta) world.local_ranks = {0};
   if (world.numerics == Numerics::kCanonical && !options.meta) kernels::require_self_test();
   return std::make_unique<World>(std::move(world));
@@ -75,6 +76,14 @@ double bias_correction(double beta, int64_t step) {
   double power = 1;
   for (int64_t i = 0; i < step; ++i) power *= beta;
   return 1 - power;
+}
+
+mesh_ops::AdamwOptions adamw_options(const Job& job, int64_t step, double learning_rate, double gradient_norm) {
+  const auto& o = job.optimizer;
+  const double limit = job.training.max_norm;
+  const double scale = limit > 0 ? std::min(1.0, limit / (gradient_norm + 1e-6)) : 1.0;
+  return {learning_rate, o.beta1, o.beta2, o.eps, 0, bias_correction(o.beta1, step), bias_correction(o.beta2, step),
+          scale};
 }
 
 }  // namespace
@@ -122,6 +131,7 @@ BlockOptions TrainingRun::with_leaves(BlockOptions options) const {
 
 StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learning_rate) {
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
+  if (listener_) listener_->begin_step(step, batch, learning_rate, state_);
   const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
   begin_microbatch(step, 0);
   const auto labels =
@@ -141,9 +151,9 @@ StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learn
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm))
     fail<Inconsistency>("step {}: loss {} and gradient norm {} are not both finite; parameters are unchanged", step,
                         result.loss, result.gradient_norm);
-  const double limit = job_.training.max_norm;
-  const double scale = limit > 0 ? std::min(1.0, limit / (result.gradient_norm + 1e-6)) : 1.0;
-  update(step, gradients, learning_rate, scale);
+  const auto options = adamw_options(job_, step, learning_rate, result.gradient_norm);
+  update(gradients, options);
+  report(result, valid, options);
   if (options_.keep_gradients) result.gradients = std::move(gradients);
   return result;
 }
@@ -180,17 +190,27 @@ double TrainingRun::loss_of(const at::Tensor& sum, double valid) const {
   return parts[1] > 0 ? NAN : std::ldexp(static_cast<double>(parts[0]), -mesh_ops::kFixedPointBits) / valid;
 }
 
-void TrainingRun::update(int64_t step, const std::vector<at::Tensor>& gradients, double learning_rate, double scale) {
+void TrainingRun::update(const std::vector<at::Tensor>& gradients, mesh_ops::AdamwOptions options) {
   const PhaseScope phase(Phase::kOptimizer);
   const at::NoGradGuard no_grad;
-  const auto& o = job_.optimizer;
-  mesh_ops::AdamwOptions options{
-      learning_rate, o.beta1, o.beta2, o.eps, 0, bias_correction(o.beta1, step), bias_correction(o.beta2, step), scale};
   for (size_t p = 0; p < state_.size(); ++p) {
     const ModuleScope scope(state_[p].name);
-    options.weight_decay = state_[p].value.dim() >= 2 ? o.weight_decay : 0;  // norms and biases do not decay
+    // Norms and biases do not decay.
+    options.weight_decay = state_[p].value.dim() >= 2 ? job_.optimizer.weight_decay : 0;
     mesh_ops::adamw(state_[p].value, gradients[p], state_[p].mean, state_[p].square, options);
   }
+}
+
+void TrainingRun::report(const StepResult& result, double valid, const mesh_ops::AdamwOptions& options) {
+  if (!listener_) return;
+  const StepScalar scalars[] = {{"learning_rate", options.learning_rate},
+                                {"bias_correction1", options.correction1},
+                                {"bias_correction2", options.correction2},
+                                {"gradient_scale", options.gradient_scale},
+                                {"valid_tokens", valid},
+                                {"loss", result.loss},
+                                {"gradient_norm", result.gradient_norm}};
+  listener_->end_step(scalars);
 }
 
 }  // namespace lockstep::trainer

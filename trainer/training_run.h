@@ -1,8 +1,10 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "runtime/mesh_ops.h"
 #include "runtime/world.h"
 #include "trainer/batching.h"
 #include "trainer/dataset.h"
@@ -18,6 +20,22 @@ struct StepResult {
   double loss = 0;                    ///< mean over the valid tokens of the global batch
   double gradient_norm = 0;           ///< before clipping
   std::vector<at::Tensor> gradients;  ///< raw (before clipping), in the parameters' layouts and order; if asked for
+};
+
+/// A number that a step was given or derived: what a recording keeps as bits.
+struct StepScalar {
+  const char* name;
+  double value;
+};
+
+/// Hears of the steps of a TrainingRun.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  /// Nothing of the step has happened yet.
+  virtual void begin_step(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& state) = 0;
+  /// The state is updated. Not called for a step that fails.
+  virtual void end_step(std::span<const StepScalar> scalars) = 0;
 };
 
 /// A label that carries no loss.
@@ -36,6 +54,7 @@ class TrainingRun {
     std::vector<int> local_ranks = {};                                ///< empty: all ranks live here
     std::shared_ptr<Transport> transport = {};                        ///< needed where they do not
     std::function<std::unique_ptr<models::Model>()> make_model = {};  ///< empty: the job's model
+    bool as_messages = false;                                         ///< World::Options::as_messages
   };
 
   /// REQUIRES: a resolved job.
@@ -45,6 +64,9 @@ class TrainingRun {
   /// Step `step` (counted from 1) on its global batch. Throws Inconsistency, with the state untouched, when the loss or
   /// the gradient norm is not finite.
   StepResult step(int64_t step, const TokenBatch& batch, double learning_rate);
+
+  /// Null: nobody listens. Borrowed.
+  void set_listener(StepListener* listener) { listener_ = listener; }
 
   TrainingState& state() { return state_; }
   const TrainingState& state() const { return state_; }
@@ -59,7 +81,8 @@ class TrainingRun {
   BlockOptions with_leaves(BlockOptions options) const;
   double loss_of(const at::Tensor& sum, double valid) const;
   at::Tensor whole(const at::Tensor& scalar) const;
-  void update(int64_t step, const std::vector<at::Tensor>& gradients, double learning_rate, double scale);
+  void update(const std::vector<at::Tensor>& gradients, mesh_ops::AdamwOptions options);
+  void report(const StepResult& result, double valid, const mesh_ops::AdamwOptions& options);
 
   Job job_;
   Options options_;
@@ -70,6 +93,7 @@ class TrainingRun {
   std::unique_ptr<MeshHooks> hooks_;
   TrainingState state_;
   std::unique_ptr<GradientAccumulator> accumulator_;
+  StepListener* listener_ = nullptr;
 };
 
 /// The numerics of a job; canonical in the native domain only.

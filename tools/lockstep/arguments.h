@@ -24,6 +24,7 @@ struct TrainOptions {
   JobArguments job;
   Output output;
   bool verify = false;
+  std::string record;  ///< folder; empty: as the job says
   bool dry_run = false;
   bool print_job = false;
 };
@@ -53,6 +54,26 @@ struct LaunchOptions {
   std::vector<std::string> command;  ///< of lockstep: "train", "job.toml", ...
 };
 
+struct ReplayOptions {
+  std::string folder;
+  std::optional<int64_t> rank, step;    ///< no step: the last one recorded
+  std::string until;                    ///< an op, or a part of its id; empty: the whole step
+  std::string break_at;                 ///< the same, and its tensors are written
+  std::string dump = "lockstep-break";  ///< folder for them
+  int64_t repeat = 1;
+  std::vector<trainer::Setting> changes;  ///< of the recorded job
+  std::string against;                    ///< "reference", or empty
+  Output output;
+};
+
+struct TraceOptions {
+  std::string action;  ///< "ls", "dump", "diff" or "timeline"
+  std::string folder, other;
+  std::optional<int64_t> rank, step;  ///< none: all of them
+  std::string html, chrome;           ///< files to write; empty: none
+  Output output;
+};
+
 struct DoctorOptions {
   Output output;
 };
@@ -68,7 +89,7 @@ struct PrintText {
 };
 
 using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, DoctorOptions,
-                             CheckpointOptions, LaunchOptions>;
+                             CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

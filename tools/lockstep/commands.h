@@ -17,6 +17,7 @@ namespace lockstep::tool {
 // Without LibTorch.
 ExitCode run_doctor(const DoctorOptions& options);
 ExitCode run_checkpoint(const CheckpointOptions& options);
+ExitCode run_trace(const TraceOptions& options);
 
 /// Starts processes, one rank each, on this machine, and ends when all have ended: with the most telling exit code.
 ExitCode run_launch(const LaunchOptions& options);
@@ -25,6 +26,7 @@ ExitCode run_launch(const LaunchOptions& options);
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job);
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes);
+ExitCode run_replay(const ReplayOptions& options);
 ExitCode run_rules(const RulesOptions& options);
 ExitCode run_bench(const BenchOptions& options);
 

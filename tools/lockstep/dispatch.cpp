@@ -33,6 +33,8 @@ ExitCode run(const VerifyOptions& options) {
   return run_verify(options, job, meshes);
 }
 
+ExitCode run(const ReplayOptions& options) { return require_json_place(options.output), run_replay(options); }
+ExitCode run(const TraceOptions& options) { return require_json_place(options.output), run_trace(options); }
 ExitCode run(const RulesOptions& options) { return require_json_place(options.output), run_rules(options); }
 ExitCode run(const BenchOptions& options) { return require_json_place(options.output), run_bench(options); }
 ExitCode run(const DoctorOptions& options) { return require_json_place(options.output), run_doctor(options); }

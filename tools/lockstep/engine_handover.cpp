@@ -62,6 +62,7 @@ void limit_instructions(const std::string& set) {
 
 ExitCode run_train(const TrainOptions&, const trainer::Job&) { hand_over(); }
 ExitCode run_verify(const VerifyOptions&, const trainer::Job&, std::span<const trainer::MeshDegrees>) { hand_over(); }
+ExitCode run_replay(const ReplayOptions&) { hand_over(); }
 ExitCode run_rules(const RulesOptions&) { hand_over(); }
 ExitCode run_bench(const BenchOptions& options) {
   limit_instructions(options.instructions);

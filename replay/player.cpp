@@ -1,0 +1,159 @@
+#include "replay/player.h"
+
+#include <xxhash.h>
+
+#include "core/error.h"
+#include "replay/op_dump.h"
+#include "replay/operand_statistics.h"
+#include "replay/tensor_bytes.h"
+#include "runtime/op_results.h"
+#include "runtime/plan.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep::replay {
+
+std::string Deviation::text() const {
+  auto text = fmt::format("  op        {}\n  what      {}\n", id, what);
+  if (!layouts.empty()) text += fmt::format("  layouts   {}\n", layouts);
+  text += fmt::format("  recorded  {}\n  now       {}", expected, found);
+  if (!operands.empty()) text += fmt::format("\n  operands\n{}", operands);
+  return text;
+}
+
+void Player::load(const StepRecording& recording, std::string until) {
+  recording_ = &recording;
+  until_ = std::move(until);
+  running_.clear();
+  next_op_ = next_result_ = next_collective_ = differing_ = 0;
+  first_.reset();
+  tensors_there_.clear();
+}
+
+std::string Player::text_of(const RecordedId& id) const {
+  return OpId{recording_->step, id.microbatch, static_cast<Phase>(id.phase),
+              name(id.module),  name(id.op),   id.occurrence}
+      .text();
+}
+
+bool Player::is(const RecordedId& recorded, const OpId& id) const {
+  return recorded.phase == static_cast<uint8_t>(id.phase) && recorded.microbatch == id.microbatch &&
+         recorded.occurrence == id.occurrence && name(recorded.op) == id.op && name(recorded.module) == id.module;
+}
+
+void Player::deviate(Deviation deviation) {
+  if (!first_) first_ = std::move(deviation);
+}
+
+void Player::ended_early() {
+  const auto next = next_op_ < recording_->ops.size()
+                        ? text_of(recording_->ops[next_op_].id)
+                        : text_of(recording_->collectives[next_collective_].id) + " (a collective)";
+  deviate({"the step ended before its recording does", next, "", next, "the end", ""});
+}
+
+void Player::leave(const std::string& what, const std::string& id, const std::string& expected) {
+  deviate({what, id, "", expected, id, ""});
+  fail<Inconsistency>("the replay of step {} of rank {} left its recording: {} {}, recorded: {}", recording_->step,
+                      recording_->rank, what, id, expected);
+}
+
+void Player::before_op(const OpEvent& event) {
+  if (next_op_ == recording_->ops.size()) leave("an op after the last one", event.id.text(), "the end");
+  const auto& recorded = recording_->ops[next_op_].id;
+  if (!is(recorded, event.id)) leave("another op", event.id.text(), text_of(recorded));
+  running_.push_back(next_op_++);
+  if (stops_at(event)) tensors_there_ = operands_of(event, recording_->rank);
+}
+
+bool Player::stops_at(const OpEvent& event) const {
+  return !until_.empty() && event.id.text().find(until_) != std::string::npos;
+}
+
+void Player::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
+  const auto given = op_results(event, results);
+  const auto& recorded = recording_->results;
+  for (; next_result_ < recorded.size() && recorded[next_result_].op == running_.back(); ++next_result_)
+    if (recorded[next_result_].index < given.size())
+      compare(event, recorded[next_result_], given[recorded[next_result_].index].tensor);
+  running_.pop_back();
+  if (!stops_at(event)) return;
+  for (auto& tensor : results_of(event, results, recording_->rank)) tensors_there_.push_back(std::move(tensor));
+  throw StoppedThere();
+}
+
+void Player::compare(const OpEvent& event, const RecordedResult& recorded, const at::Tensor& tensor) {
+  auto& self = sharded(tensor);
+  const auto layout = self.spec().text();
+  const int here = self.spec().layout.mesh().local_index(recording_->rank);
+  Digest found;
+  if (recorded.kind == ResultKind::kDigest)
+    found = digest(bytes_of(self.shards()->either()[static_cast<size_t>(here)].contiguous()));
+  if (layout == name(recorded.layout) && (recorded.kind != ResultKind::kDigest || found == recorded.digest)) return;
+  ++differing_;
+  deviate({fmt::format("result {} differs; everything before it is as recorded", recorded.index), event.id.text(),
+           layouts_of(event.plan), fmt::format("{} {}", name(recorded.layout), recorded.digest.text()),
+           fmt::format("{} {}", layout, found.text()), operand_statistics(event, static_cast<size_t>(here))});
+}
+
+void Player::before_collective(const CollectiveEvent& event) {
+  const auto& all = recording_->collectives;
+  const auto id = event.id.text();
+  if (next_collective_ == all.size()) leave("a collective after the last one, in", id, "the end");
+  const auto& recorded = all[next_collective_++];
+  const auto& axis = event.mesh.axes()[static_cast<size_t>(event.axis)].name;
+  if (!is(recorded.id, event.id) || recorded.kind != static_cast<uint8_t>(event.kind) || name(recorded.axis) != axis ||
+      recorded.dtype != static_cast<int8_t>(event.dtype))
+    leave(fmt::format("another collective, {} {} on {}, in", to_text(event.kind), c10::toString(event.dtype), axis), id,
+          fmt::format("{} {} on {} in {}", to_text(static_cast<CollectiveKind>(recorded.kind)),
+                      c10::toString(static_cast<c10::ScalarType>(recorded.dtype)), name(recorded.axis),
+                      text_of(recorded.id)));
+  const auto group = event.mesh.group(recording_->rank, event.axis);
+  header_ = {event.number, 0, recorded.kind, recorded.dtype, XXH3_64bits(group.data(), group.size() * sizeof(int)), 0};
+  arrived_.clear();
+  for (uint32_t p = 0; p < recorded.pieces; ++p) {
+    const auto& piece = recording_->pieces[recorded.first_piece + p];
+    auto& bytes = arrived_[piece.source];
+    check_delivered(piece, event);
+    const auto* from = recording_->payload.data() + piece.offset;
+    bytes.insert(bytes.end(), from, from + piece.bytes);
+  }
+}
+
+/// The file's bytes may be whole and the payload still not what arrived: who changed it also changed the file's digest.
+void Player::check_delivered(const RecordedPiece& piece, const CollectiveEvent& event) {
+  if (piece.offset == kNoPayload)
+    fail<BadInput>(
+        "step {} of rank {} was recorded without payloads (record.payload = \"none\"): it cannot be replayed",
+        recording_->step, recording_->rank);
+  const auto found = digest(std::span(recording_->payload).subspan(piece.offset, piece.bytes));
+  if (found == piece.digest) return;
+  ++differing_;
+  deviate({fmt::format("what rank {} sent in {} on {} was not delivered as it is here: the recording is damaged",
+                       piece.source, to_text(event.kind), event.mesh.axes()[static_cast<size_t>(event.axis)].name),
+           event.id.text(), "", piece.digest.text(), found.text(), ""});
+}
+
+std::optional<MessageHeader> Player::arrived(int source, int) {
+  const auto found = arrived_.find(source);
+  if (found == arrived_.end()) return std::nullopt;
+  auto header = header_;
+  header.bytes = found->second.size();
+  return header;
+}
+
+bool Player::receive(int source, int, std::span<const MutableSpan> parts) {
+  const auto message = arrived_.extract(source);
+  std::span<const std::byte> rest = message.mapped();
+  for (const auto& part : parts) {
+    std::copy_n(rest.begin(), part.size(), part.begin());
+    rest = rest.subspan(part.size());
+  }
+  return true;
+}
+
+void Player::progress() {
+  fail<Inconsistency>("the replay of step {} of rank {} waits for bytes that were not recorded", recording_->step,
+                      recording_->rank);
+}
+
+}  // namespace lockstep::replay

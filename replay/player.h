@@ -1,0 +1,80 @@
+#pragma once
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "replay/recorder.h"
+#include "runtime/transport/transport.h"
+
+namespace lockstep::replay {
+
+/// Where a replay first left its recording.
+struct Deviation {
+  std::string what;      ///< "result 0 differs", "another op", "a collective that was not recorded", ...
+  std::string id;        ///< OpId::text(), of the op or of the collective's
+  std::string layouts;   ///< of the op's operands and results, as far as there are any
+  std::string expected;  ///< in the recording: a digest or an op's name
+  std::string found;
+  std::string operands;  ///< a line for each: layout, smallest, largest, mean, how many are not finite
+  std::string text() const;
+};
+
+/// Plays one rank's recorded step: as a transport it hands over what the rank received, as an observer it compares what
+/// the rank computes with the digests of what it computed then. Peers, and what is sent to them, do not exist.
+///
+/// Throws Inconsistency where the program asks for something that was not recorded, since nothing can follow.
+class Player final : public Observer, public Transport {
+ public:
+  /// The step to be played next. Borrows the recording. `until`: an op (OpId::text() or a part of it) after which it
+  /// stops, with StoppedThere, and keeps what the op took and gave; empty: none.
+  void load(const StepRecording& recording, std::string until = "");
+
+  /// Why it stopped, if `until` came.
+  class StoppedThere : public std::exception {};
+
+  void before_op(const OpEvent& event) override;
+  void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
+  void before_collective(const CollectiveEvent& event) override;
+
+  void post(Message) override {}
+  std::optional<MessageHeader> arrived(int source, int destination) override;
+  bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
+  [[noreturn]] void progress() override;
+
+  /// The program has ended, before its recording does.
+  void ended_early();
+
+  /// Operands before, and results after the op where it stopped.
+  const std::vector<RecordedTensor>& tensors_there() const { return tensors_there_; }
+
+  const std::optional<Deviation>& first_deviation() const { return first_; }
+  /// How much was compared so far, and how much of it differed.
+  size_t ops() const { return next_op_; }
+  size_t collectives() const { return next_collective_; }
+  size_t differing_results() const { return differing_; }
+  /// Whether the program ended where the recording does.
+  bool at_end() const {
+    return next_op_ == recording_->ops.size() && next_collective_ == recording_->collectives.size();
+  }
+
+ private:
+  const std::string& name(Name name) const { return recording_->names[name]; }
+  std::string text_of(const RecordedId& id) const;
+  bool is(const RecordedId& recorded, const OpId& id) const;
+  void compare(const OpEvent& event, const RecordedResult& recorded, const at::Tensor& tensor);
+  bool stops_at(const OpEvent& event) const;
+  void check_delivered(const RecordedPiece& piece, const CollectiveEvent& event);
+  void deviate(Deviation deviation);
+  [[noreturn]] void leave(const std::string& what, const std::string& id, const std::string& expected);
+
+  const StepRecording* recording_ = nullptr;
+  std::string until_;
+  std::vector<size_t> running_;  ///< ops that have begun and not ended: an op may run others
+  size_t next_op_ = 0, next_result_ = 0, next_collective_ = 0, differing_ = 0;
+  MessageHeader header_;          ///< of the collective that runs
+  std::map<int, Bytes> arrived_;  ///< its payload, by source
+  std::optional<Deviation> first_;
+  std::vector<RecordedTensor> tensors_there_;
+};
+
+}  // namespace lockstep::replay

@@ -1,0 +1,80 @@
+#pragma once
+#include <chrono>
+#include <map>
+#include <unordered_map>
+
+#include "replay/recording.h"
+#include "runtime/observer.h"
+#include "runtime/spec.h"
+#include "runtime/world.h"
+
+namespace lockstep::replay {
+
+/// Strings as numbers, in the order of their first use.
+class NameTable {
+ public:
+  Name operator[](std::string_view text);
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::map<std::string, Name, std::less<>> numbers_;
+  std::vector<std::string> names_;
+};
+
+/// The columns that name an op.
+RecordedId recorded_id(const OpId& id, NameTable& names);
+
+/// Watches a step and makes one StepRecording for every rank that lives here. Digests are taken right after each op,
+/// while its result is in the cache; payloads are copied as they arrive.
+///
+/// Of what is no op or collective (job, batch, scalars, state) it knows nothing: the caller adds it.
+class Recorder final : public Observer {
+ public:
+  /// `keeps_payload`: whether what arrives is kept, or its digest alone. REQUIRES: a World that exchanges as messages
+  /// do (World::Options::as_messages).
+  Recorder(const World& world, bool keeps_payload);
+
+  /// Forgets everything and starts anew.
+  void begin();
+  /// One recording per local rank of the World, in their order.
+  std::vector<StepRecording> end();
+  /// Memory of a payload that nobody needs any more, for the next one.
+  void reuse(Bytes memory);
+
+  void before_op(const OpEvent& event) override;
+  void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
+  void before_collective(const CollectiveEvent& event) override;
+  void received(const CollectiveEvent& event, int rank, int source, at::Tensor& payload) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// What differs from rank to rank.
+  struct PerRank {
+    std::vector<RecordedResult> results;
+    std::vector<RecordedCollective> collectives;
+    std::vector<RecordedPiece> pieces;
+    Bytes payload;
+    size_t last_payload = 0;          ///< bytes of the step before: the next one's will be about as many
+    std::map<Digest, uint64_t> kept;  ///< where the payload has these bytes
+  };
+
+  void prepare(PerRank& mine);
+  uint64_t now() const;
+  PerRank& of(int rank) { return ranks_[place_.at(rank)]; }
+  Name layout_name(const TensorSpec& spec);
+  void add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, bool is_alias);
+  uint64_t keep(PerRank& mine, const at::Tensor& plain, const Digest& digest);
+
+  const World& world_;
+  bool keeps_payload_;
+  std::map<int, size_t> place_;  ///< of a rank in ranks_
+  NameTable names_;
+  std::unordered_map<const TensorSpec*, Name> layouts_;
+  std::vector<RecordedOp> ops_;
+  std::vector<uint32_t> running_;  ///< ops that have begun and not ended: an op may run others
+  std::vector<PerRank> ranks_;
+  std::vector<Bytes> spare_;
+  Clock::time_point start_;
+};
+
+}  // namespace lockstep::replay

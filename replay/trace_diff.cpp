@@ -1,0 +1,89 @@
+#include "replay/trace_diff.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "core/phase.h"
+
+namespace lockstep::replay {
+namespace {
+
+/// Every result by the text of its op and its number.
+std::map<std::string, const RecordedResult*> by_id(const StepRecording& recording) {
+  std::map<std::string, const RecordedResult*> results;
+  for (const auto& result : recording.results)
+    results[fmt::format("{} result {}", text_of(recording.ops[result.op].id, recording), result.index)] = &result;
+  return results;
+}
+
+bool is_whole(const std::string& layout) {
+  return layout.find("=S(") == layout.npos && layout.find("=P(") == layout.npos;
+}
+
+/// The tensor without its placements: "f32[8,4]".
+std::string tensor_of(const std::string& layout) { return layout.substr(0, layout.find(' ')); }
+
+bool is_comparable(const std::string& left, const std::string& right, const RecordedResult& a,
+                   const RecordedResult& b) {
+  if (a.kind != ResultKind::kDigest || b.kind != ResultKind::kDigest) return false;
+  return left == right || (is_whole(left) && is_whole(right) && tensor_of(left) == tensor_of(right));
+}
+
+class Comparison {
+ public:
+  Comparison(const StepRecording& left, const StepRecording& right)
+      : left_(left), right_(right), left_results_(by_id(left)), right_results_(by_id(right)) {}
+
+  TraceDiff run() {
+    for (const auto& result : left_.results) compare(result);
+    for (const auto& [id, result] : right_results_)
+      if (!left_results_.contains(id)) count(right_, *result, &DiffCounts::only_right);
+    compare_scalars();
+    return std::move(diff_);
+  }
+
+ private:
+  void count(const StepRecording& recording, const RecordedResult& result, size_t DiffCounts::*member) {
+    ++(diff_.all.*member);
+    ++(diff_.by_module[recording.names[recording.ops[result.op].id.module]].*member);
+  }
+
+  void compare(const RecordedResult& mine) {
+    const auto id = fmt::format("{} result {}", text_of(left_.ops[mine.op].id, left_), mine.index);
+    const auto found = right_results_.find(id);
+    if (found == right_results_.end()) return count(left_, mine, &DiffCounts::only_left);
+    const auto& theirs = *found->second;
+    const auto &left = left_.names[mine.layout], &right = right_.names[theirs.layout];
+    if (!is_comparable(left, right, mine, theirs)) return count(left_, mine, &DiffCounts::incomparable);
+    if (mine.digest == theirs.digest) return count(left_, mine, &DiffCounts::same);
+    count(left_, mine, &DiffCounts::different);
+    if (diff_.first.empty())
+      diff_.first =
+          fmt::format("{}\n  left   {} {}\n  right  {} {}", id, left, mine.digest.text(), right, theirs.digest.text());
+  }
+
+  void compare_scalars() {
+    for (const auto& mine : left_.scalars)
+      for (const auto& theirs : right_.scalars)
+        if (mine.name == theirs.name && mine.bits != theirs.bits)
+          diff_.scalars.push_back(fmt::format("{}: {}, {}", mine.name, std::bit_cast<double>(mine.bits),
+                                              std::bit_cast<double>(theirs.bits)));
+  }
+
+  const StepRecording &left_, &right_;
+  std::map<std::string, const RecordedResult*> left_results_, right_results_;
+  TraceDiff diff_;
+};
+
+}  // namespace
+
+std::string text_of(const RecordedId& id, const StepRecording& recording) {
+  const auto& module = recording.names[id.module];
+  return fmt::format("microbatch {}, {}, {}{}{} #{}", id.microbatch, kPhaseNames[id.phase], module,
+                     module.empty() ? "" : ", ", recording.names[id.op], id.occurrence);
+}
+
+TraceDiff diff(const StepRecording& left, const StepRecording& right) { return Comparison(left, right).run(); }
+
+}  // namespace lockstep::replay

@@ -1,0 +1,32 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "replay/recording.h"
+
+namespace lockstep::replay {
+
+struct DiffCounts {
+  size_t same = 0, different = 0;
+  size_t only_left = 0, only_right = 0;  ///< ops that the other does not have
+  size_t incomparable = 0;               ///< results that are cut otherwise, or of which no digest was kept
+};
+
+/// How one step of two recordings compares: of one rank, or of two meshes, or of two versions of the code.
+struct TraceDiff {
+  DiffCounts all;
+  std::map<std::string, DiffCounts> by_module;
+  std::string first;  ///< the first result of the left one that differs, with both layouts and digests; empty: none
+  std::vector<std::string> scalars;  ///< "loss: 2.5, 2.25", those that differ
+  bool agrees() const { return all.different + all.only_left + all.only_right + scalars.size() == 0; }
+};
+
+/// Aligns by op id, not by position. Results compare where both ranks hold the same part: under equal layouts, or
+/// whole.
+TraceDiff diff(const StepRecording& left, const StepRecording& right);
+
+/// "microbatch 0, forward, layers.0.attention, linear #0"
+std::string text_of(const RecordedId& id, const StepRecording& recording);
+
+}  // namespace lockstep::replay

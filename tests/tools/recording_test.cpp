@@ -1,0 +1,180 @@
+// Recordings from the command line: made by one process and by many, listed, replayed, compared, drawn; and what
+// happens to those that are damaged, incomplete, or not there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/run_lockstep.h"
+#include "tests/tools/small_job.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Recording : public ::testing::Test {
+ protected:
+  lockstep::Run train(const std::string& more, const char* launcher = "") {
+    return run_lockstep(std::string(launcher) + "train " + job_ + " -q --record " + traces_ + " " + more);
+  }
+  lockstep::Run replay(const std::string& more) {
+    return run_lockstep("replay " + traces_ + " " + more + " --json " + folder_.file("result.json"));
+  }
+  nlohmann::json result() const { return nlohmann::json::parse(file_content(folder_.file("result.json"))); }
+
+  /// Changes one byte in the middle of a step's file.
+  void damage(const std::string& name) const {
+    auto content = file_content(traces_ + "/" + name);
+    content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 1);
+    std::filesystem::remove(traces_ + "/" + name);
+    std::ofstream(traces_ + "/" + name, std::ios::binary) << content;
+  }
+
+  TemporaryFolder folder_;
+  std::string job_ = write_small_job(folder_), traces_ = folder_.file("traces");
+};
+
+TEST_F(Recording, OfOneProcessIsReplayedRankByRank) {
+  ASSERT_EQ(train("").code, 0);
+  for (const char* rank : {"0", "1"})
+    for (const char* step : {"1", "3", "4"}) {
+      const auto run = replay(std::string("--rank ") + rank + " --step " + step);
+      EXPECT_EQ(run.code, 0) << run.err;
+      EXPECT_THAT(run.out, HasSubstr(std::string("rank ") + rank + ", step " + step + ": identical: "));
+      EXPECT_EQ(result().at("verdict"), "identical");
+      EXPECT_GT(result().at("ops"), 10);
+      EXPECT_GT(result().at("collectives"), 2);
+      EXPECT_TRUE(result().at("first_difference").is_null());
+    }
+  EXPECT_EQ(replay("--rank 0 --repeat 3").code, 0);
+}
+
+TEST_F(Recording, OfManyProcessesIsThatOfOne) {
+  ASSERT_EQ(train("", "launch -n 2 ").code, 0);
+  EXPECT_EQ(replay("--rank 1").code, 0);
+  const auto many = traces_;
+  traces_ = folder_.file("simulated");
+  ASSERT_EQ(train("").code, 0);
+  const auto diff = run_lockstep("trace diff " + traces_ + " " + many);
+  EXPECT_EQ(diff.code, 0) << diff.out;
+  EXPECT_THAT(diff.out, AllOf(HasSubstr("rank 1, step 4: "), HasSubstr(" 0 differ")));
+}
+
+TEST_F(Recording, IsComparedWithOneDevice) {
+  ASSERT_EQ(train("").code, 0);
+  const auto run = replay("--against reference --step 3");
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("as one device: every compared value agrees"));
+}
+
+TEST_F(Recording, OfAnotherJobDiffers) {
+  ASSERT_EQ(train("").code, 0);
+  const auto run = replay("--rank 0 --step 1 --set training.max_norm=1e-3");
+  EXPECT_EQ(run.code, 3);
+  EXPECT_EQ(result().at("verdict"), "differs");
+  EXPECT_THAT(result().at("first_difference").at("op"), HasSubstr("optimizer"));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("DIFFERS in"), HasSubstr("mesh::adamw"), HasSubstr("operands")));
+  const auto left = traces_;
+  traces_ = folder_.file("other");
+  ASSERT_EQ(train("--training.max_norm 1e-3").code, 0);
+  const auto diff = run_lockstep("trace diff " + left + " " + traces_ + " --step 1 --rank 0");
+  EXPECT_EQ(diff.code, 3);
+  EXPECT_THAT(diff.out, AllOf(HasSubstr("first: "), HasSubstr("gradient_scale: ")));
+}
+
+TEST_F(Recording, ARingIsWrittenOnlyWhenSomethingFails) {
+  ASSERT_EQ(train("--record.payload ring:2").code, 0);
+  EXPECT_EQ(run_lockstep("trace ls " + traces_).code, 2);
+  const auto run = train("--record.payload ring:2 --optimizer.lr 1e30 --training.steps 9");
+  ASSERT_EQ(run.code, 3) << run.err;
+  const auto list = run_lockstep("trace ls " + traces_);
+  EXPECT_EQ(list.code, 0) << list.out << list.err;
+  EXPECT_THAT(list.out, HasSubstr(" no "));
+  EXPECT_THAT(replay("--rank 1").out, AllOf(HasSubstr("identical"), HasSubstr("are not both finite")));
+}
+
+TEST_F(Recording, DigestsAloneCannotBeReplayed) {
+  ASSERT_EQ(train("--record.payload none").code, 0);
+  EXPECT_EQ(run_lockstep("trace diff " + traces_ + " " + traces_).code, 0);
+  const auto run = replay("--rank 0");
+  EXPECT_EQ(run.code, 5);
+  EXPECT_THAT(run.err, HasSubstr("state"));
+}
+
+TEST_F(Recording, DamageIsNamedAndTheRestIsRead) {
+  ASSERT_EQ(train("--record.state_every 2").code, 0);
+  damage("rank0-step2.h5");
+  const auto run = replay("--rank 0 --step 2");
+  EXPECT_EQ(run.code, 5);
+  EXPECT_THAT(run.err, HasSubstr("rank0-step2.h5"));
+  EXPECT_EQ(result().at("verdict"), "damaged");
+  EXPECT_EQ(replay("--rank 0 --step 1").code, 0);
+  EXPECT_EQ(replay("--rank 0 --step 4").code, 0) << "its state is that of step 3";
+  EXPECT_EQ(replay("--rank 1 --step 2").code, 0);
+  const auto list = run_lockstep("trace ls " + traces_);
+  EXPECT_EQ(list.code, 5);
+  EXPECT_THAT(list.out, AllOf(HasSubstr("DAMAGED"), HasSubstr("rank0-step2.h5")));
+}
+
+TEST_F(Recording, OfCanonicalNumericsIsReplayedOnOtherMachines) {
+  ASSERT_EQ(train("").code, 0);
+  const auto elsewhere =
+      "LOCKSTEP_INSTRUCTION_SET=baseline ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 ";
+  const auto run = run_lockstep("replay " + traces_ + " --rank 1", elsewhere);
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("identical: "));
+  const auto changed = run_lockstep("replay " + traces_ + " --rank 1 --set training.max_norm=1e-3", elsewhere);
+  EXPECT_THAT(changed.out, HasSubstr("machine   instruction_set: "));
+}
+
+TEST_F(Recording, AnOpCanBeLookedAt) {
+  ASSERT_EQ(train("").code, 0);
+  const auto run = replay("--rank 1 --step 2 --break 'tok_embeddings, embedding #0' --dump " + folder_.file("op"));
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("up to the op that was asked for"), HasSubstr("result.0.npy")));
+  const auto result = file_content(folder_.file("op/result.0.npy"));
+  EXPECT_EQ(result.substr(1, 5), "NUMPY");
+  EXPECT_THAT(result, HasSubstr("'descr': '<f4', 'fortran_order': False, 'shape': (4, 16, 64), }"));
+  EXPECT_EQ(result.size() % 64, 0U);
+  EXPECT_THAT(file_content(folder_.file("op/operand.indices.npy")), HasSubstr("'descr': '<i8'"));
+  EXPECT_EQ(replay("--rank 1 --until nonsense").code, 2);
+}
+
+TEST_F(Recording, PagesAreWritten) {
+  ASSERT_EQ(train("").code, 0);
+  const auto page = folder_.file("page.html"), chrome = folder_.file("chrome.json");
+  const auto run = run_lockstep("trace timeline " + traces_ + " --step 2 --html " + page + " --chrome " + chrome);
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(file_content(page), AllOf(HasSubstr("<svg"), HasSubstr("rank 1 ops"), HasSubstr("all_gather on dp_shard"),
+                                        Not(HasSubstr("<script")), Not(HasSubstr("http"))));
+  const auto events = nlohmann::json::parse(file_content(chrome)).at("traceEvents");
+  const auto is_op = [](const auto& event) { return event.at("ph") == "X" && event.at("pid") == 1; };
+  EXPECT_GT(std::count_if(events.begin(), events.end(), is_op), 10);
+  EXPECT_THAT(run_lockstep("trace dump " + traces_ + " --rank 1 --step 2").out,
+              AllOf(HasSubstr("rank 1 of 2, step 2"), HasSubstr("linear #0"), HasSubstr("reduce_scatter on dp_shard")));
+}
+
+TEST_F(Recording, WrongQuestionsGetOneLine) {
+  ASSERT_EQ(train("").code, 0);
+  const auto expect_line = [](const lockstep::Run& run, const char* text) {
+    EXPECT_EQ(run.code, 2) << run.err;
+    EXPECT_THAT(run.err, HasSubstr(text));
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  };
+  expect_line(replay(""), "has ranks 0, 1: say which one with --rank");
+  expect_line(replay("--rank 7"), "has no rank 7; it has 0, 1");
+  expect_line(replay("--rank 0 --step 99"), "has no step 99 of rank 0; it has 1 to 4 (4 of them)");
+  expect_line(run_lockstep("replay /nowhere --rank 0"), "/nowhere");
+  expect_line(replay("--rank 0 --set max_norm"), "expected KEY=VALUE");
+  expect_line(replay("--rank 0 --set training.max_nrom=1"), "max_norm");
+  expect_line(run_lockstep("trace timeline " + traces_), "--html FILE or --chrome FILE");
+  expect_line(train("--record.payload rings:3"), "all, none or ring:K");
+  expect_line(train("--training.steps 5"), "is of another job");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,149 @@
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/floating_environment.h"
+#include "replay/op_dump.h"
+#include "replay/recording_folder.h"
+#include "tools/lockstep/commands.h"
+#include "tools/lockstep/json_output.h"
+#include "trainer/recorded_reference.h"
+#include "trainer/replayed_run.h"
+
+namespace lockstep::tool {
+namespace {
+
+int rank_of(const ReplayOptions& options, const replay::RecordingFolder& folder) {
+  const auto ranks = folder.ranks();
+  const bool known = options.rank && std::find(ranks.begin(), ranks.end(), *options.rank) != ranks.end();
+  if (options.rank && !known)
+    fail<BadInput>("{} has no rank {}; it has {}.", options.folder, *options.rank, fmt::join(ranks, ", "));
+  if (!options.rank && ranks.size() != 1)
+    fail<BadInput>("{} has ranks {}: say which one with --rank.", options.folder, fmt::join(ranks, ", "));
+  return options.rank ? static_cast<int>(*options.rank) : ranks.front();
+}
+
+int64_t step_of(const ReplayOptions& options, const replay::RecordingFolder& folder, int rank) {
+  const auto steps = folder.steps(rank);
+  if (steps.empty()) fail<FileError>("{} has no whole step of rank {}.", options.folder, rank);
+  if (!options.step) return steps.back();
+  if (std::find(steps.begin(), steps.end(), *options.step) == steps.end())
+    fail<BadInput>("{} has no step {} of rank {}; it has {} to {} ({} of them).", options.folder, *options.step, rank,
+                   steps.front(), steps.back(), steps.size());
+  return *options.step;
+}
+
+/// Replays every recorded step from the last state before it up to the one that is asked for.
+trainer::ReplayOutcome replay_once(const ReplayOptions& options, const replay::RecordingFolder& folder, int rank,
+                                   int64_t step) {
+  const int64_t first = folder.first_with_state(rank, step);
+  auto recording = folder.read(rank, first);
+  trainer::ReplayedRun run(recording, options.changes);
+  for (int64_t s = first; s < step; recording = folder.read(rank, ++s)) {
+    auto outcome = run.replay(recording);
+    if (!outcome.is_identical()) return outcome;
+  }
+  return run.replay(recording, options.break_at.empty() ? options.until : options.break_at);
+}
+
+void print(const trainer::ReplayOutcome& outcome, int rank) {
+  fmt::print("rank {}, step {}: ", rank, outcome.step);
+  if (outcome.is_identical()) {
+    fmt::print("identical: {} ops, {} collectives{}\n", outcome.ops, outcome.collectives,
+               outcome.stopped_there ? ", up to the op that was asked for" : "");
+  } else {
+    fmt::print("DIFFERS in {} results of {} ops\n", outcome.differing_results, outcome.ops);
+    if (outcome.first_difference) fmt::print("{}\n", outcome.first_difference->text());
+    for (const auto& scalar : outcome.differing_scalars) fmt::print("  {}\n", scalar);
+    for (const auto& fact : outcome.other_machine) fmt::print("  machine   {}\n", fact);
+  }
+  if (!outcome.stopped_by.empty()) fmt::print("  ended by   {}\n", outcome.stopped_by);
+}
+
+nlohmann::ordered_json to_json(const trainer::ReplayOutcome& outcome, int rank) {
+  nlohmann::ordered_json difference = nullptr;
+  if (outcome.first_difference) {
+    const auto& first = *outcome.first_difference;
+    difference = {{"op", first.id},           {"what", first.what},
+                  {"layouts", first.layouts}, {"recorded", first.expected},
+                  {"now", first.found},       {"operands", first.operands}};
+  }
+  return {{"verdict", outcome.is_identical() ? "identical" : "differs"},
+          {"rank", rank},
+          {"step", outcome.step},
+          {"ops", outcome.ops},
+          {"collectives", outcome.collectives},
+          {"differing_results", outcome.differing_results},
+          {"differing_scalars", outcome.differing_scalars},
+          {"other_machine", outcome.other_machine},
+          {"first_difference", difference}};
+}
+
+void write_damage(const ReplayOptions& options, int rank, int64_t step) {
+  write_json(options.output, {{"verdict", "damaged"}, {"rank", rank}, {"step", step}});
+}
+
+/// How the differences of several replays compare with the first one's.
+void print_repeats(const std::vector<trainer::ReplayOutcome>& outcomes) {
+  const auto text = [](const trainer::ReplayOutcome& outcome) {
+    return outcome.first_difference ? outcome.first_difference->text() : std::string();
+  };
+  for (size_t i = 1; i < outcomes.size(); ++i)
+    if (text(outcomes[i]) != text(outcomes[0]))
+      return fmt::print("NONDETERMINISTIC  replay {} is not as replay 1\n", i + 1);
+  fmt::print("{} replays, all alike\n", outcomes.size());
+}
+
+ExitCode compare(const ReplayOptions& options, const replay::RecordingFolder& folder, int64_t step) {
+  const auto verdict = trainer::compare_with_reference(folder, step, options.changes);
+  fmt::print("step {}, all ranks, {} one device: {}\n", step, verdict.agrees ? "as" : "not as",
+             verdict.agrees ? "every compared value agrees" : "INCONSISTENT");
+  if (!verdict.finding.empty()) fmt::print("{}\n", verdict.finding);
+  if (!verdict.is_as_recorded) fmt::print("and this run is not as the recorded one: {}\n", verdict.deviation);
+  write_json(options.output, {{"verdict", verdict.agrees ? "agrees" : "differs"},
+                              {"step", step},
+                              {"as_recorded", verdict.is_as_recorded},
+                              {"ops", verdict.ops},
+                              {"finding", verdict.finding}});
+  return verdict.agrees && verdict.is_as_recorded ? ExitCode::kFine : ExitCode::kInconsistent;
+}
+
+/// An op that was asked for came, and is written if it is to be.
+void require_stop(const ReplayOptions& options, const trainer::ReplayOutcome& outcome) {
+  const auto& op = options.break_at.empty() ? options.until : options.break_at;
+  if (op.empty()) return;
+  if (!outcome.stopped_there) fail<BadInput>("step {} has no op {}; lockstep trace dump lists them.", outcome.step, op);
+  if (options.break_at.empty()) return;
+  for (const auto& path : replay::write_tensors(options.dump, op, outcome.tensors_there))
+    fmt::print("wrote {}\n", path);
+}
+
+ExitCode replay_alone(const ReplayOptions& options, const replay::RecordingFolder& folder, int rank, int64_t step) {
+  std::vector<trainer::ReplayOutcome> outcomes;
+  for (int64_t i = 0; i < options.repeat; ++i) outcomes.push_back(replay_once(options, folder, rank, step));
+  print(outcomes.front(), rank);
+  require_stop(options, outcomes.front());
+  if (options.repeat > 1) print_repeats(outcomes);
+  write_json(options.output, to_json(outcomes.front(), rank));
+  const bool agrees = std::all_of(outcomes.begin(), outcomes.end(), [](const auto& o) { return o.is_identical(); });
+  return agrees ? ExitCode::kFine : ExitCode::kInconsistent;
+}
+
+}  // namespace
+
+ExitCode run_replay(const ReplayOptions& options) {
+  check_floating_environment();
+  const replay::RecordingFolder folder(options.folder);
+  const bool alone = options.against.empty();
+  const int rank = alone ? rank_of(options, folder) : folder.ranks().front();
+  const int64_t step = step_of(options, folder, rank);
+  try {
+    return alone ? replay_alone(options, folder, rank, step) : compare(options, folder, step);
+  } catch (const FileError&) {
+    write_damage(options, rank, step);
+    throw;
+  }
+}
+
+}  // namespace lockstep::tool

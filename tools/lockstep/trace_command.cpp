@@ -1,0 +1,168 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/atomic_file.h"
+#include "core/collective_kind.h"
+#include "replay/chrome_trace.h"
+#include "replay/recording_folder.h"
+#include "replay/timeline_page.h"
+#include "replay/trace_diff.h"
+#include "tools/lockstep/commands.h"
+#include "tools/lockstep/json_output.h"
+
+namespace lockstep::tool {
+namespace {
+
+using replay::RecordingFolder;
+using replay::StepRecording;
+
+/// The ranks or steps that are asked for, of those that are there.
+template <class T>
+std::vector<T> chosen(std::vector<T> all, const std::optional<int64_t>& wanted, const char* what,
+                      const std::string& folder) {
+  if (!wanted) return all;
+  const auto found = std::find(all.begin(), all.end(), *wanted);
+  if (found == all.end()) fail<BadInput>("{} has no {} {}; it has {}.", folder, what, *wanted, fmt::join(all, ", "));
+  return {*found};
+}
+
+ExitCode list(const TraceOptions& options) {
+  const RecordingFolder folder(options.folder);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  fmt::print("{:>5} {:>8} {:>6} {:>9} {:>12}  {}\n", "rank", "step", "state", "complete", "bytes", "file");
+  for (const int rank : folder.ranks())
+    for (const int64_t step : folder.steps(rank)) {
+      const auto& entry = folder.entry(rank, step);
+      fmt::print("{:>5} {:>8} {:>6} {:>9} {:>12}  {}\n", rank, entry.step, entry.has_state ? "yes" : "-",
+                 entry.complete ? "yes" : "no", entry.bytes, entry.file);
+      rows.push_back({{"rank", rank},
+                      {"step", entry.step},
+                      {"state", entry.has_state},
+                      {"complete", entry.complete},
+                      {"bytes", entry.bytes},
+                      {"file", entry.file}});
+    }
+  const auto damage = folder.damage();
+  for (const auto& line : damage) fmt::print("DAMAGED  {}\n", line);
+  for (const auto& line : folder.leftovers()) fmt::print("left over  {}\n", line);
+  write_json(options.output, {{"steps", rows}, {"damage", damage}});
+  return damage.empty() ? ExitCode::kFine : ExitCode::kFile;
+}
+
+void print_result(const StepRecording& recording, const replay::RecordedResult& result) {
+  const char* kKinds[] = {"", "alias", "pending"};
+  fmt::print(
+      "    {} {}\n", recording.names[result.layout],
+      result.kind == replay::ResultKind::kDigest ? result.digest.text() : kKinds[static_cast<size_t>(result.kind)]);
+}
+
+void print_step(const StepRecording& recording) {
+  fmt::print("rank {} of {}, step {}: {} ops, {} collectives, {} bytes of payload{}\n", recording.rank, recording.world,
+             recording.step, recording.ops.size(), recording.collectives.size(), recording.payload.size(),
+             recording.complete ? "" : "; ended early: " + recording.reason);
+  for (const auto& [key, value] : recording.machine) fmt::print("  {} = {}\n", key, value);
+  for (const auto& scalar : recording.scalars)
+    fmt::print("  {} = {} ({:#018x})\n", scalar.name, std::bit_cast<double>(scalar.bits), scalar.bits);
+  std::multimap<uint32_t, const replay::RecordedResult*> results;
+  for (const auto& result : recording.results) results.emplace(result.op, &result);
+  for (uint32_t op = 0; op < recording.ops.size(); ++op) {
+    fmt::print("  {}\n", text_of(recording.ops[op].id, recording));
+    const auto [first, last] = results.equal_range(op);
+    for (auto result = first; result != last; ++result) print_result(recording, *result->second);
+  }
+  for (const auto& collective : recording.collectives) {
+    fmt::print("  {} on {} in {}\n", kCollectiveNames[collective.kind], recording.names[collective.axis],
+               text_of(collective.id, recording));
+    for (uint32_t p = 0; p < collective.pieces; ++p) {
+      const auto& piece = recording.pieces[collective.first_piece + p];
+      fmt::print("    from rank {} tensor {}: {} bytes {}\n", piece.source, piece.tensor, piece.bytes,
+                 piece.digest.text());
+    }
+  }
+}
+
+ExitCode dump(const TraceOptions& options) {
+  const RecordingFolder folder(options.folder);
+  for (const int rank : chosen(folder.ranks(), options.rank, "rank", options.folder))
+    for (const auto step : chosen(folder.steps(rank), options.step, "step", options.folder))
+      print_step(folder.read(rank, step));
+  return ExitCode::kFine;
+}
+
+/// What both have.
+template <class T>
+std::vector<T> common(const std::vector<T>& left, const std::vector<T>& right) {
+  std::vector<T> both;
+  std::set_intersection(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(both));
+  return both;
+}
+
+void print_diff(const replay::TraceDiff& diff, int rank, int64_t step) {
+  fmt::print("rank {}, step {}: {} results equal, {} differ, {} cannot be compared, {} and {} on one side only\n", rank,
+             step, diff.all.same, diff.all.different, diff.all.incomparable, diff.all.only_left, diff.all.only_right);
+  for (const auto& scalar : diff.scalars) fmt::print("  {}\n", scalar);
+  if (!diff.first.empty()) fmt::print("  first: {}\n", diff.first);
+  if (diff.agrees()) return;
+  for (const auto& [module, counts] : diff.by_module)
+    if (counts.different + counts.only_left + counts.only_right > 0)
+      fmt::print("  {:<40} {:>6} differ of {:>6}, one side only {:>4}\n", module.empty() ? "(no module)" : module,
+                 counts.different, counts.different + counts.same, counts.only_left + counts.only_right);
+}
+
+ExitCode compare(const TraceOptions& options) {
+  const RecordingFolder left(options.folder), right(options.other);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  bool agrees = true;
+  size_t compared = 0;
+  for (const int rank : chosen(common(left.ranks(), right.ranks()), options.rank, "rank", "both recordings"))
+    for (const auto step :
+         chosen(common(left.steps(rank), right.steps(rank)), options.step, "step", "both recordings")) {
+      const auto diff = replay::diff(left.read(rank, step), right.read(rank, step));
+      print_diff(diff, rank, step);
+      agrees = agrees && diff.agrees();
+      ++compared;
+      rows.push_back({{"rank", rank},
+                      {"step", step},
+                      {"same", diff.all.same},
+                      {"different", diff.all.different},
+                      {"incomparable", diff.all.incomparable},
+                      {"only_left", diff.all.only_left},
+                      {"only_right", diff.all.only_right},
+                      {"scalars", diff.scalars},
+                      {"first", diff.first}});
+    }
+  if (compared == 0) fail<BadInput>("{} and {} have no step of one rank in common.", options.folder, options.other);
+  write_json(options.output, {{"verdict", agrees ? "equal" : "differs"}, {"steps", rows}});
+  return agrees ? ExitCode::kFine : ExitCode::kInconsistent;
+}
+
+ExitCode draw(const TraceOptions& options) {
+  if (options.html.empty() && options.chrome.empty())
+    fail<BadInput>("say what to write: --html FILE or --chrome FILE.");
+  const RecordingFolder folder(options.folder);
+  std::vector<StepRecording> ranks;
+  for (const int rank : chosen(folder.ranks(), options.rank, "rank", options.folder)) {
+    const auto steps = chosen(folder.steps(rank), options.step, "step", options.folder);
+    if (steps.empty()) fail<FileError>("{} has no whole step of rank {}.", options.folder, rank);
+    ranks.push_back(folder.read(rank, steps.back()));
+  }
+  if (!options.html.empty()) write_file_atomically(options.html, replay::timeline_page(ranks));
+  if (!options.chrome.empty()) write_file_atomically(options.chrome, replay::chrome_trace(ranks));
+  for (const auto& file : {options.html, options.chrome})
+    if (!file.empty()) fmt::print("wrote {}\n", file);
+  return ExitCode::kFine;
+}
+
+}  // namespace
+
+ExitCode run_trace(const TraceOptions& options) {
+  if (options.action == "ls") return list(options);
+  if (options.action == "dump") return dump(options);
+  return options.action == "diff" ? compare(options) : draw(options);
+}
+
+}  // namespace lockstep::tool

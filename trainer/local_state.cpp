@@ -1,0 +1,61 @@
+#include "trainer/local_state.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <map>
+#include <string_view>
+
+#include "core/error.h"
+#include "replay/tensor_bytes.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// Calls visit(name, shard) for each tensor of the state.
+template <class Visit>
+void for_each_shard(const TrainingState& state, size_t index, const Visit& visit) {
+  const auto shard = [&](const at::Tensor& tensor) { return sharded(tensor).shards()->whole()[index]; };
+  for (const auto& entry : state) {
+    visit(entry.name, shard(entry.value));
+    visit("optimizer.mean." + entry.name, shard(entry.mean));
+    visit("optimizer.square." + entry.name, shard(entry.square));
+  }
+}
+
+void load(const replay::RecordedTensor& tensor, at::Tensor& shard) {
+  if (tensor.dtype != static_cast<int8_t>(shard.scalar_type()) || c10::IntArrayRef(tensor.sizes) != shard.sizes() ||
+      tensor.bytes.size() != shard.nbytes())
+    fail<FileError>("the recorded state has {} of {}, the job makes it {}", tensor.name,
+                    c10::str(c10::IntArrayRef(tensor.sizes)), c10::str(shard.sizes()));
+  shard.copy_(at::from_blob(const_cast<std::byte*>(tensor.bytes.data()), tensor.sizes, shard.options()));
+}
+
+}  // namespace
+
+std::vector<replay::RecordedTensor> local_state(const TrainingState& state, size_t index) {
+  std::vector<replay::RecordedTensor> tensors;
+  for_each_shard(state, index, [&](const std::string& name, const at::Tensor& shard) {
+    const auto plain = shard.contiguous();
+    const auto bytes = replay::bytes_of(plain);
+    tensors.push_back(
+        {name, static_cast<int8_t>(plain.scalar_type()), plain.sizes().vec(), {bytes.begin(), bytes.end()}});
+  });
+  return tensors;
+}
+
+void load_local_state(const std::vector<replay::RecordedTensor>& tensors, TrainingState& state, size_t index) {
+  const at::NoGradGuard no_grad;
+  std::map<std::string_view, const replay::RecordedTensor*> recorded;
+  for (const auto& tensor : tensors) recorded[tensor.name] = &tensor;
+  for_each_shard(state, index, [&](const std::string& name, at::Tensor shard) {
+    const auto found = recorded.extract(name);
+    if (found.empty()) fail<FileError>("the recorded state has no {}", name);
+    load(*found.mapped(), shard);
+  });
+  if (!recorded.empty())
+    fail<FileError>("the recorded state has {}, which the job does not make", recorded.begin()->first);
+}
+
+}  // namespace lockstep::trainer

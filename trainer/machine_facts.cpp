@@ -1,0 +1,65 @@
+#include "trainer/machine_facts.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#  include <xmmintrin.h>
+#endif
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/build_id.h"
+#include "core/instruction_set.h"
+
+namespace lockstep::trainer {
+namespace {
+
+std::string control_register() {
+#if defined(__x86_64__)
+  return fmt::format("{:#x}", _mm_getcsr() & ~0x3fU);  // without what happened so far
+#else
+  return "none";
+#endif
+}
+
+bool matters(std::string_view variable) {
+  constexpr std::string_view kPrefixes[] = {"OMP_",  "GOMP_",   "KMP_",   "MKL_",     "ATEN_",
+                                            "DNNL_", "ONEDNN_", "TORCH_", "LOCKSTEP_"};
+  if (variable.starts_with("LOCKSTEP_JOB_TOKEN")) return false;
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](std::string_view prefix) { return variable.starts_with(prefix); });
+}
+
+}  // namespace
+
+MachineFacts machine_facts() {
+  MachineFacts facts{{"build_id", build_id()},
+                     {"libtorch", TORCH_VERSION},
+                     {"instruction_set", std::string(name_of(best_instruction_set()))},
+                     {"libtorch_instruction_set", at::get_cpu_capability()},
+                     {"threads", std::to_string(at::get_num_threads())},
+                     {"mxcsr", control_register()}};
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals != text.npos && matters(text))
+      facts.emplace_back("environment." + std::string(text.substr(0, equals)), text.substr(equals + 1));
+  }
+  return facts;
+}
+
+std::vector<std::string> machine_differences(const MachineFacts& recorded) {
+  const auto here = machine_facts();
+  std::vector<std::string> lines;
+  for (const auto& [key, there] : recorded)
+    for (const auto& [name, value] : here)
+      if (key == name && there != value) lines.push_back(fmt::format("{}: {} there, {} here", key, there, value));
+  return lines;
+}
+
+}  // namespace lockstep::trainer

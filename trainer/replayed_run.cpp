@@ -1,0 +1,81 @@
+#include "trainer/replayed_run.h"
+
+#include <bit>
+
+#include "core/error.h"
+#include "trainer/job_file.h"
+#include "trainer/local_state.h"
+#include "trainer/machine_facts.h"
+#include "trainer/mesh_degrees.h"
+#include "trainer/recorded_step.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// Compares the numbers of a step with those that were recorded.
+class ScalarComparison final : public StepListener {
+ public:
+  explicit ScalarComparison(const replay::StepRecording& recording) : recording_(recording) {}
+  void begin_step(int64_t, const TokenBatch&, double, const TrainingState&) override {}
+  void end_step(std::span<const StepScalar> scalars) override {
+    for (const auto& recorded : recording_.scalars)
+      for (const auto& scalar : scalars)
+        if (scalar.name == recorded.name && std::bit_cast<uint64_t>(scalar.value) != recorded.bits)
+          different.push_back(fmt::format("{}: recorded {} ({:#018x}), now {} ({:#018x})", recorded.name,
+                                          std::bit_cast<double>(recorded.bits), recorded.bits, scalar.value,
+                                          std::bit_cast<uint64_t>(scalar.value)));
+  }
+  std::vector<std::string> different;
+
+ private:
+  const replay::StepRecording& recording_;
+};
+
+TrainingRun::Options options_for(const Job& job, int rank, std::shared_ptr<Transport> transport,
+                                 std::function<std::unique_ptr<models::Model>()> make_model) {
+  TrainingRun::Options options;
+  options.mesh = mesh_of(job);
+  options.local_ranks = {rank};
+  options.transport = std::move(transport);
+  options.make_model = std::move(make_model);
+  return options;
+}
+
+}  // namespace
+
+ReplayedRun::ReplayedRun(const replay::StepRecording& first, std::span<const Setting> changes,
+                         std::function<std::unique_ptr<models::Model>()> make_model)
+    : job_(parse_job(first.job, "the recorded job", changes)),
+      player_(std::make_shared<replay::Player>()),
+      run_(job_, options_for(job_, first.rank, player_, std::move(make_model))) {
+  if (!first.has_state) fail<FileError>("step {} of rank {} holds no state to start from", first.step, first.rank);
+  load_local_state(first.state, run_.state(), 0);
+}
+
+ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const std::string& until) {
+  player_->load(recording, until);
+  ScalarComparison scalars(recording);
+  const ObserverScope scope(run_.world().observers(), *player_);
+  run_.set_listener(&scalars);
+  ReplayOutcome outcome;
+  outcome.step = recording.step;
+  outcome.other_machine = machine_differences(recording.machine);
+  try {
+    run_.step(recording.step, batch_of(recording), scalar_of(recording, "learning_rate"));
+    if (!player_->at_end()) player_->ended_early();
+  } catch (const replay::Player::StoppedThere&) {
+    outcome.stopped_there = true;
+    outcome.tensors_there = player_->tensors_there();
+  } catch (const Error& error) {
+    outcome.stopped_by = error.what();
+  }
+  run_.set_listener(nullptr);
+  outcome.ops = player_->ops();
+  outcome.collectives = player_->collectives();
+  outcome.differing_results = player_->differing_results();
+  outcome.first_difference = player_->first_deviation();
+  outcome.differing_scalars = std::move(scalars.different);
+  return outcome;
+}
+
+}  // namespace lockstep::trainer

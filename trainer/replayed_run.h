@@ -1,0 +1,49 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "replay/player.h"
+#include "replay/recording.h"
+#include "trainer/job_setting.h"
+#include "trainer/training_run.h"
+
+namespace lockstep::trainer {
+
+/// What the replay of one step gave.
+struct ReplayOutcome {
+  int64_t step = 0;
+  size_t ops = 0, collectives = 0;             ///< that were replayed
+  size_t differing_results = 0;                ///< of ops
+  std::vector<std::string> differing_scalars;  ///< "loss: recorded 2.5 (0x...), now 2.25 (0x...)"
+  std::optional<replay::Deviation> first_difference;
+  std::vector<replay::RecordedTensor> tensors_there;  ///< operands and results of the op where it stopped
+  bool stopped_there = false;                         ///< at the op that was asked for
+  std::vector<std::string> other_machine;             ///< in what this machine is another than the recorded one
+  std::string stopped_by;  ///< an error that ended it early, as the recorded step may have ended
+  bool is_identical() const { return !first_difference && differing_scalars.empty(); }
+};
+
+/// One rank of a recorded run, alone: state, batches and whatever other ranks sent come from its recordings.
+class ReplayedRun {
+ public:
+  /// `first` holds a state. `changes` are made to its job; `make_model` as in TrainingRun::Options. Throws FileError
+  /// where state and job do not fit.
+  explicit ReplayedRun(const replay::StepRecording& first, std::span<const Setting> changes = {},
+                       std::function<std::unique_ptr<models::Model>()> make_model = {});
+
+  /// Replays the step, which must follow the one before (or be the first). `until` as Player::load() has it.
+  ReplayOutcome replay(const replay::StepRecording& recording, const std::string& until = "");
+
+  const TrainingState& state() const { return run_.state(); }
+
+ private:
+  Job job_;
+  std::shared_ptr<replay::Player> player_;
+  TrainingRun run_;
+};
+
+}  // namespace lockstep::trainer
