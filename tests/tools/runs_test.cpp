@@ -58,7 +58,8 @@ TEST_F(Runs, VerifyComparesBitsByDefault) {
   const auto run =
       run_lockstep("verify " + job_ + " --bitwise --meshes 'tp=2; dp_shard=2,tp=3' --json " + folder_.file("v.json"));
   ASSERT_EQ(run.code, 0) << run.err;
-  for (const auto& mesh : nlohmann::json::parse(file_content(folder_.file("v.json"))).at("meshes")) {
+  const auto result = nlohmann::json::parse(file_content(folder_.file("v.json")));
+  for (const auto& mesh : result.at("meshes")) {
     EXPECT_EQ(mesh.at("verdict"), "pass");
     EXPECT_EQ(mesh.at("numerics"), "canonical");
     EXPECT_EQ(mesh.at("differing_bits"), 0);
