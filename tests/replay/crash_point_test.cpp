@@ -14,7 +14,7 @@
 #include "core/file_descriptor.h"
 #include "replay/recording_folder.h"
 #include "tests/support/recorded_steps.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace {
 

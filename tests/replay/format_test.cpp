@@ -8,7 +8,7 @@
 
 #include "replay/recording_file.h"
 #include "tests/support/recorded_steps.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::replay {
 namespace {

@@ -1,15 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 
 #include "replay/recording_folder.h"
 #include "replay/recording_writer.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/recorded_steps.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::replay {
 namespace {
@@ -24,24 +23,6 @@ StepRecording large_step(int64_t step, std::size_t bytes) {
   recording.payload.resize(recording.payload.size() + bytes);
   return recording;
 }
-
-/// Writing beyond `bytes` of a file fails with EFBIG, as a full disk does with ENOSPC.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 TEST(RecordingWriter, AcknowledgesInOrder) {
   const TemporaryFolder folder;

@@ -14,7 +14,7 @@
 #include "runtime/mesh_ops.h"
 #include "tests/support/canonical_trial.h"
 #include "tests/support/mutants.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::testing {
 namespace {

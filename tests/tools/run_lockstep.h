@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep {
 

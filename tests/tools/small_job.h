@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep {
 

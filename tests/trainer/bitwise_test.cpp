@@ -10,7 +10,7 @@
 
 #include "runtime/rule_set.h"
 #include "tests/support/small_models.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "trainer/state_checkpoint.h"
 #include "trainer/step_verifier.h"
 

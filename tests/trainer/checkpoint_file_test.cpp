@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include "replay/recording_folder.h"
 #include "runtime/sharded_tensor.h"
 #include "tests/support/small_models.h"
-#include "tests/trainer/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "trainer/local_state.h"
 #include "trainer/replayed_run.h"
 #include "trainer/step_recorder.h"

@@ -11,8 +11,8 @@
 #include "rng/stream.h"
 #include "runtime/sharded_tensor.h"
 #include "tests/support/small_models.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
-#include "tests/trainer/temporary_folder.h"
 
 namespace lockstep::trainer {
 namespace {
