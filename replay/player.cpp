@@ -44,11 +44,17 @@ void Player::deviate(Deviation deviation) {
   if (!first_) first_ = std::move(deviation);
 }
 
-void Player::ended_early() {
-  const auto next = next_op_ < recording_->ops.size()
-                        ? text_of(recording_->ops[next_op_].id)
-                        : text_of(recording_->collectives[next_collective_].id) + " (a collective)";
-  deviate({"the step ended before its recording does", next, "", next, "the end", ""});
+std::string Player::next_text() const {
+  if (next_op_ < recording_->ops.size()) return text_of(recording_->ops[next_op_].id);
+  if (next_collective_ == recording_->collectives.size()) return "";
+  return text_of(recording_->collectives[next_collective_].id) + " (a collective)";
+}
+
+void Player::ended(const std::string& error) {
+  auto next = next_text();
+  if (next.empty() && (error.empty() || !recording_->complete)) return;
+  if (next.empty()) next = "the end of the step";
+  deviate({"the step ended before its recording does", next, "", next, error.empty() ? "the end" : error, ""});
 }
 
 void Player::leave(const std::string& what, const std::string& id, const std::string& expected) {
@@ -58,6 +64,7 @@ void Player::leave(const std::string& what, const std::string& id, const std::st
 }
 
 void Player::before_op(const OpEvent& event) {
+  if (is_past_end()) return running_.push_back(recording_->ops.size());
   if (next_op_ == recording_->ops.size()) leave("an op after the last one", event.id.text(), "the end");
   const auto& recorded = recording_->ops[next_op_].id;
   if (!is(recorded, event.id)) leave("another op", event.id.text(), text_of(recorded));
@@ -97,6 +104,8 @@ void Player::compare(const OpEvent& event, const RecordedResult& recorded, const
 
 void Player::before_collective(const CollectiveEvent& event) {
   const auto& all = recording_->collectives;
+  arrived_.clear();
+  if (is_past_end()) return;
   const auto id = event.id.text();
   if (next_collective_ == all.size()) leave("a collective after the last one, in", id, "the end");
   const auto& recorded = all[next_collective_++];
@@ -109,7 +118,6 @@ void Player::before_collective(const CollectiveEvent& event) {
                       text_of(recorded.id)));
   const auto group = event.mesh.group(recording_->rank, event.axis);
   header_ = {event.number, 0, recorded.kind, recorded.dtype, XXH3_64bits(group.data(), group.size() * sizeof(int)), 0};
-  arrived_.clear();
   for (uint32_t p = 0; p < recorded.pieces; ++p) {
     const auto& piece = recording_->pieces[recorded.first_piece + p];
     auto& bytes = arrived_[piece.source];
@@ -121,10 +129,7 @@ void Player::before_collective(const CollectiveEvent& event) {
 
 /// The file's bytes may be whole and the payload still not what arrived: who changed it also changed the file's digest.
 void Player::check_delivered(const RecordedPiece& piece, const CollectiveEvent& event) {
-  if (piece.offset == kNoPayload)
-    fail<BadInput>(
-        "step {} of rank {} was recorded without payloads (record.payload = \"none\"): it cannot be replayed",
-        recording_->step, recording_->rank);
+  LOCKSTEP_CHECK(piece.offset != kNoPayload);
   const auto found = digest(std::span(recording_->payload).subspan(piece.offset, piece.bytes));
   if (found == piece.digest) return;
   ++differing_;

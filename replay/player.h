@@ -26,7 +26,7 @@ struct Deviation {
 class Player final : public Observer, public Transport {
  public:
   /// The step to be played next. Borrows the recording. `until`: an op (OpId::text() or a part of it) after which it
-  /// stops, with StoppedThere, and keeps what the op took and gave; empty: none.
+  /// stops, with StoppedThere, and keeps what the op took and gave; empty: none. REQUIRES: payloads were kept.
   void load(const StepRecording& recording, std::string until = "");
 
   /// Why it stopped, if `until` came.
@@ -41,8 +41,9 @@ class Player final : public Observer, public Transport {
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
   [[noreturn]] void progress() override;
 
-  /// The program has ended, before its recording does.
-  void ended_early();
+  /// To be called when the program has ended: by an error, unless `error` is empty. Notes a deviation where the
+  /// recorded step went on. Of what comes after the end of an incomplete recording nothing is said.
+  void ended(const std::string& error);
 
   /// Operands before, and results after the op where it stopped.
   const std::vector<RecordedTensor>& tensors_there() const { return tensors_there_; }
@@ -52,12 +53,11 @@ class Player final : public Observer, public Transport {
   size_t ops() const { return next_op_; }
   size_t collectives() const { return next_collective_; }
   size_t differing_results() const { return differing_; }
-  /// Whether the program ended where the recording does.
-  bool at_end() const {
-    return next_op_ == recording_->ops.size() && next_collective_ == recording_->collectives.size();
-  }
 
  private:
+  /// Of the op or collective that the recording has next; "" at its end.
+  std::string next_text() const;
+  bool is_past_end() const { return !recording_->complete && next_text().empty(); }
   const std::string& name(Name name) const { return recording_->names[name]; }
   std::string text_of(const RecordedId& id) const;
   bool is(const RecordedId& recorded, const OpId& id) const;

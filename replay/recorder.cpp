@@ -119,10 +119,11 @@ void Recorder::before_collective(const CollectiveEvent& event) {
   const auto id = recorded_id(event.id, names_);
   const Name mesh = names_[event.mesh.text()];
   const Name axis = names_[event.mesh.axes()[static_cast<size_t>(event.axis)].name];
+  const auto begin = now();
   for (const int rank : event.mesh.local_ranks()) {
     auto& mine = of(rank);
     mine.collectives.push_back({id, mesh, axis, static_cast<uint8_t>(event.kind), static_cast<int8_t>(event.dtype),
-                                static_cast<uint32_t>(mine.pieces.size()), 0, now(), 0});
+                                static_cast<uint32_t>(mine.pieces.size()), 0, begin, begin});
   }
 }
 

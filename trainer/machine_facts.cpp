@@ -19,6 +19,9 @@
 namespace lockstep::trainer {
 namespace {
 
+/// So that a strange environment does not make a recording too large to be read.
+constexpr size_t kMostFacts = 60;
+
 std::string control_register() {
 #if defined(__x86_64__)
   return fmt::format("{:#x}", _mm_getcsr() & ~0x3fU);  // without what happened so far
@@ -35,6 +38,14 @@ bool matters(std::string_view variable) {
                      [&](std::string_view prefix) { return variable.starts_with(prefix); });
 }
 
+/// As a recording can hold it: one line, and not a long one.
+std::string short_line(std::string_view value) {
+  constexpr size_t kLongest = 512;
+  std::string line(value.substr(0, kLongest));
+  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line.size() < value.size() ? line + "..." : line;
+}
+
 }  // namespace
 
 MachineFacts machine_facts() {
@@ -44,11 +55,11 @@ MachineFacts machine_facts() {
                      {"libtorch_instruction_set", at::get_cpu_capability()},
                      {"threads", std::to_string(at::get_num_threads())},
                      {"mxcsr", control_register()}};
-  for (char** entry = environ; *entry; ++entry) {
+  for (char** entry = environ; *entry && facts.size() < kMostFacts; ++entry) {
     const std::string_view text = *entry;
     const auto equals = text.find('=');
     if (equals != text.npos && matters(text))
-      facts.emplace_back("environment." + std::string(text.substr(0, equals)), text.substr(equals + 1));
+      facts.emplace_back("environment." + short_line(text.substr(0, equals)), short_line(text.substr(equals + 1)));
   }
   return facts;
 }

@@ -39,7 +39,10 @@ class AllRanksCheck final : public StepListener {
       scopes_.push_back(std::make_unique<ObserverScope>(world_.observers(), *players_[i]));
     }
   }
-  void end_step(std::span<const StepScalar>) override { scopes_.clear(); }
+  void end_step(std::span<const StepScalar>) override {
+    scopes_.clear();
+    for (auto& player : players_) player->ended("");
+  }
 
   const std::vector<std::unique_ptr<replay::Player>>& players() const { return players_; }
 

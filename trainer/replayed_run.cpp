@@ -41,6 +41,14 @@ TrainingRun::Options options_for(const Job& job, int rank, std::shared_ptr<Trans
   return options;
 }
 
+void require_payloads(const replay::StepRecording& recording) {
+  for (const auto& piece : recording.pieces)
+    if (piece.offset == replay::kNoPayload)
+      fail<BadInput>(
+          "step {} of rank {} was recorded without payloads (record.payload = \"none\"): it cannot be replayed",
+          recording.step, recording.rank);
+}
+
 }  // namespace
 
 ReplayedRun::ReplayedRun(const replay::StepRecording& first, std::span<const Setting> changes,
@@ -53,6 +61,7 @@ ReplayedRun::ReplayedRun(const replay::StepRecording& first, std::span<const Set
 }
 
 ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const std::string& until) {
+  require_payloads(recording);
   player_->load(recording, until);
   ScalarComparison scalars(recording);
   const ObserverScope scope(run_.world().observers(), *player_);
@@ -62,12 +71,13 @@ ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const 
   outcome.other_machine = machine_differences(recording.machine);
   try {
     run_.step(recording.step, batch_of(recording), scalar_of(recording, "learning_rate"));
-    if (!player_->at_end()) player_->ended_early();
+    player_->ended("");
   } catch (const replay::Player::StoppedThere&) {
     outcome.stopped_there = true;
     outcome.tensors_there = player_->tensors_there();
   } catch (const Error& error) {
     outcome.stopped_by = error.what();
+    player_->ended(outcome.stopped_by);
   }
   run_.set_listener(nullptr);
   outcome.ops = player_->ops();

@@ -35,7 +35,8 @@ class ReplayedRun {
   explicit ReplayedRun(const replay::StepRecording& first, std::span<const Setting> changes = {},
                        std::function<std::unique_ptr<models::Model>()> make_model = {});
 
-  /// Replays the step, which must follow the one before (or be the first). `until` as Player::load() has it.
+  /// Replays the step, which must follow the one before (or be the first). `until` as Player::load() has it. Throws
+  /// BadInput where payloads were not kept.
   ReplayOutcome replay(const replay::StepRecording& recording, const std::string& until = "");
 
   const TrainingState& state() const { return run_.state(); }

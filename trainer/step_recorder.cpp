@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "replay/datasets.h"
 #include "trainer/job_file.h"
 #include "trainer/local_state.h"
 #include "trainer/machine_facts.h"
@@ -72,7 +73,7 @@ std::vector<replay::StepRecording> StepRecorder::finished(const std::string& rea
     auto& recording = recordings[i];
     recording.step = common_.step;
     recording.complete = has_ended_;
-    recording.reason = has_ended_ ? "" : reason;
+    recording.reason = has_ended_ ? "" : reason.substr(0, replay::kMaxText);
     recording.job = common_.job;
     recording.machine = common_.machine;
     recording.first_sample = common_.first_sample;

@@ -119,13 +119,22 @@ class Loop {
     try {
       one_step(start);
     } catch (const std::exception& error) {
-      recorder_->give_up(error.what());
+      give_up_recording(error.what());
       throw;
     }
     if (outcome_.findings.empty())
       recorder_->close_step();
     else
       recorder_->give_up(outcome_.findings.front());
+  }
+
+  /// What ended the run stays what is reported, even where its recording cannot be written.
+  void give_up_recording(const std::string& reason) {
+    try {
+      recorder_->give_up(reason);
+    } catch (const Error& error) {
+      events_.on_note(fmt::format("the failed step could not be recorded: {}", error.what()));
+    }
   }
 
   void one_step(Clock::time_point start) {

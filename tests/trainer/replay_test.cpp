@@ -7,10 +7,12 @@
 
 #include "core/error.h"
 #include "replay/recording_folder.h"
+#include "replay/validate.h"
 #include "runtime/sharded_tensor.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/local_state.h"
+#include "trainer/machine_facts.h"
 #include "trainer/replayed_run.h"
 #include "trainer/step_recorder.h"
 
@@ -190,7 +192,56 @@ TEST_F(ChangedRecording, AnotherJobIsAnotherStep) {
 
 TEST_F(ChangedRecording, WithoutPayloadsNothingCanBeReplayed) {
   for (auto& piece : recording_.pieces) piece.offset = replay::kNoPayload;
-  EXPECT_THAT(text_of(replayed()), HasSubstr("recorded without payloads"));
+  EXPECT_THROW(replayed(), BadInput);
+}
+
+TEST_F(ChangedRecording, AMissingPieceIsNoIdentity) {
+  recording_.collectives[3].pieces = 0;
+  const auto outcome = replayed();
+  EXPECT_THAT(text_of(outcome), HasSubstr("waits for bytes that were not recorded"));
+  EXPECT_FALSE(outcome.is_identical());
+}
+
+/// A peer that is gone when its part of the twelfth collective should arrive.
+class Failure final : public Observer {
+ public:
+  void before_collective(const CollectiveEvent&) override { ++begun_; }
+  void received(const CollectiveEvent&, int, int, at::Tensor&) override {
+    if (begun_ == 12) fail<TransportError>("rank 1 is gone");
+  }
+
+ private:
+  int begun_ = 0;
+};
+
+TEST(FailedStep, IsRecordedAndReplayedAsFarAsItCame) {
+  const TemporaryFolder folder;
+  const auto job = job_of({"dp_shard=2,tp=2"}, folder.file("traces"));
+  TrainingRun run(job, options_of(job));
+  StepRecorder recorder(job, run);
+  Failure failure;
+  const ObserverScope scope(run.world().observers(), failure);
+  EXPECT_THROW(run.step(1, testing::batch_for(job, 1), 1e-2), TransportError);
+  recorder.give_up("rank 1 is gone");
+  const auto recording = replay::RecordingFolder(job.record.folder).read(0, 1);
+  EXPECT_FALSE(recording.complete);
+  EXPECT_EQ(recording.reason, "rank 1 is gone");
+  const auto outcome = ReplayedRun(recording, {}, testing::small_llama).replay(recording);
+  EXPECT_TRUE(outcome.is_identical()) << text_of(outcome);
+  EXPECT_THAT(outcome.stopped_by, HasSubstr("waits for bytes that were not recorded"));
+  EXPECT_EQ(outcome.ops, recording.ops.size());
+  EXPECT_EQ(outcome.collectives, 12u);
+}
+
+TEST(MachineFacts, AStrangeEnvironmentCanBeRecorded) {
+  ::setenv("LOCKSTEP_TWO_LINES", "one\ntwo", 1);
+  ::setenv("LOCKSTEP_LONG", std::string(100000, 'x').c_str(), 1);
+  replay::StepRecording recording;
+  recording.machine = machine_facts();
+  ::unsetenv("LOCKSTEP_TWO_LINES");
+  ::unsetenv("LOCKSTEP_LONG");
+  EXPECT_NO_THROW(replay::validate(recording));
+  EXPECT_THAT(recording.machine, ::testing::Contains(std::pair("environment.LOCKSTEP_TWO_LINES", "one two")));
 }
 
 TEST_F(ChangedRecording, AStateThatDoesNotFitIsRefused) {

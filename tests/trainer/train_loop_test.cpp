@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "tests/support/file_size_limit.h"
 #include "trainer/batching.h"
 
 namespace lockstep::trainer {
@@ -110,6 +111,19 @@ TEST_F(TrainLoop, NamesTheFirstOpThatIsNotFinite) {
               std::string::npos)
         << error.what();
   }
+}
+
+TEST_F(TrainLoop, AFullDiskDoesNotHideWhatEndedTheRun) {
+  auto diverging = job("tp=2", 8);
+  diverging.optimizer.lr = 1e30;
+  diverging.record.folder = (folder_ / "traces").string();
+  diverging.record.payload = "ring:1";  // nothing is written before the run ends
+  std::string notes;
+  TrainEvents events;
+  events.on_note = [&](const std::string& note) { notes += note; };
+  const FileSizeLimit limit(16 << 10);
+  EXPECT_THROW(train(diverging, events), Inconsistency);
+  EXPECT_NE(notes.find("the failed step could not be recorded: "), std::string::npos) << notes;
 }
 
 TEST_F(TrainLoop, VerifiesEveryStep) {
