@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/disk.h"
 #include "core/error.h"
 
 namespace lockstep {
@@ -52,12 +53,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   LOCKSTEP_CHECK(descriptor_ >= 0, "{} was already committed", path_);
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) failed("cannot be written", path_);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  if (write_all(descriptor_, bytes) != 0) failed("cannot be written", path_);
 }
 
 void AtomicFile::write(std::string_view bytes) { write(std::as_bytes(std::span(bytes))); }
@@ -69,18 +65,8 @@ void AtomicFile::commit() {
   close();
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) failed("cannot be put in place", path_);
   temporary_.clear();
-  flush_folder();
-}
-
-void AtomicFile::flush_folder() const {
   const auto folder = folder_of(path_);
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) failed("cannot be opened", folder);
-  const bool flushed = ::fsync(descriptor) == 0 || errno == EINVAL;  // EINVAL: this file system has nothing to flush
-  const int reason = errno;
-  ::close(descriptor);
-  errno = reason;
-  if (!flushed) failed("cannot be flushed to the disk", folder);
+  if (flush_folder(folder) != 0) failed("cannot be flushed to the disk", folder);
 }
 
 void AtomicFile::close() {

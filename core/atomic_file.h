@@ -28,7 +28,6 @@ class AtomicFile {
 
  private:
   [[noreturn]] void failed(std::string_view what, const std::string& path) const;
-  void flush_folder() const;
   void close();
 
   std::string path_;

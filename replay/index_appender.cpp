@@ -8,30 +8,10 @@
 #include <cerrno>
 #include <system_error>
 
+#include "core/disk.h"
 #include "core/error.h"
 
 namespace lockstep::replay {
-namespace {
-
-/// 0, or -1 with errno.
-int flush_folder(const std::string& folder) {
-  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor.is_open()) return -1;
-  return ::fsync(descriptor.get()) == 0 || errno == EINVAL ? 0 : -1;
-}
-
-/// All of it, also if the system takes it in parts. 0, or -1 with errno.
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const auto written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return -1;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
-}  // namespace
 
 IndexAppender::IndexAppender(const std::string& folder, int32_t rank, int32_t world, const Digest& job)
     : path_(folder + "/" + index_file_name(rank)), rank_(rank), world_(world), job_(job) {
@@ -68,7 +48,7 @@ void IndexAppender::append(const IndexEntry& entry) {
   LOCKSTEP_CHECK(entry.rank == rank_ && entry.world == world_ && entry.job == job_, "a step of another run in {}",
                  path_);
   const auto line = index_line(entry);
-  if (write_all(file_.get(), line) != 0 || ::fdatasync(file_.get()) != 0) {
+  if (write_all(file_.get(), std::as_bytes(std::span(line))) != 0 || ::fdatasync(file_.get()) != 0) {
     const int reason = errno;
     if (::ftruncate(file_.get(), size_) != 0) file_.reset();  // nothing may be appended to half a line
     errno = reason;

@@ -7,8 +7,8 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "replay/recorded_tensor.h"
 #include "replay/recording_file.h"
-#include "replay/tensor_bytes.h"
 #include "runtime/op_results.h"
 #include "runtime/sharded_tensor.h"
 
@@ -18,9 +18,7 @@ namespace {
 RecordedTensor copy_of(const std::string& name, const at::Tensor& tensor, int rank) {
   auto& self = sharded(tensor);
   const auto index = static_cast<size_t>(self.spec().layout.mesh().local_index(rank));
-  const auto plain = self.shards()->either()[index].contiguous();
-  const auto bytes = bytes_of(plain);
-  return {name, static_cast<int8_t>(plain.scalar_type()), plain.sizes().vec(), {bytes.begin(), bytes.end()}};
+  return recorded_tensor(name, self.shards()->either()[index]);
 }
 
 /// NumPy's name of a dtype, little endian.

@@ -1,14 +1,13 @@
 #include "replay/player.h"
 
-#include <xxhash.h>
-
 #include "core/error.h"
 #include "replay/op_dump.h"
 #include "replay/operand_statistics.h"
-#include "replay/tensor_bytes.h"
+#include "replay/trace_diff.h"
 #include "runtime/op_results.h"
 #include "runtime/plan.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/tensor_bytes.h"
 
 namespace lockstep::replay {
 
@@ -30,9 +29,7 @@ void Player::load(const StepRecording& recording, std::string until) {
 }
 
 std::string Player::text_of(const RecordedId& id) const {
-  return OpId{recording_->step, id.microbatch, static_cast<Phase>(id.phase),
-              name(id.module),  name(id.op),   id.occurrence}
-      .text();
+  return fmt::format("step {}, {}", recording_->step, replay::text_of(id, *recording_));
 }
 
 bool Player::is(const RecordedId& recorded, const OpId& id) const {
@@ -117,7 +114,7 @@ void Player::before_collective(const CollectiveEvent& event) {
                       c10::toString(static_cast<c10::ScalarType>(recorded.dtype)), name(recorded.axis),
                       text_of(recorded.id)));
   const auto group = event.mesh.group(recording_->rank, event.axis);
-  header_ = {event.number, 0, recorded.kind, recorded.dtype, XXH3_64bits(group.data(), group.size() * sizeof(int)), 0};
+  header_ = {event.number, 0, recorded.kind, recorded.dtype, group_digest(group), 0};
   for (uint32_t p = 0; p < recorded.pieces; ++p) {
     const auto& piece = recording_->pieces[recorded.first_piece + p];
     auto& bytes = arrived_[piece.source];

@@ -3,7 +3,8 @@
 #include <map>
 #include <optional>
 
-#include "replay/recorder.h"
+#include "replay/recording.h"
+#include "runtime/observer.h"
 #include "runtime/transport/transport.h"
 
 namespace lockstep::replay {

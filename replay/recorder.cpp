@@ -2,22 +2,25 @@
 
 #include <ATen/Functions.h>
 
-#include "replay/tensor_bytes.h"
 #include "runtime/op_results.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/tensor_bytes.h"
 
 namespace lockstep::replay {
+namespace {
+
+RecordedId recorded_id(const OpId& id, NameTable& names) {
+  return {static_cast<uint8_t>(id.phase), static_cast<int32_t>(id.microbatch), names[id.module], names[id.op],
+          static_cast<uint32_t>(id.occurrence)};
+}
+
+}  // namespace
 
 Name NameTable::operator[](std::string_view text) {
   const auto found = numbers_.find(text);
   if (found != numbers_.end()) return found->second;
   names_.emplace_back(text);
   return numbers_.emplace(text, static_cast<Name>(names_.size() - 1)).first->second;
-}
-
-RecordedId recorded_id(const OpId& id, NameTable& names) {
-  return {static_cast<uint8_t>(id.phase), static_cast<int32_t>(id.microbatch), names[id.module], names[id.op],
-          static_cast<uint32_t>(id.occurrence)};
 }
 
 Recorder::Recorder(const World& world, bool keeps_payload) : world_(world), keeps_payload_(keeps_payload) {
@@ -41,12 +44,12 @@ void Recorder::begin() {
   start_ = Clock::now();
 }
 
-std::vector<StepRecording> Recorder::end() {
+std::vector<StepRecording> Recorder::end(const StepRecording& common) {
   for (const auto op : running_) ops_[op].end = now();  // a step that failed in the middle of them
   std::vector<StepRecording> recordings;
   for (const int rank : world_.local_ranks()) {
     auto& mine = of(rank);
-    StepRecording recording;
+    StepRecording recording = common;
     recording.rank = rank;
     recording.world = world_.rank_count();
     recording.names = names_.names();

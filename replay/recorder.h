@@ -21,13 +21,10 @@ class NameTable {
   std::vector<std::string> names_;
 };
 
-/// The columns that name an op.
-RecordedId recorded_id(const OpId& id, NameTable& names);
-
 /// Watches a step and makes one StepRecording for every rank that lives here. Digests are taken right after each op,
 /// while its result is in the cache; payloads are copied as they arrive.
 ///
-/// Of what is no op or collective (job, batch, scalars, state) it knows nothing: the caller adds it.
+/// Of what is no op or collective (job, batch, scalars, state) it knows nothing: the caller says it.
 class Recorder final : public Observer {
  public:
   /// `keeps_payload`: whether what arrives is kept, or its digest alone. REQUIRES: a World that exchanges as messages
@@ -36,8 +33,8 @@ class Recorder final : public Observer {
 
   /// Forgets everything and starts anew.
   void begin();
-  /// One recording per local rank of the World, in their order.
-  std::vector<StepRecording> end();
+  /// One recording per local rank of the World, in their order. What is no op or collective is as in `common`.
+  std::vector<StepRecording> end(const StepRecording& common);
   /// Memory of a payload that nobody needs any more, for the next one.
   void reuse(Bytes memory);
 

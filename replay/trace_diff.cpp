@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "core/phase.h"
+#include "core/op_text.h"
 
 namespace lockstep::replay {
 namespace {
@@ -79,9 +79,8 @@ class Comparison {
 }  // namespace
 
 std::string text_of(const RecordedId& id, const StepRecording& recording) {
-  const auto& module = recording.names[id.module];
-  return fmt::format("microbatch {}, {}, {}{}{} #{}", id.microbatch, kPhaseNames[id.phase], module,
-                     module.empty() ? "" : ", ", recording.names[id.op], id.occurrence);
+  return op_text(id.microbatch, static_cast<Phase>(id.phase), recording.names[id.module], recording.names[id.op],
+                 id.occurrence);
 }
 
 TraceDiff diff(const StepRecording& left, const StepRecording& right) { return Comparison(left, right).run(); }

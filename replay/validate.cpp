@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <set>
 
+#include "core/collective_kind.h"
 #include "core/error.h"
 #include "core/mesh_text.h"
+#include "core/phase.h"
 #include "replay/datasets.h"
 #include "replay/dtypes.h"
 
 namespace lockstep::replay {
 namespace {
 
-constexpr uint8_t kPhases = 8, kCollectiveKinds = 4, kResultKinds = 3;
+constexpr uint8_t kResultKinds = 3;
 
 template <class... Args>
 void require(bool holds, fmt::format_string<Args...> what, Args&&... args) {
@@ -74,7 +76,7 @@ void check_name(const StepRecording& r, std::string_view table, std::size_t row,
 }
 
 void check_id(const StepRecording& r, std::string_view table, std::size_t row, const RecordedId& id) {
-  require(id.phase < kPhases, "{} row {}: phase {}", table, row, id.phase);
+  require(id.phase < std::size(kPhaseNames), "{} row {}: phase {}", table, row, id.phase);
   check_name(r, table, row, id.module);
   check_name(r, table, row, id.op);
 }

@@ -1,19 +1,15 @@
 #include "runtime/collective.h"
 
 #include <ATen/Functions.h>
-#include <xxhash.h>
 
 #include "core/error.h"
 #include "runtime/observer.h"
+#include "runtime/tensor_bytes.h"
 #include "runtime/transport/transport.h"
 #include "runtime/world.h"
 
 namespace lockstep {
 namespace {
-
-ConstSpan bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
 
 std::vector<Pieces> empty_bundle(const Exchange& request) {
   const auto members = static_cast<size_t>(request.mesh.axis_size(request.axis));
@@ -29,7 +25,7 @@ class ExchangeMachine {
       groups_.push_back(request_.mesh.group(rank, request_.axis));
       arrivals_.emplace_back(groups_.back().size());
       headers_.push_back({number, 0, static_cast<uint8_t>(request_.kind), static_cast<int8_t>(request_.dtype),
-                          XXH3_64bits(groups_.back().data(), groups_.back().size() * sizeof(int)), 0});
+                          group_digest(groups_.back()), 0});
     }
   }
 

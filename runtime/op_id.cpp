@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/op_text.h"
 #include "rng/stream.h"
 
 namespace lockstep {
@@ -62,8 +63,7 @@ void claim_node(std::string_view module) {
 }  // namespace
 
 std::string OpId::text() const {
-  return fmt::format("step {}, microbatch {}, {}, {}{}{} #{}", step, microbatch, to_text(phase), module,
-                     module.empty() ? "" : ", ", op, occurrence);
+  return fmt::format("step {}, {}", step, op_text(microbatch, phase, module, op, occurrence));
 }
 
 PhaseScope::PhaseScope(Phase phase) : previous_(std::exchange(place.phase, phase)) {}

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "replay/tensor_bytes.h"
+#include "replay/recorded_tensor.h"
 #include "runtime/sharded_tensor.h"
 
 namespace lockstep::trainer {
@@ -37,10 +37,7 @@ void load(const replay::RecordedTensor& tensor, at::Tensor& shard) {
 std::vector<replay::RecordedTensor> local_state(const TrainingState& state, size_t index) {
   std::vector<replay::RecordedTensor> tensors;
   for_each_shard(state, index, [&](const std::string& name, const at::Tensor& shard) {
-    const auto plain = shard.contiguous();
-    const auto bytes = replay::bytes_of(plain);
-    tensors.push_back(
-        {name, static_cast<int8_t>(plain.scalar_type()), plain.sizes().vec(), {bytes.begin(), bytes.end()}});
+    tensors.push_back(replay::recorded_tensor(name, shard));
   });
   return tensors;
 }

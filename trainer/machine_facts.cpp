@@ -42,7 +42,8 @@ bool matters(std::string_view variable) {
 std::string short_line(std::string_view value) {
   constexpr size_t kLongest = 512;
   std::string line(value.substr(0, kLongest));
-  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return line.size() < value.size() ? line + "..." : line;
 }
 

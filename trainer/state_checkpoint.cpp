@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/tensor_bytes.h"
 #include "runtime/world.h"
 #include "trainer/rank_texts.h"
 
@@ -133,11 +134,8 @@ void save_state(const std::string& folder, const CheckpointMetadata& metadata, c
       const auto held = box_of(stored.spec(), i);
       for (const auto& piece : pieces_of(stored.division, held)) {
         const auto& rows = kept.emplace_back(taken(sharded(stored.tensor).shards()->whole()[i], held, piece));
-        chunks.push_back({stored.name(piece.part),
-                          "F32",
-                          stored.division.sizes_of(piece.part),
-                          piece.box,
-                          {static_cast<const std::byte*>(rows.const_data_ptr()), rows.nbytes()}});
+        chunks.push_back(
+            {stored.name(piece.part), "F32", stored.division.sizes_of(piece.part), piece.box, bytes_of(rows)});
       }
     }
   });

@@ -68,23 +68,10 @@ void StepRecorder::end_step(std::span<const StepScalar> scalars) {
 }
 
 std::vector<replay::StepRecording> StepRecorder::finished(const std::string& reason) {
-  auto recordings = recorder_.end();
-  for (size_t i = 0; i < recordings.size(); ++i) {
-    auto& recording = recordings[i];
-    recording.step = common_.step;
-    recording.complete = has_ended_;
-    recording.reason = has_ended_ ? "" : reason.substr(0, replay::kMaxText);
-    recording.job = common_.job;
-    recording.machine = common_.machine;
-    recording.first_sample = common_.first_sample;
-    recording.rows = common_.rows;
-    recording.seq_len = common_.seq_len;
-    recording.tokens = common_.tokens;
-    recording.labels = common_.labels;
-    recording.scalars = common_.scalars;
-    recording.has_state = common_.has_state;
-    if (common_.has_state) recording.state = std::move(states_[i]);
-  }
+  common_.complete = has_ended_;
+  common_.reason = has_ended_ ? "" : reason.substr(0, replay::kMaxText);
+  auto recordings = recorder_.end(common_);
+  for (size_t i = 0; i < states_.size(); ++i) recordings[i].state = std::move(states_[i]);
   return recordings;
 }
 

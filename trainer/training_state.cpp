@@ -8,6 +8,7 @@
 #include "rng/stream.h"
 #include "runtime/plain_tensors.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/tensor_bytes.h"
 #include "runtime/world.h"
 
 namespace lockstep::trainer {
@@ -82,7 +83,7 @@ Digest state_digest(const TrainingState& state) {
     digester.update(entry.name);
     for (const auto& tensor : {entry.value, entry.mean, entry.square}) {
       const auto whole = gather(tensor).contiguous();
-      digester.update({static_cast<const std::byte*>(whole.const_data_ptr()), whole.nbytes()});
+      digester.update(bytes_of(whole));
     }
   }
   return digester.result();

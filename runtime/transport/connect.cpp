@@ -73,11 +73,7 @@ Connection connect_to(const Membership& me, int peer, const Reach& reach, Clock:
                        me.rank, peer, reach.address.text());
 }
 
-std::string fresh_name() {
-  std::string name = "lockstep-";
-  for (const auto byte : fresh_nonce()) name += fmt::format("{:02x}", byte);
-  return name;
-}
+std::string fresh_name() { return "lockstep-" + to_hexadecimal(fresh_nonce()); }
 
 }  // namespace
 

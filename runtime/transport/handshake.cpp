@@ -70,10 +70,14 @@ Proof prove(const std::string& token, const char* role, const Hello& hello, int 
   return mac(token, bytes);
 }
 
+std::string to_hexadecimal(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const auto byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
 std::string sign(const std::string& token, const std::string& text) {
-  std::string hex;
-  for (const auto byte : mac(token, std::as_bytes(std::span(text)))) hex += fmt::format("{:02x}", byte);
-  return hex;
+  return to_hexadecimal(mac(token, std::as_bytes(std::span(text))));
 }
 
 bool equal(std::span<const std::byte> left, std::span<const std::byte> right) {

@@ -35,6 +35,8 @@ bool read_hello(std::span<const std::byte, kHelloBytes> bytes, Hello& hello);
 /// HMAC of `role`, the hello, the accepting rank and its nonce.
 Proof prove(const std::string& token, const char* role, const Hello& hello, int accepting_rank, const Nonce& nonce);
 
+std::string to_hexadecimal(std::span<const std::byte> bytes);
+
 /// HMAC of any text, in hexadecimal.
 std::string sign(const std::string& token, const std::string& text);
 

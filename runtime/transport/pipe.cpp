@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/transport/shared_word.h"
+
 namespace lockstep {
 namespace {
-
-static_assert(std::atomic_ref<uint64_t>::is_always_lock_free, "counters are shared between processes");
-
-uint64_t load(uint64_t& counter) { return std::atomic_ref(counter).load(); }
-void store(uint64_t& counter, uint64_t value) { std::atomic_ref(counter).store(value); }
 
 /// memcpy that may be asked for nothing.
 void copy(std::byte* to, const std::byte* from, size_t count) {

@@ -5,22 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/error.h"
+#include "runtime/transport/shared_word.h"
 
 namespace lockstep {
 namespace {
-
-template <class T>
-T load(T& word) {
-  return std::atomic_ref(word).load();
-}
-
-template <class T>
-void store(T& word, T value) {
-  std::atomic_ref(word).store(value);
-}
 
 uint64_t random_word() {
   uint64_t word = 0;

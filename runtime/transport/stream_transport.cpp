@@ -104,7 +104,7 @@ void StreamTransport::send_all() {
 std::vector<StreamTransport::Peer*> StreamTransport::awaited() {
   std::vector<Peer*> result;
   for (auto& peer : peers_)
-    if (peer.missed || peer.is_sending()) result.push_back(&peer);
+    if (peer.is_awaited()) result.push_back(&peer);
   return result;
 }
 
@@ -148,7 +148,7 @@ void StreamTransport::check_patience() {
   if (now - *still_since_ <= timeout_) return;
   std::vector<size_t> ranks;
   for (size_t i = 0; i < peers_.size(); ++i)
-    if (peers_[i].missed || peers_[i].is_sending()) ranks.push_back(i);
+    if (peers_[i].is_awaited()) ranks.push_back(i);
   fail<TransportError>(
       "rank {} has waited {:.0f} s for rank {}, which sends and takes nothing: it is stopped, or busy elsewhere", rank_,
       std::chrono::duration<double>(timeout_).count(), fmt::join(ranks, ", "));

@@ -33,6 +33,7 @@ class StreamTransport final : public Transport {
     bool missed = false;  ///< asked for in vain since progress()
 
     bool is_sending() const { return !outgoing.empty(); }
+    bool is_awaited() const { return missed || is_sending(); }
     bool has_news() const {
       return (missed && stream->can_receive()) || (is_sending() && outgoing.front().can_move(*stream));
     }

@@ -2,6 +2,7 @@
 
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include "runtime/traffic.h"
 
@@ -20,6 +21,8 @@ std::string MessageHeader::text() const {
   return fmt::format("collective {} round {} {} {} group {:x} {} bytes", collective, round, kind_text(kind),
                      dtype_text(dtype), group, bytes);
 }
+
+uint64_t group_digest(std::span<const int> ranks) { return XXH3_64bits(ranks.data(), ranks.size_bytes()); }
 
 Payload Payload::of(Bytes bytes) {
   const auto kept = std::make_shared<const Bytes>(std::move(bytes));

@@ -27,6 +27,9 @@ struct MessageHeader {
 /// Lists the fields in which two headers differ: "kind all_gather != all_reduce, bytes 128 != 64".
 std::string difference(const MessageHeader& mine, const MessageHeader& theirs);
 
+/// MessageHeader::group of these ranks.
+uint64_t group_digest(std::span<const int> ranks);
+
 using Bytes = std::vector<std::byte>;
 using ConstSpan = std::span<const std::byte>;
 using MutableSpan = std::span<std::byte>;

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <span>
 
-namespace lockstep::replay {
+namespace lockstep {
 
 /// The bytes of a contiguous CPU tensor, borrowed.
 inline std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-}  // namespace lockstep::replay
+}  // namespace lockstep
