@@ -1,0 +1,163 @@
+// Shared memory whose other side may hold anything, and payloads that are read where they lie.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <thread>
+
+#include "runtime/transport/stream_transport.h"
+#include "tests/support/streams.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::message_of;
+using testing::problem;
+using testing::StreamKind;
+using testing::wait_for;
+
+/// Memory of which the other side is out of its mind: every value in it is possible.
+struct Broken {
+  Broken() : seen(memory) {
+    auto [left, right] = testing::socket_pair();
+    std::vector<std::unique_ptr<Stream>> streams(2);
+    streams[1] = std::make_unique<MemoryStream>(std::move(left), memory, 0);
+    other = std::move(right);
+    zero = std::make_unique<StreamTransport>(0, std::move(streams), milliseconds{500});
+  }
+  std::string problem() {
+    return testing::problem([&] { wait_for(*zero, 1, 0); });
+  }
+  FileDescriptor memory = create_pair_memory(), other;
+  MappedPair seen;
+  std::unique_ptr<StreamTransport> zero;
+};
+
+constexpr const char* kDamaged =
+    "rank 0 waits for rank 1, whose connection is gone: its counters in shared memory are damaged";
+
+TEST(BrokenMemory, ACounterThatClaimsMoreThanThereIsEndsInAnError) {
+  for (const uint64_t written : {uint64_t{kPipeBytes + 1}, ~uint64_t{0}, uint64_t{1} << 63}) {
+    Broken broken;
+    broken.seen->counters[1].written = written;
+    EXPECT_EQ(broken.problem(), kDamaged);
+  }
+}
+
+TEST(BrokenMemory, ACounterOfWhatWasNeverSentEndsInAnErrorToo) {
+  Broken broken;
+  broken.seen->counters[0].read = 77;
+  broken.zero->post(message_of(0, 1, 0, 8));
+  EXPECT_FALSE(broken.zero->is_sending());  // nobody is there to take it
+  EXPECT_EQ(broken.problem(), kDamaged);
+}
+
+/// Once both have looked at each other, large payloads are read where they lie.
+TEST(LentMemory, IsReadByTheOtherAndMayChangeOnceItWas) {
+  const auto both = testing::connected_transports(2, StreamKind::kMemory, milliseconds{5000});
+  const auto expected = message_of(0, 1, 5, 3'000'000).payload.copy();
+  Bytes mine(expected.size());
+  std::thread other([&] {
+    for (int turn = 0; turn < 3; ++turn) {
+      EXPECT_EQ(wait_for(*both[1], 0, 1).bytes, expected) << turn;
+      both[1]->post(message_of(1, 0, 0, 1));
+    }
+  });
+  for (int turn = 0; turn < 3; ++turn) {
+    mine = expected;
+    Message message{0, 1, {.collective = 5, .bytes = mine.size()}, {{ConstSpan(mine)}, nullptr}};
+    both[0]->post(std::move(message));
+    EXPECT_TRUE(turn == 0 || both[0]->is_sending());
+    while (both[0]->is_sending()) both[0]->progress();
+    std::fill(mine.begin(), mine.end(), std::byte{0xff});
+    wait_for(*both[0], 1, 0);
+  }
+  other.join();
+}
+
+/// Two ranks that have failed, each with something lent to the other, do not wait for each other until the timeout.
+TEST(LentMemory, IsNotWaitedForLongAtTheEnd) {
+  auto both = testing::connected_transports(2, StreamKind::kMemory, std::chrono::seconds{20});
+  std::thread other([&] { wait_for(*both[1], 0, 1); });
+  both[0]->post(message_of(0, 1, 0, 1));
+  other.join();
+  both[1]->post(message_of(1, 0, 0, 1));
+  wait_for(*both[0], 1, 0);
+  for (int rank : {0, 1}) both[static_cast<size_t>(rank)]->post(message_of(rank, 1 - rank, 1, 1'000'000));
+  EXPECT_TRUE(both[0]->is_sending() && both[1]->is_sending());
+  const auto start = std::chrono::steady_clock::now();
+  both[0].reset();
+  EXPECT_EQ(problem([&] { wait_for(*both[1], 0, 1); }),
+            "rank 1 waits for rank 0, whose connection is gone: its memory cannot be read");
+  both[1].reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds{5000});
+}
+
+/// Both sides of one stream, after each has seen that it can read the other's memory.
+struct Lenders {
+  Lenders() : seen(memory) {
+    auto [left, right] = testing::socket_pair();
+    zero = std::make_unique<MemoryStream>(std::move(left), memory, 0);
+    one = std::make_unique<MemoryStream>(std::move(right), memory, 1);
+    for (auto* stream : {zero.get(), one.get()}) stream->receive({});
+  }
+  std::string problem(uint64_t address, uint64_t bytes, size_t wanted = 100'000) {
+    const LentPart from[] = {{address, bytes}};
+    Bytes buffer(wanted);
+    const MutableSpan to[] = {buffer};
+    return zero->fetch(from, to) ? "" : zero->closed();
+  }
+  FileDescriptor memory = create_pair_memory();
+  MappedPair seen;
+  std::unique_ptr<MemoryStream> zero, one;
+};
+
+TEST(LentMemory, WhatCannotBeReadEndsInAnError) {
+  const Bytes there(100'000);
+  const auto address = reinterpret_cast<uintptr_t>(there.data());
+  EXPECT_TRUE(Lenders().zero->can_fetch() && Lenders().one->can_lend());
+  EXPECT_EQ(Lenders().problem(address, there.size()), "");
+  EXPECT_EQ(Lenders().problem(8, there.size()), "its memory cannot be read");
+  EXPECT_EQ(Lenders().problem(address, there.size() - 1), "its memory cannot be read");
+  EXPECT_EQ(Lenders().problem(address, ~uint64_t{0}), "its memory cannot be read");
+  Lenders gone;
+  gone.one.reset();
+  EXPECT_EQ(gone.problem(address, there.size()), "its memory cannot be read");
+}
+
+/// The number of a process says nothing: a process of another namespace may bear it.
+TEST(LentMemory, AnotherProcessIsFoundOut) {
+  const auto memory = create_pair_memory();
+  const MappedPair seen(memory);
+  auto [left, right] = testing::socket_pair();
+  MemoryStream zero(std::move(left), memory, 0), one(std::move(right), memory, 1);
+  seen->sides[1].process = ::getppid();
+  zero.receive({});
+  EXPECT_FALSE(zero.can_fetch());
+  EXPECT_FALSE(one.can_lend());
+  one.receive({});
+  EXPECT_TRUE(one.can_fetch());
+}
+
+TEST(BrokenMemory, BytesThatAreNoMessageAreRefused) {
+  Broken broken;
+  broken.seen->counters[1].written = 5000;  // of zeros
+  EXPECT_EQ(broken.problem(), "rank 1 sent rank 0 what is no message");
+}
+
+TEST(PairMemory, OnlyWhatCannotShrinkIsMapped) {
+  EXPECT_NO_THROW(MappedPair{create_pair_memory()});
+  const FileDescriptor loose(::memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(loose.get(), sizeof(PairMemory)), 0);
+  EXPECT_THROW(MappedPair{loose}, TransportError);
+  ASSERT_EQ(::fcntl(loose.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  EXPECT_NO_THROW(MappedPair{loose});
+  const FileDescriptor small(::memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::fcntl(small.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+  EXPECT_THROW(MappedPair{small}, TransportError);
+  EXPECT_THROW(MappedPair{FileDescriptor(::open("/dev/null", O_RDWR))}, TransportError);
+}
+
+}  // namespace
+}  // namespace lockstep
