@@ -58,10 +58,9 @@ constexpr BadCall kBadCalls[] = {
     {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
     {"bench dispach", 2,
-     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, numerics, record, "
-     "step, "
-     "rng."},
-    {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench numerics and collectives."},
+     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, numerics, processes, "
+     "record, rng, step."},
+    {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench collectives, numerics and processes."},
     {"bench numerics --instructions avx", 2,
      "avx is not a CPU level. Did you mean avx2? The CPU levels are baseline, avx2, avx512."},
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},

@@ -109,6 +109,21 @@ TEST(Bench, NumericsMeasuresWhatIsAskedFor) {
   EXPECT_FALSE(rows.contains("step_512_tokens"));
 }
 
+TEST(Bench, CollectivesHaveTheirRows) {
+  const auto rows = rows_of("bench collectives --seconds 0 --rows 'allreduce_4B_*,allgather_1MiB_*'", "name");
+  ASSERT_EQ(rows.size(), 4u);
+  for (const char* name : {"allreduce_4B_shm_2", "allreduce_4B_tcp_2", "allgather_1MiB_shm_2", "allgather_1MiB_tcp_2"})
+    expect_measured(rows.at(name), "us");
+  EXPECT_EQ(run_lockstep("bench collectives --rows nothing").code, 2);
+}
+
+TEST(Bench, ProcessesHaveTheirRows) {
+  const auto rows = rows_of("bench processes --seconds 0 --rows processes_512_tokens", "name");
+  ASSERT_EQ(rows.size(), 1u);
+  expect_measured(rows.at("processes_512_tokens"), "ms");
+  EXPECT_EQ(run_lockstep("bench processes --rows nothing").code, 2);
+}
+
 TEST(Bench, InstructionsAreLimited) {
   const TemporaryFolder folder;
   const auto run = run_lockstep("bench numerics --seconds 0 --rows add_512x768 --instructions avx2 --json " +

@@ -2,11 +2,9 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "core/error.h"
@@ -14,6 +12,7 @@
 #include "runtime/sharded_tensor.h"
 #include "runtime/transport/stream_transport.h"
 #include "runtime/world.h"
+#include "tools/bench/python_peer.h"
 #include "tools/bench/two_processes.h"
 
 namespace lockstep::bench {
@@ -90,42 +89,6 @@ std::function<void()> plain_exchange(const std::shared_ptr<FileDescriptor>& sock
   };
 }
 
-/// Another two processes that run Gloo, commanded through pipes.
-class Gloo {
- public:
-  static std::shared_ptr<Gloo> start() {
-    const char* python = std::getenv("LOCKSTEP_TORCH_PYTHON");
-    if (!python) return nullptr;
-    auto gloo = std::make_shared<Gloo>();
-    const auto command = fmt::format("exec '{}' '{}/gloo_all_reduce.py'", python, LOCKSTEP_BENCH_FOLDER);
-    int in[2], out[2];
-    LOCKSTEP_CHECK(::pipe2(in, O_CLOEXEC) == 0 && ::pipe2(out, O_CLOEXEC) == 0);
-    if (::fork() == 0) {
-      ::dup2(in[0], STDIN_FILENO);
-      ::dup2(out[1], STDOUT_FILENO);
-      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      ::_exit(1);
-    }
-    gloo->to_.reset(in[1]);
-    gloo->from_.reset(out[0]);
-    ::close(in[0]);
-    ::close(out[1]);
-    gloo->run(1);
-    return gloo;
-  }
-
-  void run(int times) const {
-    const auto line = fmt::format("{}\n", times);
-    char answer = 0;
-    const bool asked = ::write(to_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
-    if (!asked || ::read(from_.get(), &answer, 1) != 1)
-      fail<BadInput>("environment: LOCKSTEP_TORCH_PYTHON should be a python3 with torch; it ended.");
-  }
-
- private:
-  FileDescriptor to_, from_;
-};
-
 std::vector<Case> cases_of(Ends ends) {
   const auto rank = ends.rank;
   const auto memory = std::make_shared<Rank>(rank, std::move(ends.memory)),
@@ -156,8 +119,10 @@ void measure_collectives(const std::string& patterns, double seconds,
                          const std::function<void(const BenchRow&)>& report) {
   at::set_num_threads(1);
   std::vector<Case> cases;
+  std::vector<std::string> names;
   TwoProcesses both([&](Ends ends) {
     cases = cases_of(std::move(ends));
+    for (const auto& each : cases) names.push_back(each.name);
     std::erase_if(cases, [&](const Case& each) { return !fits(each.name, patterns); });
     TwoProcesses::Works works;
     for (const auto& each : cases) {
@@ -166,8 +131,9 @@ void measure_collectives(const std::string& patterns, double seconds,
     }
     return works;
   });
+  require_fit("collectives", names, patterns);
   const PairedOptions options{.pairs = 1001, .seconds = std::min(0.005, seconds), .budget = seconds};
-  const auto gloo = Gloo::start();
+  const auto gloo = PythonPeer::start("gloo_all_reduce.py");
   for (size_t i = 0; i < cases.size(); ++i) {
     const auto& each = cases[i];
     const auto measure = [&](const std::string& peer_name, const std::function<void()>& peer) {

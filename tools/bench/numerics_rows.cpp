@@ -1,10 +1,6 @@
 #include "tools/bench/numerics_rows.h"
 
-#include <fmt/ranges.h>
-
 #include <iterator>
-
-#include "core/error.h"
 
 namespace lockstep::bench {
 namespace {
@@ -22,8 +18,8 @@ std::vector<NumericsCase> numerics_cases(const std::string& patterns) {
   auto cases = all_cases();
   std::vector<std::string> names;
   for (const auto& one : cases) names.push_back(one.name);
+  require_fit("numerics", names, patterns);
   std::erase_if(cases, [&](const NumericsCase& one) { return !fits(one.name, patterns); });
-  if (cases.empty()) fail<BadInput>("no row of numerics is called {}. They are {}.", patterns, fmt::join(names, ", "));
   return cases;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/digest.h"
 #include "core/error.h"
+#include "tools/bench/bench_run.h"
 #include "trainer/step_recorder.h"
 
 namespace lockstep::bench {
@@ -15,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kVocabulary = 2048, kRows = 4, kLength = 128;
 constexpr PairedOptions kFewSteps{.pairs = 11, .seconds = 0};
 
 /// A folder that goes when this does.
@@ -34,44 +34,20 @@ class ScratchFolder {
   std::string path_;
 };
 
+/// The demo's size and mesh.
 trainer::Job job_of(const std::string& payload, const std::string& folder) {
-  trainer::Job job;
-  job.training.global_batch_size = kRows;
-  job.training.local_batch_size = kRows / 2;
-  job.training.seq_len = kLength;
-  job.parallelism.data_parallel_shard_degree = 2;
-  job.parallelism.tensor_parallel_degree = 2;
+  auto job = bench_job({4, 128}, trainer::parse_mesh("dp_shard=2,tp=2"), Numerics::kCanonical);
   job.record.folder = folder;
   job.record.payload = payload;
   return job;
 }
 
-trainer::TokenBatch token_batch() {
-  trainer::TokenBatch batch{kRows, kLength, {}, {}};
-  for (int64_t i = 0; i < kRows * kLength; ++i) {
-    batch.tokens.push_back(i * 7919 % kVocabulary);
-    batch.labels.push_back((i + 1) * 7919 % kVocabulary);
-  }
-  return batch;
-}
-
-class Run {
- public:
-  explicit Run(const trainer::Job& job)
-      : run_(job, {.mesh = trainer::mesh_of(job), .as_messages = !job.record.folder.empty()}), batch_(token_batch()) {}
-  void operator()() { run_.step(++step_, batch_, 1e-3); }
-  trainer::TrainingRun& run() { return run_; }
-
- private:
-  trainer::TrainingRun run_;
-  trainer::TokenBatch batch_;
-  int64_t step_ = 0;
-};
-
 BenchRow price_of(const char* name, const std::string& payload) {
   const ScratchFolder folder;
   const auto job = job_of(payload, folder.path());
-  Run recorded(job), plain(job_of(payload, ""));
+  trainer::TrainingRun::Options as_messages;
+  as_messages.as_messages = true;
+  BenchRun recorded(job, as_messages), plain(job_of(payload, ""));
   trainer::StepRecorder recorder(job, recorded.run());
   const auto ours = [&] {
     recorded();

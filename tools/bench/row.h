@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "tools/bench/paired.h"
 
@@ -24,5 +25,7 @@ inline BenchRow make_row(std::string name, const PairedTiming& timing, std::stri
 
 /// Whether a row's name fits one of the patterns, which are separated by commas (fnmatch).
 bool fits(const std::string& name, const std::string& patterns);
+/// Throws BadInput, listing the names, if none of them fits.
+void require_fit(const char* benchmark, const std::vector<std::string>& names, const std::string& patterns);
 
 }  // namespace lockstep::bench

@@ -4,59 +4,24 @@
 #include <ATen/Parallel.h>
 
 #include "core/error.h"
+#include "tools/bench/bench_run.h"
 #include "tools/bench/numerics_rows.h"
 #include "tools/bench/plain_llama.h"
-#include "trainer/training_run.h"
 
 namespace lockstep::bench {
 namespace {
 
-constexpr int64_t kVocabulary = 2048;
-constexpr double kLearningRate = 1e-3;
+constexpr BatchSize kSmall{2, 256}, kLarge{8, 512};
 
-/// Sequences of a step.
-struct Size {
-  int64_t rows, length;
-};
-constexpr Size kSmall{2, 256}, kLarge{8, 512};
-
-trainer::Job job(const Size& size, Numerics numerics) {
-  trainer::Job job;
-  job.training.local_batch_size = job.training.global_batch_size = size.rows;
-  job.training.seq_len = size.length;
-  job.parallelism.data_parallel_shard_degree = 1;
-  job.numerics.mode = to_text(numerics);
-  return job;
+BenchRun run_on(const char* mesh, const BatchSize& size, Numerics numerics) {
+  return BenchRun(bench_job(size, trainer::parse_mesh(mesh), numerics));
 }
-
-trainer::TokenBatch token_batch(const Size& size) {
-  trainer::TokenBatch batch{size.rows, size.length, {}, {}};
-  for (int64_t i = 0; i < size.rows * size.length; ++i) {
-    batch.tokens.push_back(i * 7919 % kVocabulary);
-    batch.labels.push_back((i + 1) * 7919 % kVocabulary);
-  }
-  return batch;
-}
-
-/// One mesh and its next step.
-class Run {
- public:
-  Run(const char* mesh, const Size& size, Numerics numerics)
-      : run_(job(size, numerics), {.mesh = trainer::parse_mesh(mesh)}), batch_(token_batch(size)) {}
-  void operator()() { run_.step(++step_, batch_, kLearningRate); }
-  int64_t parameter_count() { return run_.model().parameter_count(); }
-
- private:
-  trainer::TrainingRun run_;
-  trainer::TokenBatch batch_;
-  int64_t step_ = 0;
-};
 
 /// The same in plain LibTorch.
 class PlainRun {
  public:
-  explicit PlainRun(const Size& size) : size_(size), llama_(size.length), batch_(token_batch(size)) {}
-  void operator()() { llama_.step(sequences(batch_.tokens), sequences(batch_.labels), kLearningRate); }
+  explicit PlainRun(const BatchSize& size) : size_(size), llama_(size.length), batch_(token_batch(size)) {}
+  void operator()() { llama_.step(sequences(batch_.tokens), sequences(batch_.labels), 1e-3); }
   int64_t parameter_count() const { return llama_.parameter_count(); }
 
  private:
@@ -64,7 +29,7 @@ class PlainRun {
     return at::tensor(values).view({size_.rows, size_.length});
   }
 
-  Size size_;
+  BatchSize size_;
   PlainLlama llama_;
   trainer::TokenBatch batch_;
 };
@@ -73,9 +38,10 @@ class PlainRun {
 
 std::vector<BenchRow> step_rows(const PairedOptions& options) {
   at::set_num_threads(1);
-  Run one("one device", kSmall, Numerics::kNative), four("dp_shard=2,tp=2", kSmall, Numerics::kNative);
+  auto one = run_on("one device", kSmall, Numerics::kNative),
+       four = run_on("dp_shard=2,tp=2", kSmall, Numerics::kNative);
   PlainRun plain(kSmall);
-  LOCKSTEP_CHECK_EQ(plain.parameter_count(), one.parameter_count());
+  LOCKSTEP_CHECK_EQ(plain.parameter_count(), one.run().model().parameter_count());
   return {make_row("one_rank_vs_libtorch", time_in_pairs(one, plain, options), "libtorch", "ms", 1e3),
           make_row("simulated_2x2_vs_one_rank", time_in_pairs(four, one, options), "one rank", "ms", 1e3)};
 }
@@ -87,7 +53,7 @@ std::vector<NumericsCase> step_cases() {
     all.push_back({name, [=](PairedOptions options) {
                      at::set_num_threads(1);
                      options.own_time = true;
-                     Run ours("one device", size, Numerics::kCanonical);
+                     auto ours = run_on("one device", size, Numerics::kCanonical);
                      PlainRun plain(size);
                      return make_row(name, time_in_pairs(ours, plain, options), "libtorch", "ms", 1e3);
                    }});

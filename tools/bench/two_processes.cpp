@@ -1,6 +1,5 @@
 #include "tools/bench/two_processes.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -52,10 +51,17 @@ std::span<std::byte> shared_bytes() {
   return {static_cast<std::byte*>(mapped), 2 * kSharedBytes};
 }
 
+cpu_set_t allowed_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  ::sched_getaffinity(0, sizeof allowed, &allowed);
+  return allowed;
+}
+
 /// Each process on a core of its own, where there are two: else the system may keep both on one.
-void choose_core(size_t rank) {
-  cpu_set_t allowed, mine;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
+void choose_core(const cpu_set_t& allowed, size_t rank) {
+  if (CPU_COUNT(&allowed) < 2) return;
+  cpu_set_t mine;
   size_t seen = 0;
   for (size_t core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &allowed) || seen++ != rank) continue;
@@ -67,7 +73,7 @@ void choose_core(size_t rank) {
 
 }  // namespace
 
-TwoProcesses::TwoProcesses(const std::function<Works(Ends)>& make) {
+TwoProcesses::TwoProcesses(const std::function<Works(Ends)>& make) : all_cores_(allowed_cores()) {
   auto commands = local_pair(), bells = local_pair(), tcp = tcp_pair(), plain = tcp_pair();
   const auto memory = create_pair_memory();
   const auto shared = shared_bytes();
@@ -75,7 +81,7 @@ TwoProcesses::TwoProcesses(const std::function<Works(Ends)>& make) {
   child_ = ::fork();
   if (child_ < 0) fail<TransportError>("a second process cannot be started: {}", std::strerror(errno));
   const size_t rank = child_ == 0 ? 1 : 0;
-  choose_core(rank);
+  choose_core(all_cores_, rank);
   for (auto* both : {&commands, &bells, &tcp, &plain}) (*both)[1 - rank].reset();
   commands_ = std::move(commands[rank]);
   Ends ends{static_cast<int>(rank),
@@ -103,6 +109,12 @@ void TwoProcesses::run(size_t index, int times) {
   const Command command{index, times};
   LOCKSTEP_CHECK(::send(commands_.get(), &command, sizeof command, MSG_NOSIGNAL) == sizeof command);
   for (int i = 0; i < times; ++i) works_[index]();
+}
+
+void TwoProcesses::run_alone(const std::function<void()>& work) const {
+  ::sched_setaffinity(0, sizeof all_cores_, &all_cores_);
+  work();
+  choose_core(all_cores_, 0);
 }
 
 TwoProcesses::~TwoProcesses() {

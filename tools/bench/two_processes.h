@@ -1,4 +1,5 @@
 #pragma once
+#include <sched.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -31,6 +32,8 @@ class TwoProcesses {
 
   /// Does works[index] so many times, in both; returns when this one is done.
   void run(size_t index, int times);
+  /// Does `work` in this process alone, which may then use all cores.
+  void run_alone(const std::function<void()>& work) const;
 
  private:
   [[noreturn]] void follow() const;
@@ -38,6 +41,7 @@ class TwoProcesses {
   FileDescriptor commands_;
   pid_t child_ = -1;
   Works works_;
+  cpu_set_t all_cores_{};
 };
 
 }  // namespace lockstep::bench

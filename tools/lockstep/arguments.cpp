@@ -106,12 +106,14 @@ struct Parser {
 
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
-    sub->add_option("name", bench.name, "collectives, dispatch, numerics, step or rng")->required()->type_name("NAME");
+    sub->add_option("name", bench.name, "collectives, dispatch, numerics, processes, record, rng or step")
+        ->required()
+        ->type_name("NAME");
     sub->add_option("--rows", bench.rows,
-                    "Of numerics and collectives, only rows whose name fits one of these patterns")
+                    "Of collectives, numerics and processes, only rows whose name fits one of these patterns")
         ->type_name("'PATTERN,...'");
     sub->add_option("--seconds", bench.seconds,
-                    "Of numerics and collectives, for each row (1), but five pairs at least")
+                    "Of collectives, numerics and processes, for each row (1), but five pairs at least")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
@@ -188,10 +190,11 @@ void require_known(const std::string& name, std::string_view what, const std::ve
 }
 
 BenchOptions checked(const BenchOptions& bench) {
-  require_known(bench.name, "benchmark", {"collectives", "dispatch", "numerics", "record", "step", "rng"});
+  require_known(bench.name, "benchmark", {"collectives", "dispatch", "numerics", "processes", "record", "rng", "step"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  if (bench.rows != "*" && bench.name != "numerics" && bench.name != "collectives")
-    fail<BadInput>("--rows is for lockstep bench numerics and collectives.");
+  const bool has_rows = bench.name == "collectives" || bench.name == "numerics" || bench.name == "processes";
+  if (bench.rows != "*" && !has_rows)
+    fail<BadInput>("--rows is for lockstep bench collectives, numerics and processes.");
   return bench;
 }
 

@@ -5,6 +5,7 @@
 #include "tools/bench/collective_rows.h"
 #include "tools/bench/dispatch_rows.h"
 #include "tools/bench/numerics_rows.h"
+#include "tools/bench/process_rows.h"
 #include "tools/bench/record_rows.h"
 #include "tools/bench/rng_rows.h"
 #include "tools/bench/step_rows.h"
@@ -73,10 +74,13 @@ ExitCode run_bench(const BenchOptions& options) {
   check_instructions(options);
   if (!options.output.quiet) fmt::print(stderr, "Measuring in pairs ...\n");
   Table table;
+  const auto add = [&](const BenchRow& row) { table.add(row); };
   if (options.name == "numerics") {
     measure_numerics(options, table);
   } else if (options.name == "collectives") {
-    bench::measure_collectives(options.rows, options.seconds, [&](const BenchRow& row) { table.add(row); });
+    bench::measure_collectives(options.rows, options.seconds, add);
+  } else if (options.name == "processes") {
+    bench::measure_processes(options.rows, options.seconds, add);
   } else {
     for (const auto& row : measure(options.name)) table.add(row);
   }
