@@ -16,6 +16,8 @@ class RecordingStore {
   RecordingStore(const std::string& folder, PayloadMode mode, uint64_t limit_bytes)
       : mode_(mode), writer_(folder, limit_bytes) {}
 
+  /// RecordingWriter's.
+  void open(int32_t rank, int32_t world, std::string_view job) { writer_.open(rank, world, job); }
   /// One step of every local rank. Gives the steps that have left the ring.
   std::vector<StepRecording> add(std::vector<StepRecording> step);
   /// Writes what the ring holds, too.

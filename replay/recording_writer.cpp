@@ -44,12 +44,17 @@ RecordingWriter::~RecordingWriter() {
   thread_.join();
 }
 
+void RecordingWriter::open(int32_t rank, int32_t world, std::string_view job) {
+  const std::lock_guard lock(mutex_);
+  index_of(rank, world, job);
+}
+
 void RecordingWriter::push(StepRecording recording) {
   const auto bytes = memory_of(recording);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return error_ || waiting_bytes_ <= limit_bytes_; });
   rethrow_error();
-  index_of(recording);
+  index_of(recording.rank, recording.world, recording.job);
   waiting_bytes_ += bytes;
   waiting_.push_back({std::move(recording), bytes});
   changed_.notify_all();
@@ -70,17 +75,17 @@ void RecordingWriter::rethrow_error() const {
   if (error_) std::rethrow_exception(error_);
 }
 
-IndexAppender& RecordingWriter::index_of(const StepRecording& r) {
-  const auto found = indexes_.find(r.rank);
+IndexAppender& RecordingWriter::index_of(int32_t rank, int32_t world, std::string_view job) {
+  const auto found = indexes_.find(rank);
   if (found != indexes_.end()) return found->second;
-  return indexes_.try_emplace(r.rank, folder_, r.rank, r.world, digest(r.job)).first->second;
+  return indexes_.try_emplace(rank, folder_, rank, world, digest(job)).first->second;
 }
 
 void RecordingWriter::run() {
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, [&] { return ending_ || !waiting_.empty(); }), !waiting_.empty()) {
     const auto& front = waiting_.front();  // stays where it is while others are pushed
-    auto& index = index_of(front.recording);
+    auto& index = indexes_.at(front.recording.rank);
     lock.unlock();
     const auto error = write(front.recording, index);
     lock.lock();

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "replay/index_appender.h"
@@ -29,9 +30,12 @@ class RecordingWriter {
   RecordingWriter(const RecordingWriter&) = delete;
   RecordingWriter& operator=(const RecordingWriter&) = delete;
 
+  /// Opens a rank's index, so that a folder of another job or world, or one in use, is BadInput before the first step.
+  /// Else its first push does it.
+  void open(int32_t rank, int32_t world, std::string_view job);
+
   /// Hands a step over, and returns before it is written. What waits stays below the limit and one step; building a
-  /// file takes twice its size besides. The first push of a rank throws BadInput if the folder is of another job or
-  /// world, or in use.
+  /// file takes twice its size besides. The first push of a rank throws as open().
   void push(StepRecording recording);
 
   /// Returns when everything pushed is acknowledged. More may be pushed afterwards.
@@ -46,7 +50,7 @@ class RecordingWriter {
     std::size_t bytes = 0;
   };
 
-  IndexAppender& index_of(const StepRecording& recording);
+  IndexAppender& index_of(int32_t rank, int32_t world, std::string_view job);
   void run();
   std::exception_ptr write(const StepRecording& recording, IndexAppender& index) const;
   void note_written(const std::exception_ptr& error);

@@ -12,7 +12,8 @@ namespace lockstep::trainer {
 /// Records the steps of a run as its job's [record] section says. A step that begins again replaces its first attempt.
 class StepRecorder final : public StepListener {
  public:
-  /// Listens to `run`, which it must not outlive. REQUIRES: the run exchanges as messages do.
+  /// Listens to `run`, which it must not outlive. Throws BadInput where the folder is of another job or world, or in
+  /// use. REQUIRES: the run exchanges as messages do.
   StepRecorder(const Job& job, TrainingRun& run);
   ~StepRecorder() override;
 

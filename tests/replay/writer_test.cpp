@@ -40,6 +40,17 @@ TEST(RecordingWriter, AcknowledgesInOrder) {
   EXPECT_EQ(writer.acknowledged(), 4);
 }
 
+TEST(RecordingWriter, OpensAnIndexBeforeTheFirstStep) {
+  const TemporaryFolder folder;
+  record(folder.path(), {step_of(1, true)});
+  RecordingWriter writer(folder.path(), 100);
+  EXPECT_THAT(message_of<BadInput>([&] { writer.open(3, 200, "[model]\n"); }), HasSubstr("is of another job"));
+  writer.open(3, 200, kJobText);
+  writer.push(step_of(2, true));
+  writer.finish();
+  EXPECT_EQ(writer.acknowledged(), 2);
+}
+
 TEST(RecordingWriter, TakesSeveralRanks) {
   const TemporaryFolder folder;
   auto other = step_of(1, true);

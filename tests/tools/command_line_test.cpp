@@ -58,7 +58,8 @@ constexpr BadCall kBadCalls[] = {
     {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
     {"bench dispach", 2,
-     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, numerics, processes, "
+     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, numerics, "
+     "processes, "
      "record, rng, step."},
     {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench collectives, numerics and processes."},
     {"bench numerics --instructions avx", 2,

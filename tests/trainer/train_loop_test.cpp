@@ -126,6 +126,16 @@ TEST_F(TrainLoop, AFullDiskDoesNotHideWhatEndedTheRun) {
   EXPECT_NE(notes.find("the failed step could not be recorded: "), std::string::npos) << notes;
 }
 
+TEST_F(TrainLoop, ARecordingOfAnotherJobIsRefusedBeforeTheFirstStep) {
+  auto recorded = job("tp=2", 1);
+  recorded.record.folder = (folder_ / "traces").string();
+  train(recorded, {});
+  recorded.optimizer.lr *= 2;
+  TrainEvents events;
+  events.on_step = [&](const StepMetrics&) { FAIL(); };
+  EXPECT_THROW(train(recorded, events), BadInput);
+}
+
 TEST_F(TrainLoop, VerifiesEveryStep) {
   auto verified = job("dp_shard=2,tp=2", 2);
   verified.verify.enable = true;
