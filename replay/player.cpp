@@ -24,6 +24,7 @@ void Player::load(const StepRecording& recording, std::string until) {
   until_ = std::move(until);
   running_.clear();
   next_op_ = next_result_ = next_collective_ = differing_ = 0;
+  is_same_program_ = true;
   first_.reset();
   tensors_there_.clear();
 }
@@ -38,6 +39,7 @@ bool Player::is(const RecordedId& recorded, const OpId& id) const {
 }
 
 void Player::deviate(Deviation deviation) {
+  is_same_program_ = false;
   if (!first_) first_ = std::move(deviation);
 }
 
@@ -92,11 +94,16 @@ void Player::compare(const OpEvent& event, const RecordedResult& recorded, const
   Digest found;
   if (recorded.kind == ResultKind::kDigest)
     found = digest(bytes_of(self.shards()->either()[static_cast<size_t>(here)].contiguous()));
+  is_same_program_ &= layout == name(recorded.layout);
   if (layout == name(recorded.layout) && (recorded.kind != ResultKind::kDigest || found == recorded.digest)) return;
   ++differing_;
-  deviate({fmt::format("result {} differs; everything before it is as recorded", recorded.index), event.id.text(),
-           layouts_of(event.plan), fmt::format("{} {}", name(recorded.layout), recorded.digest.text()),
-           fmt::format("{} {}", layout, found.text()), operand_statistics(event, static_cast<size_t>(here))});
+  if (first_) return;
+  first_ = Deviation{fmt::format("result {} differs; everything before it is as recorded", recorded.index),
+                     event.id.text(),
+                     layouts_of(event.plan),
+                     fmt::format("{} {}", name(recorded.layout), recorded.digest.text()),
+                     fmt::format("{} {}", layout, found.text()),
+                     operand_statistics(event, static_cast<size_t>(here))};
 }
 
 void Player::before_collective(const CollectiveEvent& event) {

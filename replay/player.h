@@ -54,6 +54,8 @@ class Player final : public Observer, public Transport {
   size_t ops() const { return next_op_; }
   size_t collectives() const { return next_collective_; }
   size_t differing_results() const { return differing_; }
+  /// Whether nothing but the values of results differed: the same ops, layouts and collectives, to the end.
+  bool is_same_program() const { return is_same_program_; }
 
  private:
   /// Of the op or collective that the recording has next; "" at its end.
@@ -65,7 +67,7 @@ class Player final : public Observer, public Transport {
   void compare(const OpEvent& event, const RecordedResult& recorded, const at::Tensor& tensor);
   bool stops_at(const OpEvent& event) const;
   void check_delivered(const RecordedPiece& piece, const CollectiveEvent& event);
-  void deviate(Deviation deviation);
+  void deviate(Deviation deviation);  ///< in something else than a value
   [[noreturn]] void leave(const std::string& what, const std::string& id, const std::string& expected);
 
   const StepRecording* recording_ = nullptr;
@@ -74,6 +76,7 @@ class Player final : public Observer, public Transport {
   size_t next_op_ = 0, next_result_ = 0, next_collective_ = 0, differing_ = 0;
   MessageHeader header_;          ///< of the collective that runs
   std::map<int, Bytes> arrived_;  ///< its payload, by source
+  bool is_same_program_ = true;
   std::optional<Deviation> first_;
   std::vector<RecordedTensor> tensors_there_;
 };

@@ -1,6 +1,8 @@
 #include "trainer/replayed_run.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "core/error.h"
 #include "trainer/job_file.h"
@@ -21,13 +23,19 @@ class ScalarComparison final : public StepListener {
     for (const auto& recorded : recording_.scalars)
       for (const auto& scalar : scalars)
         if (scalar.name == recorded.name && std::bit_cast<uint64_t>(scalar.value) != recorded.bits)
-          different.push_back(fmt::format("{}: recorded {} ({:#018x}), now {} ({:#018x})", recorded.name,
-                                          std::bit_cast<double>(recorded.bits), recorded.bits, scalar.value,
-                                          std::bit_cast<uint64_t>(scalar.value)));
+          note(recorded, scalar.value);
   }
   std::vector<std::string> different;
+  std::vector<double> relative;  ///< differences, of the same
 
  private:
+  void note(const replay::RecordedScalar& recorded, double now) {
+    const auto then = std::bit_cast<double>(recorded.bits);
+    different.push_back(fmt::format("{}: recorded {} ({:#018x}), now {} ({:#018x})", recorded.name, then, recorded.bits,
+                                    now, std::bit_cast<uint64_t>(now)));
+    relative.push_back(std::abs(now - then) / std::max(std::abs(now), std::abs(then)));
+  }
+
   const replay::StepRecording& recording_;
 };
 
@@ -39,6 +47,18 @@ TrainingRun::Options options_for(const Job& job, int rank, std::shared_ptr<Trans
   options.transport = std::move(transport);
   options.make_model = std::move(make_model);
   return options;
+}
+
+/// Whether this is another kind of machine, not only another build or environment, and the job may round as it likes.
+bool rounds_otherwise(const Job& job, const std::vector<std::string>& differences) {
+  return job.numerics.mode == "native" && std::any_of(differences.begin(), differences.end(), [](const auto& line) {
+           return !line.starts_with("build_id: ") && !line.starts_with("environment.");
+         });
+}
+
+bool are_within_bound(const Job& job, const std::vector<double>& relative) {
+  const double bound = job.training.mixed_precision_param == "float32" ? 1e-4 : 2e-2;
+  return std::all_of(relative.begin(), relative.end(), [&](double difference) { return difference <= bound; });
 }
 
 void require_payloads(const replay::StepRecording& recording) {
@@ -85,6 +105,10 @@ ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const 
   outcome.differing_results = player_->differing_results();
   outcome.first_difference = player_->first_deviation();
   outcome.differing_scalars = std::move(scalars.different);
+  const bool rounds = rounds_otherwise(job_, outcome.other_machine) && player_->is_same_program();
+  outcome.verdict = !outcome.first_difference && outcome.differing_scalars.empty() ? ReplayVerdict::kIdentical
+                    : rounds && are_within_bound(job_, scalars.relative)           ? ReplayVerdict::kWithinBound
+                                                                                   : ReplayVerdict::kDiffers;
   return outcome;
 }
 

@@ -13,6 +13,15 @@
 
 namespace lockstep::trainer {
 
+enum class ReplayVerdict {
+  kIdentical,
+  /// Native numerics on another kind of machine, which rounds otherwise: ops, layouts and collectives are the recorded
+  /// ones, and so are the step's numbers (loss, gradient norm, ...) within 1e-4 of themselves, with bfloat16 or float16
+  /// compute 2e-2. Results of ops were recorded as digests, which have no distance.
+  kWithinBound,
+  kDiffers
+};
+
 /// What the replay of one step gave.
 struct ReplayOutcome {
   int64_t step = 0;
@@ -24,7 +33,9 @@ struct ReplayOutcome {
   bool stopped_there = false;                         ///< at the op that was asked for
   std::vector<std::string> other_machine;             ///< in what this machine is another than the recorded one
   std::string stopped_by;  ///< an error that ended it early, as the recorded step may have ended
-  bool is_identical() const { return !first_difference && differing_scalars.empty(); }
+  ReplayVerdict verdict = ReplayVerdict::kIdentical;
+  bool is_identical() const { return verdict == ReplayVerdict::kIdentical; }
+  bool agrees() const { return verdict != ReplayVerdict::kDiffers; }
 };
 
 /// One rank of a recorded run, alone: state, batches and whatever other ranks sent come from its recordings.

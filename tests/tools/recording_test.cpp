@@ -88,7 +88,9 @@ TEST_F(Recording, OfAnotherJobDiffers) {
 
 TEST_F(Recording, ARingIsWrittenOnlyWhenSomethingFails) {
   ASSERT_EQ(train("--record.payload ring:2").code, 0);
-  EXPECT_EQ(run_lockstep("trace ls " + traces_).code, 2);
+  const auto empty = run_lockstep("trace ls " + traces_);
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("no step was written into it"));
   const auto run = train("--record.payload ring:2 --optimizer.lr 1e30 --training.steps 9");
   ASSERT_EQ(run.code, 3) << run.err;
   const auto list = run_lockstep("trace ls " + traces_);
@@ -129,6 +131,18 @@ TEST_F(Recording, OfCanonicalNumericsIsReplayedOnOtherMachines) {
   EXPECT_THAT(run.out, HasSubstr("identical: "));
   const auto changed = run_lockstep("replay " + traces_ + " --rank 1 --set training.max_norm=1e-3", elsewhere);
   EXPECT_THAT(changed.out, HasSubstr("machine   instruction_set: "));
+}
+
+TEST_F(Recording, OfNativeNumericsIsWithinBoundOnOtherMachines) {
+  ASSERT_EQ(train("--numerics.mode native").code, 0);
+  EXPECT_EQ(replay("--rank 1 --step 4").code, 0);
+  EXPECT_EQ(result().at("verdict"), "identical");
+  const auto elsewhere = "ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 ";
+  const auto run = run_lockstep("replay " + traces_ + " --rank 1 --step 4", elsewhere);
+  EXPECT_EQ(run.code, 0) << run.out;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("within bound: "), HasSubstr("machine   libtorch_instruction_set: ")));
+  const auto changed = run_lockstep("replay " + traces_ + " --rank 1 --set training.max_norm=1e-3", elsewhere);
+  EXPECT_EQ(changed.code, 3) << changed.out;
 }
 
 TEST_F(Recording, AnOpCanBeLookedAt) {

@@ -42,22 +42,29 @@ trainer::ReplayOutcome replay_once(const ReplayOptions& options, const replay::R
   trainer::ReplayedRun run(recording, options.changes);
   for (int64_t s = first; s < step; recording = folder.read(rank, ++s)) {
     auto outcome = run.replay(recording);
-    if (!outcome.is_identical()) return outcome;
+    if (!outcome.agrees()) return outcome;
   }
   return run.replay(recording, options.break_at.empty() ? options.until : options.break_at);
 }
 
+const char* text_of(trainer::ReplayVerdict verdict) {
+  return verdict == trainer::ReplayVerdict::kIdentical     ? "identical"
+         : verdict == trainer::ReplayVerdict::kWithinBound ? "within bound"
+                                                           : "differs";
+}
+
 void print(const trainer::ReplayOutcome& outcome, int rank) {
   fmt::print("rank {}, step {}: ", rank, outcome.step);
-  if (outcome.is_identical()) {
-    fmt::print("identical: {} ops, {} collectives{}\n", outcome.ops, outcome.collectives,
+  if (outcome.agrees()) {
+    fmt::print("{}: {} ops, {} collectives{}\n", text_of(outcome.verdict), outcome.ops, outcome.collectives,
                outcome.stopped_there ? ", up to the op that was asked for" : "");
   } else {
     fmt::print("DIFFERS in {} results of {} ops\n", outcome.differing_results, outcome.ops);
     if (outcome.first_difference) fmt::print("{}\n", outcome.first_difference->text());
-    for (const auto& scalar : outcome.differing_scalars) fmt::print("  {}\n", scalar);
-    for (const auto& fact : outcome.other_machine) fmt::print("  machine   {}\n", fact);
   }
+  for (const auto& scalar : outcome.differing_scalars) fmt::print("  {}\n", scalar);
+  if (!outcome.is_identical())
+    for (const auto& fact : outcome.other_machine) fmt::print("  machine   {}\n", fact);
   if (!outcome.stopped_by.empty()) fmt::print("  ended by   {}\n", outcome.stopped_by);
 }
 
@@ -69,7 +76,7 @@ nlohmann::ordered_json to_json(const trainer::ReplayOutcome& outcome, int rank) 
                   {"layouts", first.layouts}, {"recorded", first.expected},
                   {"now", first.found},       {"operands", first.operands}};
   }
-  return {{"verdict", outcome.is_identical() ? "identical" : "differs"},
+  return {{"verdict", text_of(outcome.verdict)},
           {"rank", rank},
           {"step", outcome.step},
           {"ops", outcome.ops},
@@ -126,7 +133,7 @@ ExitCode replay_alone(const ReplayOptions& options, const replay::RecordingFolde
   require_stop(options, outcomes.front());
   if (options.repeat > 1) print_repeats(outcomes);
   write_json(options.output, to_json(outcomes.front(), rank));
-  const bool agrees = std::all_of(outcomes.begin(), outcomes.end(), [](const auto& o) { return o.is_identical(); });
+  const bool agrees = std::all_of(outcomes.begin(), outcomes.end(), [](const auto& o) { return o.agrees(); });
   return agrees ? ExitCode::kFine : ExitCode::kInconsistent;
 }
 
