@@ -61,8 +61,6 @@ RecordingFolder::RecordingFolder(std::string path) : path_(std::move(path)) {
   for (const auto& name : files_in(path_))
     if (const auto rank = rank_of_index(name)) read_rank(*rank);
   if (ranks_.empty()) fail<BadInput>("{} is no recording: no rank*.index in it", path_);
-  if (std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank.second.is_empty(); }))
-    fail<BadInput>("{} is an empty recording: no step was written into it", path_);
 }
 
 void RecordingFolder::read_rank(int32_t rank) {

@@ -47,7 +47,6 @@ class RecordingFolder {
     std::map<int64_t, IndexEntry> steps;
     std::vector<std::string> damage;
     std::size_t torn = 0;
-    bool is_empty() const { return steps.empty() && damage.empty() && torn == 0; }
   };
 
   void read_rank(int32_t rank);

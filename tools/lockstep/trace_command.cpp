@@ -50,6 +50,8 @@ ExitCode list(const TraceOptions& options) {
   for (const auto& line : damage) fmt::print("DAMAGED  {}\n", line);
   for (const auto& line : folder.leftovers()) fmt::print("left over  {}\n", line);
   write_json(options.output, {{"steps", rows}, {"damage", damage}});
+  if (rows.empty() && damage.empty())
+    fail<BadInput>("{} is an empty recording: no step was written into it.", options.folder);
   return damage.empty() ? ExitCode::kFine : ExitCode::kFile;
 }
 
