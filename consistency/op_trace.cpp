@@ -27,23 +27,28 @@ void OpTrace::after_op(const OpEvent& event, std::span<const c10::IValue> result
   for (const auto& tensor : computed(event, results)) kept.push_back(gather(tensor));
 }
 
+std::optional<Blame> compare_op(const OpEvent& event, std::span<const c10::IValue> results,
+                                const std::vector<at::Tensor>& expected, double tolerance) {
+  const auto tensors = computed(event, results);
+  for (size_t i = 0; i < std::min(tensors.size(), expected.size()); ++i) {
+    StepRecord mine, theirs;
+    mine.parameters = {{event.id.op, gather(tensors[i])}};
+    theirs.parameters = {{event.id.op, expected[i]}};
+    if (mine.parameters[0].value.sizes() != theirs.parameters[0].value.sizes()) continue;
+    const auto comparison = compare(theirs, mine, tolerance);
+    if (comparison.agrees()) continue;
+    const auto* rule = event.plan.rule;
+    return Blame{event.id.text(), event.id.op, rule ? fmt::format("{} \"{}\"", rule->family, rule->dims) : "",
+                 layouts_of(event.plan), comparison.beyond[0].text()};
+  }
+  return std::nullopt;
+}
+
 void BlameObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   if (blame_) return;
   const auto expected = reference_.results().find(event.id.text());
   if (expected == reference_.results().end()) return;  // communication that one device does not have
-  const auto tensors = computed(event, results);
-  for (size_t i = 0; i < std::min(tensors.size(), expected->second.size()); ++i) {
-    StepRecord mine, theirs;
-    mine.parameters = {{event.id.op, gather(tensors[i])}};
-    theirs.parameters = {{event.id.op, expected->second[i]}};
-    if (mine.parameters[0].value.sizes() != theirs.parameters[0].value.sizes()) continue;
-    const auto comparison = compare(theirs, mine, tolerance_);
-    if (comparison.agrees()) continue;
-    const auto* rule = event.plan.rule;
-    blame_ = Blame{event.id.text(), event.id.op, rule ? fmt::format("{} \"{}\"", rule->family, rule->dims) : "",
-                   layouts_of(event.plan), comparison.beyond[0].text()};
-    return;
-  }
+  blame_ = compare_op(event, results, expected->second, tolerance_);
 }
 
 std::string Blame::text() const {

@@ -30,6 +30,11 @@ struct Blame {
   std::string text() const;
 };
 
+/// Compares the floating results of an op, gathered, with `expected`, one device's: the first that differs, if any.
+/// Results whose sizes differ are passed over.
+std::optional<Blame> compare_op(const OpEvent& event, std::span<const c10::IValue> results,
+                                const std::vector<at::Tensor>& expected, double tolerance);
+
 /// Compares while a run goes on; remembers the first op that differs.
 class BlameObserver final : public Observer {
  public:

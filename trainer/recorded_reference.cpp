@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "replay/player.h"
+#include "trainer/finding.h"
 #include "trainer/job_file.h"
 #include "trainer/local_state.h"
 #include "trainer/recorded_step.h"
@@ -87,8 +88,7 @@ ReferenceVerdict compare_with_reference(const replay::RecordingFolder& folder, i
   ReferenceVerdict verdict;
   verdict.step = step;
   verdict.agrees = check.comparison.agrees();
-  if (!verdict.agrees)
-    verdict.finding = fmt::format("{}\n{}", check.comparison.beyond[0].text(), check.blame ? check.blame->text() : "");
+  if (!verdict.agrees) verdict.finding = finding_of(check);
   for (size_t i = 0; i < as_recorded.players().size(); ++i) {
     const auto& player = *as_recorded.players()[i];
     verdict.ops = player.ops();

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "replay/case_capture.h"
 #include "runtime/observer.h"
 #include "runtime/sharded_tensor.h"
 
@@ -113,12 +114,17 @@ StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double lear
   check.bytes = candidate_->world().traffic().bytes();
   const auto expected = record_of(step, reference, reference_), actual = record_of(step, check.result, *candidate_);
   check.comparison = bits_ ? compare_bits(expected, actual) : compare(expected, actual, kFloat64Tolerance);
-  if (!check.comparison.agrees()) check.blame = find_blame(step, batch, learning_rate, check.comparison);
+  if (!check.comparison.agrees()) explain(step, batch, learning_rate, check);
   return check;
 }
 
-Blame StepVerifier::find_blame(int64_t step, const TokenBatch& batch, double learning_rate,
-                               const Comparison& comparison) {
+void StepVerifier::run_watched(int64_t step, const TokenBatch& batch, double learning_rate, Observer& observer) {
+  restore(candidate_->state(), start_);
+  const ObserverScope scope(candidate_->world().observers(), observer);
+  candidate_->step(step, batch, learning_rate);
+}
+
+void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check) {
   OpTrace trace;
   {
     auto options = reference_options(job_, options_);
@@ -129,12 +135,14 @@ Blame StepVerifier::find_blame(int64_t step, const TokenBatch& batch, double lea
     reference.step(step, batch, learning_rate);
   }
   restore(reference_.state(), start_);
-  restore(candidate_->state(), start_);
   BlameObserver blamer(trace, bits_ ? 0 : kFloat64Tolerance);
-  const ObserverScope scope(candidate_->world().observers(), blamer);
-  candidate_->step(step, batch, learning_rate);
-  if (blamer.blame()) return *blamer.blame();
-  return {"no single op: every op agrees on its own", "step", "", "", comparison.beyond[0].text()};
+  run_watched(step, batch, learning_rate, blamer);
+  check.blame = blamer.blame().value_or(
+      Blame{"no single op: every op agrees on its own", "step", "", "", check.comparison.beyond[0].text()});
+  if (!blamer.blame()) return;
+  replay::CaseCapture capture(check.blame->id);
+  run_watched(step, batch, learning_rate, capture);
+  check.op_case = capture.take(check.blame->text(), trace.results().at(check.blame->id));
 }
 
 }  // namespace lockstep::trainer

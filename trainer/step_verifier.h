@@ -4,6 +4,7 @@
 
 #include "consistency/comparison.h"
 #include "consistency/op_trace.h"
+#include "replay/op_case.h"
 #include "trainer/training_run.h"
 
 namespace lockstep::trainer {
@@ -11,11 +12,12 @@ namespace lockstep::trainer {
 /// What checking one step found.
 struct StepCheck {
   Comparison comparison;
-  StepResult result;           ///< of the mesh
-  std::optional<Blame> blame;  ///< the first op that differs, when the step does not agree
-  double bytes = 0;            ///< that one rank sent in the step
-  double seconds = 0;          ///< of the step on the mesh
-  double seconds_ratio = 0;    ///< over the time on one device
+  StepResult result;                      ///< of the mesh
+  std::optional<Blame> blame;             ///< the first op that differs, when the step does not agree
+  std::optional<replay::OpCase> op_case;  ///< that op, to be run again alone, where one op is to blame
+  double bytes = 0;                       ///< that one rank sent in the step
+  double seconds = 0;                     ///< of the step on the mesh
+  double seconds_ratio = 0;               ///< over the time on one device
 };
 
 /// Steps of a job on a mesh beside the same steps on one device, through the same dispatch. Canonical numerics: their
@@ -33,13 +35,15 @@ class StepVerifier {
   /// Both continue from `state` (any mesh, any domain).
   void load(const TrainingState& state);
 
-  /// Runs the step on both. On a difference both run it again from their start, to find the first op that differs.
+  /// Runs the step on both. On a difference both run it again from their start, to find the first op that differs, and
+  /// what it takes.
   StepCheck check(int64_t step, const TokenBatch& batch, double learning_rate);
 
   TrainingRun& candidate() { return *candidate_; }
 
  private:
-  Blame find_blame(int64_t step, const TokenBatch& batch, double learning_rate, const Comparison& comparison);
+  void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
+  void run_watched(int64_t step, const TokenBatch& batch, double learning_rate, Observer& observer);
   void remember_start();
 
   Job job_;

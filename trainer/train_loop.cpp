@@ -11,6 +11,7 @@
 #include "core/interruption.h"
 #include "runtime/observer.h"
 #include "runtime/sharded_tensor.h"
+#include "trainer/finding.h"
 #include "trainer/job_file.h"
 #include "trainer/rank_texts.h"
 #include "trainer/schedule.h"
@@ -162,9 +163,8 @@ class Loop {
     auto check = check_or_explain(batch, rate);
     events_.on_check(step_, check);
     if (!check.comparison.agrees())
-      outcome_.findings.push_back(fmt::format("INCONSISTENT  step {}, mesh {}: {}\n{}", step_, mesh_of(job_).text(),
-                                              check.comparison.beyond[0].text(),
-                                              check.blame ? check.blame->text() : ""));
+      outcome_.findings.push_back(fmt::format("INCONSISTENT  step {}, mesh {}: {}", step_, mesh_of(job_).text(),
+                                              finding_with_case(check, job_.job.dump_folder)));
     return check;
   }
 

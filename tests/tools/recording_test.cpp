@@ -145,6 +145,18 @@ TEST_F(Recording, OfNativeNumericsIsWithinBoundOnOtherMachines) {
   EXPECT_EQ(changed.code, 3) << changed.out;
 }
 
+TEST_F(Recording, ACaseMustBeOne) {
+  ASSERT_EQ(train("--training.steps 1").code, 0);
+  const auto other = run_lockstep("replay --case " + traces_ + "/rank0-step1.h5");
+  EXPECT_EQ(other.code, 5);
+  EXPECT_THAT(other.err, HasSubstr("rank0-step1.h5 is no case (lockstep verify writes them)"));
+  EXPECT_EQ(run_lockstep("replay --case nothing.h5").code, 5);
+  EXPECT_EQ(run_lockstep("replay " + traces_ + " --case nothing.h5").code, 2);
+  const auto neither = run_lockstep("replay");
+  EXPECT_EQ(neither.code, 2);
+  EXPECT_THAT(neither.err, HasSubstr("folder is required, or --case"));
+}
+
 TEST_F(Recording, AnOpCanBeLookedAt) {
   ASSERT_EQ(train("").code, 0);
   const auto run = replay("--rank 1 --step 2 --break 'tok_embeddings, embedding #0' --dump " + folder_.file("op"));

@@ -3,9 +3,12 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include "replay/case_run.h"
 #include "runtime/observer.h"
 #include "runtime/rule_set.h"
 #include "tests/support/small_models.h"
+#include "tests/support/temporary_folder.h"
+#include "trainer/finding.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -61,6 +64,62 @@ TEST(StepVerifier, BlamesAMutatedRule) {
   EXPECT_EQ(check.blame->id, "step 1, microbatch 0, forward, layers.0.feed_forward, mesh::swiglu #0");
   EXPECT_EQ(check.blame->rule, "row \"...Tw->...w\"");
 }
+
+/// What a finding leaves behind differs again where the fault is, and agrees where it is not.
+void expect_case_shows(const StepCheck& check, const std::shared_ptr<const RuleSet>& faulty) {
+  ASSERT_TRUE(check.op_case);
+  const TemporaryFolder folder;
+  const auto text = finding_with_case(check, folder.path());
+  EXPECT_NE(text.find("lockstep replay --case " + folder.file("case-1.h5")), std::string::npos) << text;
+  const auto read = replay::read_case(folder.file("case-1.h5"));
+  EXPECT_EQ(read.arguments, check.op_case->arguments);
+  const auto again = replay::run_case(read, faulty);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->worst, check.blame->worst);
+  EXPECT_EQ(again->layouts, check.blame->layouts);
+  EXPECT_FALSE(replay::run_case(read)) << replay::run_case(read)->text();
+}
+
+LocalFunction right_call = nullptr;
+
+/// On rank 1 the first result, or what the op writes, is too large.
+void give_too_much(Rule& rule) {
+  right_call = rule.local;
+  rule.local = [](const LocalCall& call, torch::jit::Stack& stack) {
+    const auto first = stack[0];
+    if (right_call)
+      right_call(call, stack);
+    else
+      call.op.callBoxed(stack);
+    if (call.index == 1) (stack.empty() ? first : stack[0]).toTensor().mul_(1.001);
+  };
+}
+
+class FindingAgain : public ::testing::TestWithParam<std::pair<Numerics, const char*>> {};
+
+TEST_P(FindingAgain, DiffersAlone) {
+  const auto [numerics, op] = GetParam();
+  auto rule = *RuleSet::built_in(numerics)->find(op);
+  give_too_much(rule);
+  const auto faulty = RuleSet::built_in(numerics)->with(rule);
+  auto job = small_job();
+  job.numerics.mode = to_text(numerics);
+  TrainingRun::Options options;
+  options.mesh = parse_mesh("dp_shard=2,tp=2");
+  options.make_model = small_llama;
+  options.rules = faulty;
+  StepVerifier verifier(job, options);
+  const auto check = check_once(verifier);
+  ASSERT_FALSE(check.comparison.agrees());
+  EXPECT_NE(check.blame->id.find(op), std::string::npos) << check.blame->id;
+  expect_case_shows(check, faulty);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ops, FindingAgain,
+    ::testing::Values(std::pair{Numerics::kNative, "mesh::swiglu"}, std::pair{Numerics::kNative, "embedding"},
+                      std::pair{Numerics::kNative, "linear"}, std::pair{Numerics::kCanonical, "mesh::swiglu"},
+                      std::pair{Numerics::kCanonical, "linear"}, std::pair{Numerics::kCanonical, "mesh::adamw"}));
 
 TEST(StepVerifier, ComparesOpsOfTheSameMicrobatch) {
   // On one device the job's local batch would make three microbatches of what three ranks do in one.

@@ -198,6 +198,12 @@ BenchOptions checked(const BenchOptions& bench) {
   return bench;
 }
 
+ReplayOptions checked(const ReplayOptions& replay) {
+  if (replay.folder.empty() && replay.case_file.empty())
+    fail<BadInput>("folder is required, or --case. 'lockstep replay --help' tells more.");
+  return replay;
+}
+
 [[noreturn]] void fail_without_command(const Parser& parser) {
   fail<BadInput>("a command is needed: {}.", fmt::join(names_of(parser.app), ", "));
 }
@@ -222,7 +228,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (!overrides.empty())
     fail<BadInput>("--{} is a key of jobs; lockstep {} takes no job.", overrides.front().key, name);
   if (name == "launch") return parser.launch;
-  if (name == "replay") return parser.replay;
+  if (name == "replay") return checked(parser.replay);
   if (name == "trace") return parser.trace;
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);

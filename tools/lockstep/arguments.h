@@ -55,7 +55,8 @@ struct LaunchOptions {
 };
 
 struct ReplayOptions {
-  std::string folder;
+  std::string folder;                   ///< or case_file
+  std::string case_file;                ///< an op that verify wrote
   std::optional<int64_t> rank, step;    ///< no step: the last one recorded
   std::string until;                    ///< an op, or a part of its id; empty: the whole step
   std::string break_at;                 ///< the same, and its tensors are written

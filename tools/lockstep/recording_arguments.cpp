@@ -38,9 +38,11 @@ CLI::App& action(CLI::App& command, TraceOptions& options, const char* name, con
 }  // namespace
 
 void add_replay_options(CLI::App& command, ReplayOptions& options) {
-  command.add_option("folder", options.folder, "Folder that train --record wrote (docs/recording.md)")
-      ->required()
-      ->type_name("DIR");
+  auto* folder = command.add_option("folder", options.folder, "Folder that train --record wrote (docs/recording.md)")
+                     ->type_name("DIR");
+  command.add_option("--case", options.case_file, "Run the op of this file again, which a finding of verify wrote")
+      ->type_name("FILE")
+      ->excludes(folder);
   command.add_option("--rank", options.rank, "Whose step; not needed if the folder holds one rank")->type_name("R");
   command.add_option("--step", options.step, "Which step; without it the last one recorded")->type_name("S");
   command.add_option("--until", options.until, "Stop after this op: an id as reports print it, or a part of one")

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/floating_environment.h"
+#include "replay/case_run.h"
 #include "replay/op_dump.h"
 #include "replay/recording_folder.h"
 #include "tools/lockstep/commands.h"
@@ -137,10 +138,31 @@ ExitCode replay_alone(const ReplayOptions& options, const replay::RecordingFolde
   return agrees ? ExitCode::kFine : ExitCode::kInconsistent;
 }
 
+/// One op that verify found, again.
+ExitCode run_case(const ReplayOptions& options) {
+  const auto one = replay::read_case(options.case_file);
+  const auto blame = replay::run_case(one);
+  const bool bits = one.domain == "native";
+  fmt::print("{} on {}: {}\n", one.op, one.mesh,
+             blame  ? "DIFFERS from one device"
+             : bits ? "as on one device, bit by bit"
+                    : "as on one device");
+  fmt::print("{}\n", blame ? blame->text() : fmt::format("  once       {}", one.id));
+  write_json(options.output, {{"verdict", blame  ? "differs"
+                                          : bits ? "identical"
+                                                 : "within bound"},
+                              {"op", one.op},
+                              {"mesh", one.mesh},
+                              {"id", one.id},
+                              {"finding", blame ? blame->text() : ""}});
+  return blame ? ExitCode::kInconsistent : ExitCode::kFine;
+}
+
 }  // namespace
 
 ExitCode run_replay(const ReplayOptions& options) {
   check_floating_environment();
+  if (!options.case_file.empty()) return run_case(options);
   const replay::RecordingFolder folder(options.folder);
   const bool alone = options.against.empty();
   const int rank = alone ? rank_of(options, folder) : folder.ranks().front();

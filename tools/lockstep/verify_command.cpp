@@ -8,8 +8,8 @@
 #include "tools/lockstep/json_output.h"
 #include "tools/lockstep/price_report.h"
 #include "trainer/dataset.h"
+#include "trainer/finding.h"
 #include "trainer/schedule.h"
-#include "trainer/step_verifier.h"
 
 namespace lockstep::tool {
 namespace {
@@ -46,8 +46,8 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
     verdict.ratio = check.seconds_ratio;
     if (verdict.agrees) continue;
     verdict.worst = check.blame ? check.blame->op : "?";
-    verdict.finding = fmt::format("INCONSISTENT  mesh {}, step {}: {}\n{}", verdict.mesh, step,
-                                  check.comparison.beyond[0].text(), check.blame ? check.blame->text() : "");
+    verdict.finding = fmt::format("INCONSISTENT  mesh {}, step {}: {}", verdict.mesh, step,
+                                  trainer::finding_with_case(check, job.job.dump_folder));
   }
   return verdict;
 }

@@ -1,0 +1,166 @@
+#include "replay/case_arguments.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "replay/dtypes.h"
+#include "replay/recorded_tensor.h"
+#include "runtime/sharded_tensor.h"
+
+namespace lockstep::replay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string name_of(size_t argument, int rank) { return fmt::format("argument.{}.rank{}", argument, rank); }
+
+/// Doubles as hexadecimal text: every bit of them.
+std::string exact(double value) { return fmt::format("{:a}", value); }
+double inexact(const Json& json) { return std::strtod(json.get<std::string>().c_str(), nullptr); }
+
+template <class List>
+Json list_of(const List& list) {
+  auto json = Json::array();
+  for (const auto& element : list) json.push_back(element);
+  return json;
+}
+
+class Writer {
+ public:
+  Writer(const Mesh& mesh, std::vector<RecordedTensor>& tensors) : mesh_(mesh), tensors_(tensors) {}
+
+  Json write(const c10::IValue& value) {
+    if (value.isNone()) return nullptr;
+    if (value.isTensor()) return tensor(value.toTensor());
+    if (value.isBool()) return value.toBool();
+    if (value.isInt()) return value.toInt();
+    if (value.isDouble()) return {{"double", exact(value.toDouble())}};
+    if (value.isString()) return {{"string", value.toStringRef()}};
+    if (value.isDevice()) return {{"device", true}};
+    if (value.isIntList()) return {{"ints", list_of(value.toIntVector())}};
+    if (value.isBoolList()) return {{"bools", list_of(value.toBoolList().vec())}};
+    if (value.isDoubleList()) return doubles(value.toDoubleVector());
+    if (value.isList()) return list(value.toListRef());
+    fail<BadInput>("a case cannot hold an argument of type {}", value.tagKind());
+  }
+
+ private:
+  Json doubles(const std::vector<double>& values) {
+    auto json = Json::array();
+    for (const double value : values) json.push_back(exact(value));
+    return {{"doubles", json}};
+  }
+  Json list(c10::ArrayRef<c10::IValue> values) {
+    auto json = Json::array();
+    for (const auto& value : values) json.push_back(write(value));
+    return {{"list", json}};
+  }
+  Json tensor(const at::Tensor& tensor) {
+    const auto number = count_++;
+    if (!tensor.defined()) return {{"undefined", true}};
+    if (!is_sharded(tensor)) {
+      const auto name = fmt::format("argument.{}", number);
+      tensors_.push_back(recorded_tensor(name, tensor));
+      return {{"plain", name}};
+    }
+    const auto& spec = spec_of(tensor);
+    if (&spec.layout.mesh() != &mesh_ || mesh_.local_count() != static_cast<size_t>(mesh_.rank_count()))
+      fail<BadInput>("a case holds tensors of one whole mesh, all of whose ranks live here");
+    for (size_t i = 0; i < mesh_.local_count(); ++i)
+      tensors_.push_back(
+          recorded_tensor(name_of(number, mesh_.local_ranks()[i]), sharded(tensor).shards()->either()[i]));
+    return {{"sharded", number},
+            {"layout", spec.layout.text()},
+            {"sizes", spec.sizes},
+            {"dtype", static_cast<int>(spec.dtype)}};
+  }
+
+  const Mesh& mesh_;
+  std::vector<RecordedTensor>& tensors_;
+  size_t count_ = 0;
+};
+
+class Reader {
+ public:
+  Reader(const Mesh& mesh, const std::vector<RecordedTensor>& tensors) : mesh_(mesh) {
+    for (const auto& tensor : tensors) tensors_[tensor.name] = &tensor;
+  }
+
+  c10::IValue read(const Json& json, const c10::TypePtr& type) const {
+    if (json.is_null()) return {};
+    if (json.is_boolean()) return json.get<bool>();
+    if (json.is_number_integer()) return json.get<int64_t>();
+    const auto kind = json.is_object() && !json.empty() ? json.begin().key() : "";
+    const auto& value = kind.empty() ? json : json.begin().value();
+    if (kind == "double") return inexact(value);
+    if (kind == "string") return value.get<std::string>();
+    if (kind == "device") return c10::Device(c10::kPrivateUse1);
+    if (kind == "ints") return value.get<std::vector<int64_t>>();
+    if (kind == "bools") return value.get<std::vector<bool>>();
+    if (kind == "doubles") return doubles(value);
+    if (kind == "undefined") return at::Tensor();
+    if (kind == "plain") return plain_tensor(recorded(value.get<std::string>()));
+    if (kind == "sharded") return from_parts(json);
+    if (kind == "list") return list(value, type);
+    fail<BadInput>("an argument of a case is {}, which is none", json.dump());
+  }
+
+ private:
+  static c10::List<double> doubles(const Json& json) {
+    c10::List<double> values;
+    for (const auto& value : json) values.push_back(inexact(value));
+    return values;
+  }
+  c10::IValue list(const Json& json, const c10::TypePtr& type) const {
+    const auto* list_type = type->castRaw<c10::ListType>();
+    if (!list_type) fail<BadInput>("an argument of a case is a list where {} is expected", type->str());
+    c10::impl::GenericList values(list_type->getElementType());
+    for (const auto& value : json) values.push_back(read(value, list_type->getElementType()));
+    return values;
+  }
+  const RecordedTensor& recorded(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) fail<BadInput>("the case has no tensor {}", name);
+    return *found->second;
+  }
+  at::Tensor from_parts(const Json& json) const {
+    Shards shards;
+    for (const int rank : mesh_.local_ranks())
+      shards.push_back(plain_tensor(recorded(name_of(json.at("sharded").get<size_t>(), rank))));
+    const auto dtype = json.at("dtype").get<int8_t>();
+    if (!find_dtype(dtype)) fail<BadInput>("a tensor of the case has dtype {}", dtype);
+    return from_shards(std::move(shards), Layout::parse(mesh_, json.at("layout").get<std::string>()),
+                       json.at("sizes").get<std::vector<int64_t>>(), static_cast<c10::ScalarType>(dtype));
+  }
+
+  const Mesh& mesh_;
+  std::map<std::string, const RecordedTensor*> tensors_;
+};
+
+}  // namespace
+
+at::Tensor plain_tensor(const RecordedTensor& recorded) {
+  const auto options = at::TensorOptions(static_cast<c10::ScalarType>(recorded.dtype));
+  return at::from_blob(const_cast<std::byte*>(recorded.bytes.data()), recorded.sizes, options).clone();
+}
+
+Json arguments_to_json(std::span<const c10::IValue> arguments, const Mesh& mesh, std::vector<RecordedTensor>& tensors) {
+  Writer writer(mesh, tensors);
+  auto json = Json::array();
+  for (const auto& argument : arguments) json.push_back(writer.write(argument));
+  return json;
+}
+
+std::vector<c10::IValue> arguments_from_json(const Json& json, const c10::FunctionSchema& schema, const Mesh& mesh,
+                                             const std::vector<RecordedTensor>& tensors) {
+  const auto& expected = schema.arguments();
+  if (!json.is_array() || json.size() != expected.size())
+    fail<BadInput>("the case has {} arguments, {} takes {}", json.size(), schema.name(), expected.size());
+  const Reader reader(mesh, tensors);
+  std::vector<c10::IValue> arguments;
+  for (size_t a = 0; a < expected.size(); ++a) arguments.push_back(reader.read(json[a], expected[a].type()));
+  return arguments;
+}
+
+}  // namespace lockstep::replay

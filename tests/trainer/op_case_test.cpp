@@ -1,0 +1,129 @@
+// A case file holds one op with everything that it takes. Whatever a file claims, it is run or refused.
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+#include "replay/case_capture.h"
+#include "replay/case_run.h"
+#include "replay/recorded_tensor.h"
+#include "replay/recording_file.h"
+#include "runtime/op_id.h"
+#include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::replay {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+/// What `call` does on tp=3 to [7, 5] integers, cut unevenly, as a case with `expected` as what one device gives.
+OpCase case_of(const char* op, const at::Tensor& expected, const std::function<void(const at::Tensor&)>& call) {
+  World::Options options;
+  options.rank_count = 3;
+  World world(options);
+  const auto& mesh = world.mesh("tp=3");
+  const at::NoGradGuard no_grad;
+  begin_microbatch(1, 0);
+  CaseCapture capture(fmt::format("step 1, microbatch 0, init, {} #0", op));
+  const ObserverScope scope(world.observers(), capture);
+  call(distribute(at::arange(35, at::kFloat).view({7, 5}), Layout::parse(mesh, "[tp=S(0)]")));
+  auto made = capture.take("a test", {expected});
+  if (!made) fail<BadInput>("{}", capture.why_not());
+  return *made;
+}
+
+OpCase sum_case() {
+  const auto plain = at::arange(35, at::kFloat).view({7, 5});
+  return case_of("sum.dim_IntList", plain.sum(0), [](const at::Tensor& x) { at::sum(x, {0}); });
+}
+
+TEST(OpCase, KeepsEveryKindOfArgument) {
+  const auto plain = at::arange(35, at::kFloat).view({7, 5});
+  EXPECT_FALSE(run_case(sum_case()));
+  const auto clamped = case_of("clamp", plain.clamp(2.5, 20), [](const at::Tensor& x) { at::clamp(x, 2.5, 20); });
+  EXPECT_THAT(clamped.arguments, HasSubstr("0x1.4p+1"));
+  EXPECT_FALSE(run_case(clamped));
+  const auto joined = case_of("cat", at::cat({plain, plain}, 1), [](const at::Tensor& x) { at::cat({x, x}, 1); });
+  EXPECT_FALSE(run_case(joined));
+  const auto added =
+      case_of("add_.Tensor", plain + 3, [](const at::Tensor& x) { at::Tensor(x).add_(at::ones_like(x), 3); });
+  EXPECT_FALSE(run_case(added));
+}
+
+TEST(OpCase, AnotherResultIsNamed) {
+  auto one = sum_case();
+  one.tensors.back() = recorded_tensor("expected.0", at::zeros({5}));
+  const auto blame = run_case(one);
+  ASSERT_TRUE(blame);
+  EXPECT_EQ(blame->id, one.id);
+  EXPECT_THAT(blame->text(), HasSubstr("[4] = 133, one device: 0"));
+}
+
+TEST(OpCase, SurvivesItsFile) {
+  const TemporaryFolder folder;
+  const auto one = sum_case();
+  const auto bytes = to_file(one);
+  write_file_atomically(folder.file("case.h5"), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto read = read_case(folder.file("case.h5"));
+  EXPECT_EQ(read.arguments, one.arguments);
+  EXPECT_EQ(read.finding, "a test");
+  EXPECT_EQ(read.tensors.size(), 4u);
+  EXPECT_FALSE(run_case(read));
+}
+
+TEST(OpCase, ARecordingIsNone) {
+  const TemporaryFolder folder;
+  StepRecording recording;
+  recording.job = "[model]\n";
+  const auto bytes = to_file(recording);
+  write_file_atomically(folder.file("step.h5"), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  EXPECT_THROW(read_case(folder.file("step.h5")), FileError);
+  EXPECT_THROW(read_case(folder.file("none.h5")), FileError);
+  EXPECT_THROW(read_case(folder.path()), FileError);
+}
+
+TEST(OpCase, WhatCannotBeRunIsRefused) {
+  const auto refused = [](const std::function<void(OpCase&)>& change) {
+    auto one = sum_case();
+    change(one);
+    EXPECT_THROW(run_case(one), BadInput) << one.op << " on " << one.mesh << " " << one.arguments;
+  };
+  const auto with_argument = [&](size_t index, const Json& value) {
+    refused([&](OpCase& one) {
+      auto arguments = Json::parse(one.arguments);
+      arguments[index] = value;
+      one.arguments = arguments.dump();
+    });
+  };
+  refused([](OpCase& one) { one.op = "aten::no_such_op"; });
+  refused([](OpCase& one) { one.overload = "no_such_overload"; });
+  refused([](OpCase& one) { one.op = "aten::linalg_eig", one.overload = ""; });
+  refused([](OpCase& one) { one.mesh = "tp=2"; });
+  refused([](OpCase& one) { one.mesh = "tp=99999999999"; });
+  refused([](OpCase& one) { one.mesh = "?"; });
+  refused([](OpCase& one) { one.tensors.erase(one.tensors.begin()); });
+  refused([](OpCase& one) { one.tensors[1].sizes = {5, 2}; });
+  refused([](OpCase& one) { one.arguments = "[]"; });
+  refused([](OpCase& one) { one.arguments = "{"; });
+  with_argument(0, 7);
+  with_argument(0, nullptr);
+  with_argument(0, {{"sharded", 0}, {"layout", "[tp=S(9)]"}, {"sizes", {7, 5}}, {"dtype", 6}});
+  with_argument(0, {{"sharded", 0}, {"layout", "[tp=S(0)]"}, {"sizes", {-7, 5}}, {"dtype", 6}});
+  with_argument(0, {{"sharded", 0}, {"layout", "[tp=S(0)]"}, {"sizes", {7, 5}}, {"dtype", 99}});
+  with_argument(0, {{"sharded", "x"}});
+  with_argument(0, {{"plain", "no such tensor"}});
+  with_argument(1, {{"ints", {"x"}}});
+  with_argument(1, {{"ints", {77}}});
+  with_argument(1, {{"list", {1, 2}}});
+  with_argument(2, {{"string", "x"}});
+  with_argument(3, {{"unknown", 1}});
+}
+
+}  // namespace
+}  // namespace lockstep::replay
