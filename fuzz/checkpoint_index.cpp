@@ -6,8 +6,7 @@
 #include "core/error.h"
 #include "fuzz/target.h"
 
-using namespace lockstep;
-
+namespace lockstep {
 namespace {
 /// An index is refused, or prints to a text that reads as the same index.
 void read(const std::string& index) {
@@ -29,3 +28,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!contents.is_discarded()) read("{\"contents\":" + printed + ",\"digest\":\"" + digest(printed).text() + "\"}");
   return 0;
 }
+
+}  // namespace lockstep

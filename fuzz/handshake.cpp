@@ -4,7 +4,7 @@
 
 #include "fuzz/target.h"
 
-using namespace lockstep;
+namespace lockstep {
 
 /// Whatever a stranger sends, in pieces of any size: it is never taken for a rank. The first byte says how large the
 /// pieces are.
@@ -28,3 +28,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace lockstep

@@ -2,7 +2,7 @@
 #include "fuzz/target.h"
 #include "trainer/job_file.h"
 
-using namespace lockstep;
+namespace lockstep {
 
 /// A job is refused, or prints to a text that reads as the same job.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,3 +14,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace lockstep

@@ -3,7 +3,7 @@
 #include "runtime/layout.h"
 #include "runtime/world.h"
 
-using namespace lockstep;
+namespace lockstep {
 
 /// A layout text is refused, or prints to a text that reads as the same layout.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -16,3 +16,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace lockstep

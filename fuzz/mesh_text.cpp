@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "fuzz/target.h"
 
-using namespace lockstep;
+namespace lockstep {
 
 /// A mesh text is refused, or its axes print to a text that reads as the same axes.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -15,3 +15,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   return 0;
 }
+
+}  // namespace lockstep

@@ -4,8 +4,7 @@
 #include "fuzz/target.h"
 #include "runtime/transport/stream_transport.h"
 
-using namespace lockstep;
-
+namespace lockstep {
 namespace {
 
 /// Gives the input in pieces, then is closed; takes everything.
@@ -70,3 +69,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace lockstep

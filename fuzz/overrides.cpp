@@ -2,7 +2,7 @@
 #include "fuzz/target.h"
 #include "trainer/job_file.h"
 
-using namespace lockstep;
+namespace lockstep {
 
 /// "key=value" lines as overrides of an empty job: each is refused, or the job they give prints and reads back.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -22,3 +22,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace lockstep

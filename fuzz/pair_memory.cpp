@@ -6,8 +6,7 @@
 #include "fuzz/target.h"
 #include "runtime/transport/memory_stream.h"
 
-using namespace lockstep;
-
+namespace lockstep {
 namespace {
 
 /// One step: the other side stores any value in any of the shared words, then this side moves some bytes.
@@ -66,3 +65,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace lockstep

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "fuzz/target.h"
 
-using namespace lockstep;
+namespace lockstep {
 
 /// An index's text is read without an exception; a line alone is refused, or is the one that its entry prints. Lines
 /// get the check that they lack, or the fuzzer would seldom come behind it.
@@ -21,3 +21,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace lockstep

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "fuzz/target.h"
 
-using namespace lockstep;
+namespace lockstep {
 
 /// A file is refused, or all its tensors can be read.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -23,3 +23,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace lockstep

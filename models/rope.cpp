@@ -25,7 +25,7 @@ double scaled(double frequency, const RopeOptions& options) {
 
 RopeTables rope_tables(const RopeOptions& options, int64_t length) {
   const int64_t pairs = options.head_size / 2;
-  const RopeTables tables{at::empty({length, pairs}), at::empty({length, pairs})};
+  RopeTables tables{at::empty({length, pairs}), at::empty({length, pairs})};
   auto* cosines = tables.cosines.mutable_data_ptr<float>();
   auto* sines = tables.sines.mutable_data_ptr<float>();
   for (int64_t pair = 0; pair < pairs; ++pair) {

@@ -1,9 +1,12 @@
 #include "replay/case_capture.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+
 #include "core/error.h"
 #include "replay/case_arguments.h"
 #include "replay/recorded_tensor.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/world.h"
 
 namespace lockstep::replay {
 namespace {

@@ -1,5 +1,6 @@
 #include "replay/op_dump.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/ScalarType.h>
 #include <fmt/ranges.h>
 

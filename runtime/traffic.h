@@ -18,6 +18,7 @@ struct TrafficCount {
 /// operand as it lay ("[tp=S(1)] cuts 64 elements at 48, inside a leaf of 32").
 struct ImplicitGather {
   std::string op, reason;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 of a comparison for a pointer
   auto operator<=>(const ImplicitGather&) const = default;
 };
 
