@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <system_error>

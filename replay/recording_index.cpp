@@ -141,7 +141,7 @@ IndexEntry parse_index_line(std::string_view line) {
   const auto version = fields.number();
   if (version != 1) fail<FileError>("it was made by a newer Lockstep: version {}, this one reads 1", version);
   fields.word(" ");
-  const auto entry = parse_fields(fields);
+  auto entry = parse_fields(fields);
   if (!fields.at_end()) fail<FileError>("something stands behind the file's name");
   if (entry.rank >= entry.world) fail<FileError>("rank {} of {}", entry.rank, entry.world);
   if (!is_file_of(entry)) fail<FileError>("'{}' is no name of its file", entry.file);

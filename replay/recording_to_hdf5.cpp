@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -81,7 +83,7 @@ void write_table(hid_t file, std::size_t table, const std::vector<Row>& rows) {
 
 std::string machine_text(const StepRecording& recording) {
   std::string text;
-  for (const auto& [key, value] : recording.machine) text += key + " = " + value + "\n";
+  for (const auto& [key, value] : recording.machine) text += fmt::format("{} = {}\n", key, value);
   return text;
 }
 
