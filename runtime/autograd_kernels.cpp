@@ -102,7 +102,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const std::opti
   if (logits.dim() != 2 || target.dim() != 1)
     fail<BadInput>("cross_entropy on the mesh takes logits [tokens, classes] and targets [tokens]");
   const auto ignore = ignore_index.expect_int();
-  const auto loss = TokenLoss::apply(logits, target, ignore);
+  auto loss = TokenLoss::apply(logits, target, ignore);
   if (reduction == 0) return loss;
   if (reduction == 2) return at::sum(loss);
   return at::div(at::sum(loss), at::sum(at::ne(target, ignore)).to(logits.scalar_type()));

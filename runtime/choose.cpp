@@ -269,6 +269,7 @@ bool sums_end_between_leaves(const Choice& choice) {
 /// `most_summing`: how many axes may cut a sum.
 std::optional<Choice> choose(const ChooseInput& input, int most_summing) {
   std::vector<std::vector<Candidate>> all;
+  all.reserve(static_cast<size_t>(input.mesh.axis_count()));
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis)
     all.push_back(candidates(input.form, partial_kinds(input, axis)));
   std::vector<const Candidate*> chosen;

@@ -107,7 +107,7 @@ class ExchangeMachine {
       arrival.tensors.push_back(placed ? request_.places[t][i][m]
                                        : at::empty(request_.received_sizes(t, i, m), request_.dtype));
       auto& tensor = arrival.tensors.back();
-      arrival.parts.push_back({static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()});
+      arrival.parts.emplace_back(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
     }
   }
 

@@ -1,5 +1,7 @@
 #include "runtime/parameter_names.h"
 
+#include <ATen/core/ivalue.h>
+
 #include "runtime/sharded_tensor.h"
 
 namespace lockstep {

@@ -1,5 +1,6 @@
 // Attention on plain CPU tensors: LibTorch's fused kernel, with grouped heads and shifted causal masks around it.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include <limits>
 

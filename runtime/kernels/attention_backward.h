@@ -94,7 +94,7 @@ class BackwardKernel {
     pack_rows_of(work_.gradient, gradients_);  // last: find_products reads what it leaves in dense_
     find_products();
     std::fill(sums_, sums_ + packed_rows_ * queries_.padded, T(0));
-    filled_.resize(static_cast<std::size_t>(piece_.plan->deepest + 1));
+    filled_.resize(static_cast<std::size_t>(piece_.plan->deepest) + 1);
     for (first_key_ = 0; first_key_ < shape_.keys; first_key_ += kKeys) {
       keys_ = std::min(kKeys, shape_.keys - first_key_);
       for (const RowBlock& block : blocks_) add_block(block);

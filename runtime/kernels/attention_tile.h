@@ -10,7 +10,7 @@ namespace lockstep::kernels {
 namespace {
 
 /// Weights of rows lie this far apart: a block of keys, and what keeps rows off each other's cache lines.
-constexpr int64_t kWeightStride = kKeyBlock + 16;
+inline constexpr int64_t kWeightStride = kKeyBlock + 16;
 
 /// Tiles of kRows rows (or one of the smaller counts) and two vectors.
 template <class VectorSet, int kTileRows, int kPackedStride, int... kSmaller>

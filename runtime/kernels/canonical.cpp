@@ -27,7 +27,7 @@ Tensor ordered_sum(const Tensor& x, int64_t dim, const Summands& summands) {
   const auto at = static_cast<size_t>(dim);
   auto rest = x.sizes().vec();
   rest.erase(rest.begin() + dim);
-  const auto out = at::empty(behind_nodes(summands, rest), wide.options());
+  auto out = at::empty(behind_nodes(summands, rest), wide.options());
   const loops::OrderedSum sum{summands.tree, summands.first, product_of(x.sizes().slice(0, at)), summands.count,
                               product_of(x.sizes().slice(at + 1))};
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_sum", [&] {
@@ -43,7 +43,7 @@ Tensor only_node(const Tensor& nodes) {
 
 Tensor ordered_exponential_sum(const Tensor& logits, const Tensor& shift, const Summands& summands) {
   const auto wide = widened(logits), s = shift.to(wide.scalar_type()).contiguous();
-  const auto out = at::empty(behind_nodes(summands, s.sizes()), wide.options());
+  auto out = at::empty(behind_nodes(summands, s.sizes()), wide.options());
   const loops::OrderedSum sum{summands.tree, summands.first, s.numel(), summands.count, 1};
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_exponential_sum", [&] {
     loops::ordered_exponential_sum(sum, wide.const_data_ptr<scalar_t>(), s.const_data_ptr<scalar_t>(),
@@ -55,7 +55,7 @@ Tensor ordered_exponential_sum(const Tensor& logits, const Tensor& shift, const 
 Tensor ordered_norm_gradient(const Tensor& g, const Tensor& x, const Tensor& r, const Summands& summands) {
   const auto wide = widened(x), gradient = g.to(wide.scalar_type()).contiguous();
   const auto reciprocal = r.to(wide.scalar_type()).contiguous();
-  const auto out = at::empty(behind_nodes(summands, {x.size(0), x.size(-1)}), wide.options());
+  auto out = at::empty(behind_nodes(summands, {x.size(0), x.size(-1)}), wide.options());
   const loops::OrderedSum sum{summands.tree, summands.first, x.size(0), summands.count, x.size(-1)};
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_norm_gradient", [&] {
     loops::ordered_norm_gradient(sum, gradient.const_data_ptr<scalar_t>(), wide.const_data_ptr<scalar_t>(),
@@ -68,7 +68,7 @@ Tensor ordered_table_gradient(const Tensor& gradient, const Tensor& tokens, cons
                               int64_t first_row, int64_t rows) {
   const auto wide = widened(gradient), index = tokens.contiguous();
   const int64_t width = gradient.size(-1);
-  const auto out = at::empty({node_count(samples), rows, width}, wide.options());
+  auto out = at::empty({node_count(samples), rows, width}, wide.options());
   const loops::TableGradient shape{samples.tree, samples.first, samples.count, length,
                                    width,        index.numel(), first_row,     rows};
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_table_gradient", [&] {
@@ -94,7 +94,7 @@ Tensor fixed_point_sum(const Tensor& x) {
 
 Tensor absolute_maximum(const Tensor& x) {
   const auto wide = widened(x);
-  const auto out = at::empty({}, wide.options());
+  auto out = at::empty({}, wide.options());
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "absolute_maximum", [&] {
     *out.mutable_data_ptr<scalar_t>() = loops::absolute_maximum(wide.numel(), wide.const_data_ptr<scalar_t>());
   });

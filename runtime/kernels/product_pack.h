@@ -12,7 +12,7 @@ LOCKSTEP_PORTABLE float widen(float value) { return value; }
 LOCKSTEP_PORTABLE double widen(double value) { return value; }
 LOCKSTEP_PORTABLE float widen(Bfloat16 value) { return portable::bits<float>(static_cast<uint32_t>(value.bits) << 16); }
 
-constexpr int kUnit = 8;  ///< rows and positions that are transposed at once
+inline constexpr int kUnit = 8;  ///< rows and positions that are transposed at once
 
 /// Strides in both directions.
 template <class Input, class T>

@@ -1,6 +1,7 @@
 // RMSNorm and the pieces of cross-entropy, on plain CPU tensors.
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include "core/error.h"
 #include "runtime/kernels/cpu_kernels.h"

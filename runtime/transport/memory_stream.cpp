@@ -41,7 +41,7 @@ size_t MemoryStream::write(ConstSpan from) {
   size_t total = 0;
   while (total < from.size()) {
     const auto space = writer_.space();
-    if (!space) close(kBroken);
+    if (!space) end(kBroken);
     const size_t count = std::min({space.value_or(0), from.size() - total, kChunk});
     if (count == 0) break;
     writer_.write(from.subspan(total, count));
@@ -66,7 +66,7 @@ size_t MemoryStream::read(MutableSpan to) {
   size_t total = 0;
   while (total < to.size() && !broken_) {
     const auto available = reader_.available();
-    if (!available) close(kBroken);
+    if (!available) end(kBroken);
     const size_t count = std::min({available.value_or(0), to.size() - total, kChunk});
     if (count == 0) break;
     reader_.read(to.subspan(total, count));
@@ -83,9 +83,15 @@ bool MemoryStream::fetch(std::span<const LentPart> from, MutableSpans to) {
     wake_other();
   } else {
     broken_ = true;
-    close("its memory cannot be read");
+    end("its memory cannot be read");
   }
   return all;
+}
+
+/// Our side lets go of what it lent: the other may live, and must not take what comes to lie there.
+void MemoryStream::end(const char* why) {
+  remote_.withdraw();
+  close(why);
 }
 
 bool MemoryStream::is_connected() const {
@@ -121,7 +127,7 @@ void MemoryStream::awake(short events) {
   char bells[64];
   const auto count = ::recv(socket_.get(), bells, sizeof bells, MSG_DONTWAIT);
   const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
-  if (count <= 0 && !nothing) close("it was closed by the other side");
+  if (count <= 0 && !nothing) end("it was closed by the other side");
 }
 
 }  // namespace lockstep

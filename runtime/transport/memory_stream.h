@@ -30,6 +30,7 @@ class MemoryStream final : public Stream {
   size_t read(MutableSpan to);
   void wake_other();
   bool is_connected() const;
+  void end(const char* why);
 
   FileDescriptor socket_;
   MappedPair memory_;

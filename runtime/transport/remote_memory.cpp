@@ -39,7 +39,7 @@ RemoteMemory::RemoteMemory(PairMemory& memory, int side) : memory_(memory), side
   store(mine.has_probe, 1U);
 }
 
-RemoteMemory::~RemoteMemory() { store(memory_.sides[side_].withdrawn, 1U); }
+void RemoteMemory::withdraw() { store(memory_.sides[side_].withdrawn, 1U); }
 
 /// A process of another namespace has another number here: whoever bears it does not hold the same random word.
 void RemoteMemory::try_probe() {

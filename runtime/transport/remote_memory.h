@@ -10,10 +10,12 @@ class RemoteMemory {
  public:
   /// We are `side`; publishes a probe of our own memory.
   RemoteMemory(PairMemory& memory, int side);
-  /// Nothing that was lent is to be read any more; who reads it now finds out.
-  ~RemoteMemory();
+  ~RemoteMemory() { withdraw(); }
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
+
+  /// Nothing that was lent is to be read any more; who reads it now finds out.
+  void withdraw();
 
   /// Reads the other's probe once it is there, and lets it know whether that went well.
   void try_probe();

@@ -126,6 +126,17 @@ TEST(LentMemory, WhatCannotBeReadEndsInAnError) {
   EXPECT_EQ(gone.problem(address, there.size()), "its memory cannot be read");
 }
 
+TEST(LentMemory, IsWithdrawnWhenItsStreamEndsByDamage) {
+  const Bytes there(100'000);
+  const auto address = reinterpret_cast<uintptr_t>(there.data());
+  Lenders lenders;
+  lenders.seen->counters[1].read = 77;  // more than was written
+  const ConstSpan byte[] = {ConstSpan(there).first(1)};
+  EXPECT_EQ(lenders.one->send(byte), 0u);
+  EXPECT_EQ(lenders.one->closed(), "its counters in shared memory are damaged");
+  EXPECT_EQ(lenders.problem(address, there.size()), "its memory cannot be read");
+}
+
 /// The number of a process says nothing: a process of another namespace may bear it.
 TEST(LentMemory, AnotherProcessIsFoundOut) {
   const auto memory = create_pair_memory();
