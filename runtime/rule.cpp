@@ -17,15 +17,17 @@ int wrap(int64_t dim, int64_t count) {
 
 int Call::dimension(size_t argument, int64_t dim_count) const { return wrap(arguments[argument].toInt(), dim_count); }
 
+std::vector<int> all_dimensions(int64_t count) {
+  std::vector<int> result(static_cast<size_t>(count));
+  std::iota(result.begin(), result.end(), 0);
+  return result;
+}
+
 std::vector<int> Call::dimensions(size_t argument, int64_t dim_count) const {
   std::vector<int> result;
   if (!arguments[argument].isNone())
     for (const int64_t dim : arguments[argument].toIntVector()) result.push_back(wrap(dim, dim_count));
-  if (result.empty()) {
-    result.resize(static_cast<size_t>(dim_count));
-    std::iota(result.begin(), result.end(), 0);
-  }
-  return result;
+  return result.empty() ? all_dimensions(dim_count) : result;
 }
 
 std::vector<std::vector<int64_t>> Call::result_sizes() const {

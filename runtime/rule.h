@@ -22,6 +22,9 @@ struct ResultShape {
   c10::ScalarType dtype = c10::kFloat;
 };
 
+/// 0, 1, ..., count - 1.
+std::vector<int> all_dimensions(int64_t count);
+
 /// One concrete call as rules see it: global sizes, dtypes and the arguments that are no tensors.
 struct Call {
   std::string_view op;

@@ -1,6 +1,7 @@
 #include "runtime/spec.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/TensorUtils.h>
 
 #include <algorithm>
 #include <set>

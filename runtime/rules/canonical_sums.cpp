@@ -1,5 +1,6 @@
 // Sums of dimensions, rows and tables in the order of the tree.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include "core/error.h"
 #include "runtime/kernels/canonical.h"

@@ -1,6 +1,7 @@
 // Table look-ups. A rank that holds a range of the vocabulary gives zeros for tokens outside of it, so that the ranks'
 // results sum to the row.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include "core/error.h"
 #include "runtime/rule_set.h"

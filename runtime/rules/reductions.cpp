@@ -25,13 +25,7 @@ Form reduce_over(const Call& call, const std::vector<int>& dims, bool keep) {
   return form;
 }
 
-std::vector<int> all_dims(const Call& call) {
-  std::vector<int> dims;
-  for (int d = 0; d < call.dims(0); ++d) dims.push_back(d);
-  return dims;
-}
-
-Form over_all(const Call& call) { return reduce_over(call, all_dims(call), false); }
+Form over_all(const Call& call) { return reduce_over(call, all_dimensions(call.dims(0)), false); }
 /// Two integers for all elements.
 Form to_integers(const Call& call) {
   auto form = over_all(call);

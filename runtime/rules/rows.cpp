@@ -1,5 +1,6 @@
 // Ops over whole rows (the last dimension, or one named): softmax, norms, cross-entropy over a sharded vocabulary.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include "core/error.h"
 #include "runtime/rule_set.h"

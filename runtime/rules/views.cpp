@@ -56,9 +56,7 @@ Form unsqueezed(const Call& call) { return with_new_dim(call, call.dimension(1, 
 std::vector<int> named_dims(const Call& call) {
   if (call.arguments.size() == 2 && call.arguments[1].isInt()) return {call.dimension(1, call.dims(0))};
   if (call.arguments.size() == 2 && call.arguments[1].toIntVector().empty()) return {};
-  std::vector<int> all;
-  for (int d = 0; d < call.dims(0); ++d) all.push_back(d);
-  return call.arguments.size() == 1 ? all : call.dimensions(1, call.dims(0));
+  return call.arguments.size() == 1 ? all_dimensions(call.dims(0)) : call.dimensions(1, call.dims(0));
 }
 
 /// Without the dimensions that are squeezed (size 1, globally).

@@ -89,6 +89,7 @@ std::vector<Connection> connect_ranks(const Membership& membership, const Listen
                                       const std::function<Reach(int rank)>& reach_of) {
   const auto end = Clock::now() + membership.timeout;
   std::vector<Connection> lower;
+  lower.reserve(static_cast<size_t>(membership.rank));
   for (int rank = 0; rank < membership.rank; ++rank) lower.push_back(connect_to(membership, rank, reach_of(rank), end));
   auto connections = Reception(membership, listeners, end).run();
   std::move(lower.begin(), lower.end(), connections.begin());

@@ -135,6 +135,7 @@ bool StreamTransport::spin(const std::vector<Peer*>& awaited) const {
 
 void StreamTransport::sleep(const std::vector<Peer*>& awaited, std::chrono::milliseconds most) const {
   std::vector<pollfd> events;
+  events.reserve(awaited.size());
   for (const auto* peer : awaited) events.push_back(peer->stream->asleep(peer->missed, peer->is_sending()));
   if (events.empty()) return;
   const bool news = std::any_of(awaited.begin(), awaited.end(), [](const Peer* peer) { return peer->has_news(); });
