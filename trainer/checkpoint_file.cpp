@@ -40,7 +40,7 @@ Checkpoint::Checkpoint(const std::string& folder)
   std::string first_error;
   for (const auto& file : file_names(index_)) {
     try {
-      files_.emplace(file, SafetensorsFile(folder + "/" + file));
+      files_.emplace(file, SafetensorsFile(fmt::format("{}/{}", folder, file)));
     } catch (const FileError& error) {
       if (broken.empty()) first_error = error.what();
       broken.insert(file);

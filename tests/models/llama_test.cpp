@@ -1,5 +1,6 @@
 #include "models/llama.h"
 
+#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"

@@ -86,7 +86,7 @@ RC_GTEST_PROP(Slice, AnyBoxEqualsTheSameBoxCutFromTheWhole, ()) {
   int64_t extent = 1;
   for (const auto& d : slice.dimensions) extent += std::max<int64_t>(d.length - 1, 0) * d.stride;
   const auto bytes = static_cast<std::size_t>(extent * size_of(c.kind));
-  const auto sets = available_instruction_sets();
+  const auto& sets = available_instruction_sets();
   const auto set = sets[*rc::gen::inRange<std::size_t>(0, sets.size())];
   std::vector<unsigned char> expected(bytes, 0xcd), drawn(bytes, 0xcd);
   fill(drawn.data(), c.kind, c.distribution, Key{seed}, stream, slice, set);

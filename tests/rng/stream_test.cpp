@@ -12,8 +12,6 @@
 namespace lockstep::rng {
 namespace {
 
-using testing::HasSubstr;
-
 TEST(Stream, IsPinned) {  // changing it would change every run
   EXPECT_EQ(stream_of({.step = 3, .module_path = "layers.0.attention", .occurrence = 1}), 7013783957048033803u);
 }

@@ -10,7 +10,6 @@ namespace lockstep {
 namespace {
 
 using at::Tensor;
-using kernels::ContractedRange;
 using testing::same_bits;
 
 /// Leaves by LibTorch, joined along the tree: up to 192 summands and with more than a few rows and columns it adds them

@@ -10,7 +10,6 @@ namespace {
 
 using Plain = PlainRows<float>;
 using Case = RowCase<float>;
-using kernels::loops::Rows;
 
 template <class T>
 void loops_equal_oracles() {
@@ -167,7 +166,7 @@ void adamw_with(const Case& c, float* p) {
   start_of_step(c, p);
   kChange(c, p, step);
 }
-const auto adamw_by_reciprocal = [](const Case& c, float* p, auto& step) {
+const auto kAdamwByReciprocal = [](const Case& c, float* p, auto& step) {
   const auto before = std::vector<float>(p, p + c.count());
   kernels::adamw_oracle<float>(c.count(), p, c.g.data(), p + c.count(), p + 2 * c.count(), step);
   for (int64_t i = 0; i < c.count(); ++i) {
@@ -176,11 +175,11 @@ const auto adamw_by_reciprocal = [](const Case& c, float* p, auto& step) {
     p[i] = decayed - step.step_size * p[c.count() + i] / (root + step.epsilon);
   }
 };
-const auto adamw_scaled_later = [](const Case& c, float* p, auto& step) {
+const auto kAdamwScaledLater = [](const Case& c, float* p, auto& step) {
   step.rest1 *= step.gradient_scale, step.rest2 *= step.gradient_scale * step.gradient_scale, step.gradient_scale = 1;
   kernels::adamw_oracle<float>(c.count(), p, c.g.data(), p + c.count(), p + 2 * c.count(), step);
 };
-const auto adamw_epsilon_in_the_root = [](const Case& c, float* p, auto& step) {
+const auto kAdamwEpsilonInTheRoot = [](const Case& c, float* p, auto& step) {
   for (int64_t i = 0; i < c.count(); ++i) p[2 * c.count() + i] += step.epsilon;
   step.epsilon = 0;
   kernels::adamw_oracle<float>(c.count(), p, c.g.data(), p + c.count(), p + 2 * c.count(), step);
@@ -206,9 +205,9 @@ constexpr RowMutant kMutants[] = {
     {"cross-entropy fused", cross_entropy_with_fma, Plain::cross_entropy},
     {"a rotation fused", rotation_with_fma, Plain::rotation},
     {"a rotation of halves", rotation_of_halves, Plain::rotation},
-    {"AdamW by a reciprocal", adamw_with<adamw_by_reciprocal>, Plain::adamw},
-    {"AdamW's gradient scaled later", adamw_with<adamw_scaled_later>, Plain::adamw},
-    {"AdamW's epsilon in the root", adamw_with<adamw_epsilon_in_the_root>, Plain::adamw},
+    {"AdamW by a reciprocal", adamw_with<kAdamwByReciprocal>, Plain::adamw},
+    {"AdamW's gradient scaled later", adamw_with<kAdamwScaledLater>, Plain::adamw},
+    {"AdamW's epsilon in the root", adamw_with<kAdamwEpsilonInTheRoot>, Plain::adamw},
 };
 
 TEST(RowMutants, AreNoticed) {

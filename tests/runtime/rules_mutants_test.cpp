@@ -1,5 +1,6 @@
 // Rules broken on purpose: the properties of the op table notice each of them.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/rule_properties.h"

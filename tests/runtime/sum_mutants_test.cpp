@@ -63,27 +63,27 @@ void by_leaves(const Operands& o, float* out, const Leaf& leaf, const Join& join
         *out++ = join(leaves);
       }
 }
-const auto chain = [](int64_t start, int64_t end, const auto& x) {
+const auto kChain = [](int64_t start, int64_t end, const auto& x) {
   float sum = 0;
   for (int64_t i = start; i < end; ++i) sum += x(i);
   return sum;
 };
-const auto pairs = [](std::vector<float> leaves) {
+const auto kPairs = [](std::vector<float> leaves) {
   for (size_t step = 1; step < leaves.size(); step *= 2)
     for (size_t left = 0; left + step < leaves.size(); left += 2 * step) leaves[left] += leaves[left + step];
   return leaves[0];
 };
 
-void in_plain_words(const Operands& o, float* out) { by_leaves(o, out, chain, pairs); }
+void in_plain_words(const Operands& o, float* out) { by_leaves(o, out, kChain, kPairs); }
 void joined_from_the_left(const Operands& o, float* out) {
-  by_leaves(o, out, chain, [](const std::vector<float>& leaves) {
+  by_leaves(o, out, kChain, [](const std::vector<float>& leaves) {
     float sum = leaves[0];
     for (size_t i = 1; i < leaves.size(); ++i) sum += leaves[i];
     return sum;
   });
 }
 void joined_from_the_right(const Operands& o, float* out) {
-  by_leaves(o, out, chain, [](const std::vector<float>& leaves) {
+  by_leaves(o, out, kChain, [](const std::vector<float>& leaves) {
     float sum = leaves.back();
     for (size_t i = leaves.size() - 1; i-- > 0;) sum = leaves[i] + sum;
     return sum;
@@ -91,7 +91,7 @@ void joined_from_the_right(const Operands& o, float* out) {
 }
 /// Leaf i with leaf i + half of them, as reductions of vectors do.
 void joined_by_halves(const Operands& o, float* out) {
-  by_leaves(o, out, chain, [](std::vector<float> leaves) {
+  by_leaves(o, out, kChain, [](std::vector<float> leaves) {
     for (size_t size = leaves.size(); size > 1; size = (size + 1) / 2)
       for (size_t i = 0; i < size / 2; ++i) leaves[i] += leaves[i + (size + 1) / 2];
     return leaves[0];
@@ -105,7 +105,7 @@ void from_the_first(const Operands& o, float* out) {
         for (int64_t i = start + 1; i < end; ++i) sum += x(i);
         return sum;
       },
-      pairs);
+      kPairs);
 }
 /// Accumulators side by side in a leaf.
 template <int kAccumulators>
@@ -118,7 +118,7 @@ void by_accumulators(const Operands& o, float* out) {
         for (const float part : sums) sum += part;
         return sum;
       },
-      pairs);
+      kPairs);
 }
 /// What is behind the last whole group of 16 comes from a loop of its own.
 void tail_apart(const Operands& o, float* out) {
@@ -126,9 +126,9 @@ void tail_apart(const Operands& o, float* out) {
       o, out,
       [](int64_t start, int64_t end, const auto& x) {
         const int64_t whole = start + (end - start) / 16 * 16;
-        return chain(start, whole, x) + chain(whole, end, x);
+        return kChain(start, whole, x) + kChain(whole, end, x);
       },
-      pairs);
+      kPairs);
 }
 void in_double(const Operands& o, float* out) {
   by_leaves(
@@ -138,7 +138,7 @@ void in_double(const Operands& o, float* out) {
         for (int64_t i = start; i < end; ++i) sum += static_cast<double>(x(i));
         return static_cast<float>(sum);
       },
-      pairs);
+      kPairs);
 }
 void compensated(const Operands& o, float* out) {
   by_leaves(
@@ -152,7 +152,7 @@ void compensated(const Operands& o, float* out) {
         }
         return sum;
       },
-      pairs);
+      kPairs);
 }
 /// The mean's division before the sum, undone.
 void divided_first(const Operands& o, float* out) {
@@ -164,7 +164,7 @@ void divided_first(const Operands& o, float* out) {
         for (int64_t i = start; i < end; ++i) sum += x(i) / count;
         return sum;
       },
-      [&](const std::vector<float>& leaves) { return pairs(leaves) * count; });
+      [&](const std::vector<float>& leaves) { return kPairs(leaves) * count; });
 }
 
 void exponentials_of_libm(const Operands& o, float* out) {

@@ -44,7 +44,7 @@ struct Values {
   /// A node as a tensor of `sizes`.
   at::Tensor node(const SumNode& place, at::IntArrayRef sizes) const {
     const int64_t all = (count + leaf - 1) / leaf, first = place.index << place.height;
-    const auto tensor = at::empty(sizes, c10::CppTypeToScalarType<T>::value);
+    auto tensor = at::empty(sizes, c10::CppTypeToScalarType<T>::value);
     for (int64_t e = 0; e < elements; ++e)
       tensor.template mutable_data_ptr<T>()[e] = sum(first, std::min(int64_t{1} << place.height, all - first), e);
     return tensor;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include "replay/datasets.h"
 #include "replay/dtypes.h"
@@ -34,7 +35,7 @@ class RandomRecording {
   Digest any_digest() { return {word(), word()}; }
 
   std::string text(std::size_t most) {
-    static const std::string kLetters = "abcXYZ019._-[]=, \"\n\xc3\xa9";
+    static constexpr std::string_view kLetters = "abcXYZ019._-[]=, \"\n\xc3\xa9";
     std::string text(up_to(most), ' ');
     for (auto& letter : text) letter = kLetters[up_to(kLetters.size() - 1)];
     return text;

@@ -10,7 +10,6 @@ namespace lockstep {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
 
 struct BadCall {
   const char* arguments;

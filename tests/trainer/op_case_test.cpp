@@ -1,5 +1,6 @@
 // A case file holds one op with everything that it takes. Whatever a file claims, it is run or refused.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

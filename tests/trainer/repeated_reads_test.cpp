@@ -48,6 +48,7 @@ struct Case {
   const char* checkpointing;
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const Case& value, std::ostream* out) {
   *out << value.mesh << ", local batch " << value.local_batch << ", checkpointing " << value.checkpointing;
 }

@@ -2,6 +2,7 @@
 #include "trainer/state_checkpoint.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +42,7 @@ void number(TrainingState& state) {
 
 at::Tensor stored(const Checkpoint& checkpoint, const std::string& name) {
   const auto bytes = checkpoint.read(name);
-  const auto tensor = at::empty(checkpoint.tensor(name).shape, at::kFloat);
+  auto tensor = at::empty(checkpoint.tensor(name).shape, at::kFloat);
   std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
   return tensor;
 }

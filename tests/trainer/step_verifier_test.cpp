@@ -1,6 +1,7 @@
 #include "trainer/step_verifier.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include "replay/case_run.h"

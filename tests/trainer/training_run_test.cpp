@@ -1,5 +1,7 @@
 #include "trainer/training_run.h"
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include "runtime/sharded_tensor.h"

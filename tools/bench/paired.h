@@ -1,9 +1,8 @@
 #pragma once
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <ctime>
 #include <utility>
 #include <vector>
 

@@ -1,3 +1,4 @@
+#include <cstdlib>  // says whether this is glibc
 #if defined(__GLIBC__)
 #  include <malloc.h>
 #endif
