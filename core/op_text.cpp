@@ -5,8 +5,9 @@
 namespace lockstep {
 
 std::string op_text(int64_t microbatch, Phase phase, std::string_view module, std::string_view op, int64_t occurrence) {
-  return fmt::format("microbatch {}, {}, {}{}{} #{}", microbatch, to_text(phase), module, module.empty() ? "" : ", ",
-                     op, occurrence);
+  const auto count = occurrence < 0 ? "" : fmt::format(" #{}", occurrence);
+  return fmt::format("microbatch {}, {}, {}{}{}{}", microbatch, to_text(phase), module, module.empty() ? "" : ", ", op,
+                     count);
 }
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "runtime/observer.h"
 #include "runtime/tensor_bytes.h"
-#include "runtime/transport/transport.h"
+#include "runtime/transport/flight_recorder.h"
 #include "runtime/world.h"
 
 namespace lockstep {
@@ -20,7 +20,10 @@ std::vector<Pieces> empty_bundle(const Exchange& request) {
 class ExchangeMachine {
  public:
   ExchangeMachine(Exchange request, uint64_t number)
-      : request_(std::move(request)), world_(request_.mesh.world()), received_(empty_bundle(request_)) {
+      : request_(std::move(request)),
+        transport_(*request_.mesh.world().transport()),
+        recorder_(request_.mesh.local_count() == 1 ? transport_.recorder() : nullptr),
+        received_(empty_bundle(request_)) {
     for (const int rank : request_.mesh.local_ranks()) {
       groups_.push_back(request_.mesh.group(rank, request_.axis));
       arrivals_.emplace_back(groups_.back().size());
@@ -30,8 +33,10 @@ class ExchangeMachine {
   }
 
   void start() {
+    if (recorder_) recorder_->begin(op_running(), axis_name(), headers_[0], c10::toString(request_.dtype));
     for (size_t i = 0; i < groups_.size(); ++i)
       for (size_t m = 0; m < groups_[i].size(); ++m) post(i, m);
+    if (recorder_) recorder_->sends(sent_bytes_);
   }
 
   /// Takes what has arrived; true once nothing is missing.
@@ -43,9 +48,34 @@ class ExchangeMachine {
     return done;
   }
 
-  std::vector<Pieces> finish() { return std::move(received_); }
+  /// Tells the recorder whom this rank waits for: none if others only have to take what it sent.
+  void record_waiting() {
+    if (recorder_) recorder_->waits_for(missing());
+  }
+
+  std::vector<Pieces> finish() {
+    if (recorder_) recorder_->end();
+    return std::move(received_);
+  }
+
+  /// The error that ended it, and where that was.
+  [[noreturn]] void give_up(const TransportError& error) {
+    const auto text = fmt::format("{}; in collective {} ({} on {}) of {}", error.what(), headers_.at(0).collective,
+                                  to_text(request_.kind), axis_name(), op_running().text());
+    if (recorder_) recorder_->give_up(text, missing());
+    throw TransportError(text);
+  }
 
  private:
+  /// REQUIRES: recorder_.
+  const std::vector<int>& missing() {
+    missing_.clear();
+    for (size_t m = 0; m < groups_[0].size(); ++m)
+      if (!received_[0][0][m].defined()) missing_.push_back(groups_[0][m]);
+    return missing_;
+  }
+  const std::string& axis_name() const { return request_.mesh.axes()[static_cast<size_t>(request_.axis)].name; }
+
   void post(size_t i, size_t m) {
     const int source = request_.mesh.local_ranks()[i];
     const int destination = groups_[i][m];
@@ -56,7 +86,8 @@ class ExchangeMachine {
     auto header = headers_[i];
     auto payload = payload_of(i, m);
     for (const auto& part : payload.parts) header.bytes += part.size();
-    world_.transport()->post({source, destination, header, std::move(payload)});
+    sent_bytes_ += header.bytes;
+    transport_.post({source, destination, header, std::move(payload)});
   }
 
   /// The tensors' own memory: it stays as it is until the exchange is over.
@@ -81,12 +112,12 @@ class ExchangeMachine {
     auto& arrival = arrivals_[i][m];
     const int rank = request_.mesh.local_ranks()[i];
     if (arrival.parts.empty()) {
-      const auto header = world_.transport()->arrived(groups_[i][m], rank);
+      const auto header = transport_.arrived(groups_[i][m], rank);
       if (!header) return false;
       check(i, m, *header);
       make_room(i, m);
     }
-    if (!world_.transport()->receive(groups_[i][m], rank, arrival.parts)) return false;
+    if (!transport_.receive(groups_[i][m], rank, arrival.parts)) return false;
     for (size_t t = 0; t < received_.size(); ++t) received_[t][i][m] = std::move(arrival.tensors[t]);
     return true;
   }
@@ -94,10 +125,11 @@ class ExchangeMachine {
   void check(size_t i, size_t m, const MessageHeader& header) const {
     auto expected = headers_[i];
     expected.bytes = expected_bytes(i, m);
-    if (expected != header)
-      fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})",
-                           request_.mesh.local_ranks()[i], groups_[i][m], difference(expected, header), expected.text(),
-                           header.text());
+    if (expected == header) return;
+    if (recorder_) recorder_->disagrees_with(groups_[i][m]);
+    fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})",
+                         request_.mesh.local_ranks()[i], groups_[i][m], difference(expected, header), expected.text(),
+                         header.text());
   }
 
   void make_room(size_t i, size_t m) {
@@ -118,7 +150,10 @@ class ExchangeMachine {
   };
 
   Exchange request_;
-  World& world_;
+  Transport& transport_;
+  FlightRecorder* recorder_;
+  uint64_t sent_bytes_ = 0;
+  std::vector<int> missing_;
   std::vector<RankGroup> groups_;
   std::vector<MessageHeader> headers_;
   std::vector<std::vector<Arrival>> arrivals_;
@@ -128,8 +163,15 @@ class ExchangeMachine {
 std::vector<Pieces> exchange_messages(Exchange request, uint64_t number) {
   auto* transport = request.mesh.world().transport();
   ExchangeMachine machine(std::move(request), number);
-  machine.start();
-  while (!machine.advance() || transport->is_sending()) transport->progress();
+  try {
+    machine.start();
+    while (!machine.advance() || transport->is_sending()) {
+      machine.record_waiting();
+      transport->progress();
+    }
+  } catch (const TransportError& error) {
+    machine.give_up(error);
+  }
   return machine.finish();
 }
 

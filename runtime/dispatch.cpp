@@ -113,10 +113,9 @@ void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (mesh.world().canonical()) builder.put(BatchScope::rows().count);  // trees over the batch depend on it
   const PlainTensors guard;
   auto& plan = find_plan(op, arguments, mesh, std::move(builder.key));
-  if (mesh.world().observers().empty())
-    run_plan(op, plan, mesh, *stack, count);
-  else
-    run_observed(op, plan, mesh, *stack, count);
+  if (!mesh.world().observers().empty()) return run_observed(op, plan, mesh, *stack, count);
+  if (mesh.world().transport()) set_uncounted_op(op_name(op));  // for who fails, and what waits
+  run_plan(op, plan, mesh, *stack, count);
 }
 
 }  // namespace lockstep

@@ -30,6 +30,7 @@ struct Place {
   rng::StreamRegistry streams;
   uint64_t seen = 0;  ///< the autograd sequence number at the last op
   OpId current;
+  std::string uncounted;  ///< the op that runs, if it came after `current`
 };
 
 thread_local Place place;
@@ -116,9 +117,17 @@ OpId next_op_id(std::string_view op, std::string_view reads) {
   place.seen = at::sequence_number::peek();
   id.occurrence = place.occurrences[fmt::format("{}|{}|{}", static_cast<int>(id.phase), id.module, id.op)]++;
   place.current = id;
+  place.uncounted.clear();
   return id;
 }
 
 const OpId& current_op_id() { return place.current; }
+
+void set_uncounted_op(std::string_view op) { place.uncounted.assign(op); }
+
+OpId op_running() {
+  if (place.uncounted.empty()) return place.current;
+  return {place.step, place.microbatch, current_phase(), current_module(), place.uncounted, -1};
+}
 
 }  // namespace lockstep

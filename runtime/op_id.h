@@ -67,4 +67,10 @@ OpId next_op_id(std::string_view op, std::string_view reads = {});
 /// The id of the op that runs now (the last one from next_op_id).
 const OpId& current_op_id();
 
+/// The same for a run without observers, where ids are not needed and their occurrences not counted: says which op runs
+/// now. That costs next to nothing.
+void set_uncounted_op(std::string_view op);
+/// The id of the op that runs now, of either kind; the occurrence of an uncounted one is -1.
+OpId op_running();
+
 }  // namespace lockstep

@@ -150,7 +150,11 @@ at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, s
   self.check_fresh();
   const auto* target = with_layout(self.spec(), layout);
   if (target->layout == self.spec().layout) return tensor;
-  if (!layout.mesh().world().observers().empty()) next_op_id(reason);
+  auto& world = layout.mesh().world();
+  if (!world.observers().empty())
+    next_op_id(reason);
+  else if (world.transport())
+    set_uncounted_op(reason);
   return make_sharded(target, move_shards(self.spec(), self.shards()->either(), *target, reason));
 }
 

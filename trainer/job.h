@@ -78,7 +78,7 @@ struct MetricsSection {
 
 struct CommSection {
   int64_t init_timeout_seconds = 300;
-  int64_t train_timeout_seconds = 100;
+  int64_t train_timeout_seconds = 30;
   std::string transport = "auto";
 };
 

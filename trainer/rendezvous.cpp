@@ -47,14 +47,25 @@ Address master_of(const Environment& variable) {
   return parse_address(host + ":" + port);
 }
 
+/// What the launcher handed in under this name; none if it did not.
+FileDescriptor handed_in(const Environment& variable, const char* name) {
+  const auto text = value_of(variable, name);
+  int descriptor = -1;
+  std::from_chars(text.data(), text.data() + text.size(), descriptor);
+  return FileDescriptor(descriptor);
+}
+
+/// Writes down what this rank does where `lockstep launch` can read it; other launchers have no place for it.
+std::unique_ptr<FlightRecorder> recorder_of(const Environment& variable) {
+  const auto memory = handed_in(variable, "LOCKSTEP_FLIGHT_MEMORY");
+  return memory.is_open() ? std::make_unique<FlightRecorder>(memory) : nullptr;
+}
+
 /// The socket that serves the store: handed in, or ours at that address. Nothing where another process serves.
 FileDescriptor store_socket(const Launcher& launcher, const Environment& variable, const Address& master) {
   const bool agent_serves = value_of(variable, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   if (launcher.launch.rank != 0 || agent_serves) return {};
-  const auto handed = value_of(variable, "LOCKSTEP_STORE_SOCKET");
-  int descriptor = -1;
-  if (!handed.empty()) std::from_chars(handed.data(), handed.data() + handed.size(), descriptor);
-  if (descriptor >= 0) return FileDescriptor(descriptor);
+  if (auto socket = handed_in(variable, "LOCKSTEP_STORE_SOCKET"); socket.is_open()) return socket;
   Address bound;
   return listen_on(master, bound);
 }
@@ -117,8 +128,9 @@ Streams streams_of(int rank, std::vector<Connection> connections) {
 
 /// The store lives as long as the transport: ranks that are slower still read from it.
 struct Kept {
-  Kept(Store server, int rank, Streams streams, std::chrono::milliseconds timeout)
-      : store(std::move(server)), transport(rank, std::move(streams), timeout) {}
+  Kept(Store server, int rank, Streams streams, std::chrono::milliseconds timeout,
+       std::unique_ptr<FlightRecorder> recorder)
+      : store(std::move(server)), transport(rank, std::move(streams), timeout, std::move(recorder)) {}
   Store store;
   StreamTransport transport;
 };
@@ -141,7 +153,8 @@ std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& 
   const auto listeners = listen_for(membership.carrier, bind, reach);
   directory.publish(rank, reach);
   auto connections = connect_ranks(membership, listeners, [&](int other) { return directory.find(other); });
-  const auto kept = std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), training);
+  const auto kept =
+      std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), training, recorder_of(variable));
   return {kept, &kept->transport};
 }
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/file_descriptor.h"
+#include "runtime/transport/sealed_memory.h"
 
 namespace lockstep {
 
@@ -37,21 +37,16 @@ struct PairMemory {
 /// New memory without a name: it is gone with the last process that has it. Not open if the system gives none.
 FileDescriptor create_pair_memory();
 
-/// A mapping of it.
+/// A mapping of it. Throws TransportError if it is something else.
 class MappedPair {
  public:
-  /// Throws TransportError if that is not what create_pair_memory() makes: of the right size, and sealed, so that
-  /// nobody can shrink it under us.
-  explicit MappedPair(const FileDescriptor& memory);
-  ~MappedPair();
-  MappedPair(const MappedPair&) = delete;
-  MappedPair& operator=(const MappedPair&) = delete;
+  explicit MappedPair(const FileDescriptor& memory) : memory_(memory, sizeof(PairMemory)) {}
 
-  PairMemory& operator*() const { return *memory_; }
-  PairMemory* operator->() const { return memory_; }
+  PairMemory& operator*() const { return *static_cast<PairMemory*>(memory_.get()); }
+  PairMemory* operator->() const { return &**this; }
 
  private:
-  PairMemory* memory_;
+  MappedMemory memory_;
 };
 
 }  // namespace lockstep

@@ -1,5 +1,7 @@
 #include "runtime/transport/simulated.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "core/error.h"
@@ -18,7 +20,12 @@ void SimulatedTransport::post(Message message) {
 std::optional<MessageHeader> SimulatedTransport::arrived(int source, int destination) {
   const std::lock_guard lock(mutex_);
   const auto found = arrived_.find({source, destination});
-  if (found != arrived_.end()) return found->second.front().header;
+  auto& missed = missed_[destination];
+  if (found != arrived_.end()) {
+    missed.erase(source);
+    return found->second.front().header;
+  }
+  missed.insert(source);
   looked_.try_emplace(std::this_thread::get_id(), events_);
   return std::nullopt;
 }
@@ -45,14 +52,20 @@ SimulatedTransport::Parcel SimulatedTransport::take(int source, int destination)
   return parcel;
 }
 
-bool SimulatedTransport::deliver_one() {
-  if (in_flight_.empty()) return false;
+std::optional<std::pair<int, int>> SimulatedTransport::deliver() {
+  const std::lock_guard lock(mutex_);
+  return deliver_one();
+}
+
+std::optional<SimulatedTransport::Pair> SimulatedTransport::deliver_one() {
+  if (in_flight_.empty()) return std::nullopt;
   auto chosen = std::next(in_flight_.begin(), static_cast<ptrdiff_t>(random_() % in_flight_.size()));
-  arrived_[chosen->first].push_back(std::move(chosen->second.front()));
+  const auto pair = chosen->first;
+  arrived_[pair].push_back(std::move(chosen->second.front()));
   chosen->second.pop_front();
   if (chosen->second.empty()) in_flight_.erase(chosen);
   wake_all();
-  return true;
+  return pair;
 }
 
 void SimulatedTransport::wake_all() {
@@ -69,7 +82,14 @@ void SimulatedTransport::progress() {
   if (++waiting_ >= drivers_) stuck_ = true;
   if (stuck_) changed_.notify_all();
   changed_.wait(lock, [&] { return stuck_ || events_ != seen; });
-  if (stuck_) fail<TransportError>("simulated transport: every rank waits and no message is in flight");
+  if (stuck_) fail_stuck();
+}
+
+void SimulatedTransport::fail_stuck() const {
+  std::vector<std::string> waits;
+  for (const auto& [rank, others] : missed_)
+    if (!others.empty()) waits.push_back(fmt::format("rank {} waits for rank {}", rank, fmt::join(others, ", ")));
+  fail<TransportError>("simulated transport: {} and no message is in flight", fmt::join(waits, ", "));
 }
 
 void SimulatedTransport::leave() {

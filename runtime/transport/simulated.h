@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "runtime/transport/transport.h"
@@ -25,6 +26,10 @@ class SimulatedTransport final : public Transport {
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
   void progress() override;
 
+  /// Delivers one message: its source and destination. None if nothing is in flight. For who decides by himself whose
+  /// turn it is, instead of progress().
+  std::optional<std::pair<int, int>> deliver();
+
   /// This driver will not call again: its program has ended, or failed. Others that wait for it get their error.
   void leave();
 
@@ -36,7 +41,8 @@ class SimulatedTransport final : public Transport {
     uint64_t checksum;
   };
   Parcel take(int source, int destination);
-  bool deliver_one();
+  std::optional<Pair> deliver_one();
+  [[noreturn]] void fail_stuck() const;
   void wake_all();
 
   std::mutex mutex_;
@@ -49,6 +55,7 @@ class SimulatedTransport final : public Transport {
   /// The event number at which a driver first looked in vain since it last called progress(): what came later may be
   /// what it looked for.
   std::map<std::thread::id, uint64_t> looked_;
+  std::map<int, std::set<int>> missed_;  ///< whom a rank waits for
   bool stuck_ = false;
 };
 

@@ -23,8 +23,8 @@ void pause() {
 }  // namespace
 
 StreamTransport::StreamTransport(int rank, std::vector<std::unique_ptr<Stream>> streams,
-                                 std::chrono::milliseconds timeout)
-    : rank_(rank), peers_(streams.size()), timeout_(timeout) {
+                                 std::chrono::milliseconds timeout, std::unique_ptr<FlightRecorder> recorder)
+    : rank_(rank), peers_(streams.size()), timeout_(timeout), recorder_(std::move(recorder)) {
   for (size_t i = 0; i < streams.size(); ++i) peers_[i].stream = std::move(streams[i]);
 }
 
@@ -158,7 +158,7 @@ void StreamTransport::check_patience() {
 /// Something is left only when this rank has failed. Others may have failed, too, and take nothing any more: nobody is
 /// waited for long. What was lent and not fetched is withdrawn when its stream ends.
 void StreamTransport::flush() {
-  constexpr std::chrono::milliseconds kLast{500};
+  constexpr std::chrono::milliseconds kLast{200};
   const auto end = Clock::now() + std::min(timeout_, kLast);
   for (auto& peer : peers_) peer.missed = false;
   while (is_sending() && Clock::now() < end) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "runtime/transport/flight_recorder.h"
 #include "runtime/transport/stream_message.h"
 
 namespace lockstep {
@@ -12,11 +13,12 @@ namespace lockstep {
 /// on the calling thread.
 ///
 /// Throws TransportError when a rank that is waited for has closed its end, sends what is no message, or lets `timeout`
-/// pass. The destructor sends what is left, for up to half a second, so that peers get what they wait for.
+/// pass. The destructor sends what is left, for up to 0.2 s, so that peers get what they wait for.
 class StreamTransport final : public Transport {
  public:
   /// `streams`: one per rank; none for `rank` itself.
-  StreamTransport(int rank, std::vector<std::unique_ptr<Stream>> streams, std::chrono::milliseconds timeout);
+  StreamTransport(int rank, std::vector<std::unique_ptr<Stream>> streams, std::chrono::milliseconds timeout,
+                  std::unique_ptr<FlightRecorder> recorder = {});
   ~StreamTransport() override;
 
   void post(Message message) override;
@@ -24,6 +26,7 @@ class StreamTransport final : public Transport {
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
   void progress() override;
   bool is_sending() const override;
+  FlightRecorder* recorder() const override { return recorder_.get(); }
 
  private:
   struct Peer {
@@ -56,6 +59,7 @@ class StreamTransport final : public Transport {
   int rank_;
   std::vector<Peer> peers_;
   std::chrono::milliseconds timeout_;
+  std::unique_ptr<FlightRecorder> recorder_;
   bool moved_ = false;                            ///< whether any byte moved since progress() looked last
   std::optional<Clock::time_point> still_since_;  ///< since when progress() has seen nothing move
 };

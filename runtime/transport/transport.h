@@ -9,6 +9,8 @@
 
 namespace lockstep {
 
+class FlightRecorder;
+
 /// What a message belongs to. Receivers compare it field by field with what they expect before they look at bytes, so
 /// that ranks which disagree about a collective get an error with a diff instead of wrong numbers.
 struct MessageHeader {
@@ -79,6 +81,9 @@ class Transport {
   /// Whether something posted still needs progress() to leave. A collective ends when nothing does: its rank may
   /// compute for long before it looks here again, and others wait.
   virtual bool is_sending() const { return false; }
+
+  /// Who writes down what this rank does; null: nobody.
+  virtual FlightRecorder* recorder() const { return nullptr; }
 };
 
 }  // namespace lockstep

@@ -17,6 +17,7 @@ class TransportWrapper : public Transport {
   }
   void progress() override { inner_->progress(); }
   bool is_sending() const override { return inner_->is_sending(); }
+  FlightRecorder* recorder() const override { return inner_->recorder(); }
 
  protected:
   const std::shared_ptr<Transport> inner_;

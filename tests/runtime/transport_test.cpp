@@ -52,7 +52,9 @@ class Faults : public ::testing::Test {
 
 TEST_F(Faults, ADroppedMessageEndsTheRunInsteadOfHanging) {
   inject(FaultKind::kDrop, 1, 0);
-  EXPECT_EQ(error(), "simulated transport: every rank waits and no message is in flight");
+  EXPECT_EQ(error(),
+            "simulated transport: rank 0 waits for rank 1 and no message is in flight; in collective 0 (all_gather on "
+            "tp) of step 0, microbatch 0, init, redistribute");
   EXPECT_EQ(transport_->injected(), 1);
 }
 

@@ -103,6 +103,13 @@ TEST_F(Launch, VerifiesEveryStep) {
   EXPECT_THAT(run.out, HasSubstr("verified  2 steps on dp_shard=2"));
 }
 
+TEST_F(Launch, PassesTheCommandsResultOn) {
+  const auto run = run_lockstep("launch --json " + folder_.file("many.json") + " -n 2 train " + job_);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(result("many.json").at("steps").size(), 4U);
+  EXPECT_FALSE(result("many.json").contains("ranks"));
+}
+
 TEST_F(Launch, CheckpointsAreThoseOfOneProcess) {
   ASSERT_EQ(launch(2, "--checkpoint.enable true --training.steps 2").code, 0);
   ASSERT_EQ(run_lockstep("checkpoint inspect " + folder_.file("out/checkpoint/step-2")).code, 0);
@@ -117,6 +124,10 @@ TEST_F(Launch, BadInputIsSaidOnce) {
   const auto run = launch(3, "");
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.err, HasSubstr("mesh dp_shard=2 needs 2 ranks, this launch has 3"));
+  const auto ranks = result("many.json").at("ranks");
+  ASSERT_EQ(ranks.size(), 3U);
+  EXPECT_EQ(ranks[2].at("exit"), 2);
+  EXPECT_THAT(ranks[2].at("error").get<std::string>(), HasSubstr("needs 2 ranks, this launch has 3"));
   EXPECT_EQ(run_lockstep("launch -n 2").code, 2);
   EXPECT_EQ(run_lockstep("launch train " + job_).code, 2);
   EXPECT_EQ(run_lockstep("launch -n 2 verify " + job_).code, 2);
@@ -141,6 +152,12 @@ TEST_P(LaunchOver, AKilledRankEndsTheRun) {
   EXPECT_EQ(run.code, 4) << run.err;
   EXPECT_THAT(run.err, HasSubstr("rank 1: killed by signal 9"));
   EXPECT_THAT(run.err, ContainsRegex("rank [0-3] waits for rank 1, whose connection is gone"));
+  EXPECT_THAT(run.err, ContainsRegex("lockstep: rank 1 was killed by signal 9 .Killed. .* of step [0-9]+, micro"));
+  const auto ranks = result("many.json").at("ranks");
+  EXPECT_EQ(ranks[1].at("exit"), -9);
+  EXPECT_EQ(ranks[0].at("exit"), 4);
+  EXPECT_THAT(ranks[0].at("error").get<std::string>(), HasSubstr("; in collective "));
+  EXPECT_EQ(ranks[0].at("collective").at("state"), "gave up");
   EXPECT_TRUE(nothing_is_left());
 }
 
@@ -149,7 +166,22 @@ TEST_P(LaunchOver, AStoppedRankEndsTheRun) {
   EXPECT_EQ(run.code, 4) << run.err;
   // Others may wait for rank 1 at that moment, and rank 0 for them.
   EXPECT_THAT(run.err, ContainsRegex("rank 0 has waited 5 s for rank 1(, [0-9])*, which sends and takes nothing"));
+  EXPECT_THAT(run.err, HasSubstr("lockstep: rank 1 is stopped (by a signal, such as SIGSTOP)"));
   EXPECT_TRUE(nothing_is_left());
+}
+
+TEST_F(Launch, AKilledRankLeavesNoHalfCheckpoint) {
+  const auto run = disturb(2, SIGKILL, "--checkpoint.enable true --checkpoint.interval 1");
+  EXPECT_EQ(run.code, 4) << run.err;
+  int64_t last = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(folder_.file("out/checkpoint"))) {
+    if (!std::filesystem::exists(folder.path() / "index.json")) continue;
+    EXPECT_EQ(run_lockstep("checkpoint inspect " + folder.path().string()).code, 0) << folder;
+    last = std::max<int64_t>(last, std::stoll(folder.path().filename().string().substr(5)));
+  }
+  const auto again = launch(2, "--checkpoint.enable true --training.steps " + std::to_string(last + 1));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(result("many.json").at("steps").size(), 1U);
 }
 
 TEST_F(Launch, ASignalToOneRankSavesAllOfThem) {

@@ -133,9 +133,12 @@ struct Parser {
         ->required()
         ->type_name("N")
         ->check(CLI::Range(int64_t{1}, int64_t{4096}));
-    sub->add_option("--grace", launch.grace_seconds, "Seconds that the others have to end after one failed (10)")
+    sub->add_option("--grace", launch.grace_seconds,
+                    "Seconds that others have to write what they have after one failed (4)")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
+    sub->add_option("--json", launch.json, "The command's --json; how each rank ended is added if one fails")
+        ->type_name("FILE");
     sub->allow_extras();
   }
 
@@ -246,6 +249,7 @@ int launched_from(int count, const char* const* arguments, const std::vector<std
 LaunchOptions with_command(LaunchOptions launch, const char* const* begin, const char* const* end) {
   if (begin == end) fail<BadInput>("lockstep launch needs a command, for example: lockstep launch -n 4 train JOB.");
   launch.command.assign(begin, end);
+  if (!launch.json.empty()) launch.command.insert(launch.command.end(), {"--json", launch.json});
   return launch;
 }
 

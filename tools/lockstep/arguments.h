@@ -50,7 +50,8 @@ struct BenchOptions {
 
 struct LaunchOptions {
   int64_t processes = 0;
-  double grace_seconds = 10;         ///< after the first failure, for the others to end by themselves
+  double grace_seconds = 4;          ///< after the first failure, for the others to end by themselves
+  std::string json;                  ///< of the command; empty: as the command says
   std::vector<std::string> command;  ///< of lockstep: "train", "job.toml", ...
 };
 

@@ -12,10 +12,12 @@
 namespace lockstep::tool {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t kMostText = 64 << 10;  ///< of a rank's stderr, from its end
 
 /// In the new process, before it becomes `command`: only calls that are safe after fork().
-[[noreturn]] void become(char* const* command, pid_t parent, int errors, int inherited) {
+[[noreturn]] void become(char* const* command, pid_t parent, int errors, const std::vector<int>& inherited) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::kInterrupted));
   if (errors >= 0) {
@@ -24,7 +26,7 @@ constexpr size_t kMostText = 64 << 10;  ///< of a rank's stderr, from its end
     ::dup2(nothing, STDOUT_FILENO);
     ::dup2(errors, STDERR_FILENO);
   }
-  if (inherited >= 0) ::fcntl(inherited, F_SETFD, 0);
+  for (const int descriptor : inherited) ::fcntl(descriptor, F_SETFD, 0);
   ::execv(command[0], command);
   ::_exit(static_cast<int>(ExitCode::kInternal));
 }
@@ -38,9 +40,15 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 
 }  // namespace
 
-RankProcess::RankProcess(int rank, const std::vector<std::string>& command,
-                         const std::map<std::string, std::string>& variables, int inherited)
+RankProcess::RankProcess(int rank, int world, const std::vector<std::string>& command,
+                         std::map<std::string, std::string> variables, std::vector<int> inherited)
     : rank_(rank) {
+  const auto memory = create_flight_memory();
+  if (memory.is_open()) {
+    record_ = std::make_unique<FlightRecord>(memory, world);
+    inherited.push_back(memory.get());
+    variables["LOCKSTEP_FLIGHT_MEMORY"] = std::to_string(memory.get());
+  }
   FileDescriptor write_end;
   if (rank != 0) {
     int ends[2];
@@ -68,6 +76,12 @@ void RankProcess::signal(int number) const {
   if (runs()) ::kill(id_, number);
 }
 
+void RankProcess::end() {
+  if (!runs()) return;
+  ended_by_us_ = true;
+  signal(SIGKILL);
+}
+
 void RankProcess::read_errors() {
   char block[4096];
   ssize_t count = 0;
@@ -77,9 +91,22 @@ void RankProcess::read_errors() {
   if (text_.size() > kMostText) text_.erase(0, text_.size() - kMostText);
 }
 
-void RankProcess::poll() {
+/// Being stopped is news, too.
+void RankProcess::read_status() {
   int status = 0;
-  if (runs() && ::waitpid(id_, &status, WNOHANG) == id_) status_ = status;
+  while (runs() && ::waitpid(id_, &status, WNOHANG | WUNTRACED | WCONTINUED) == id_) {
+    if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+      stopped_since_.reset();
+      if (WIFSTOPPED(status)) stopped_since_ = Clock::now();
+      continue;
+    }
+    status_ = status;
+    ended_ = Clock::now();
+  }
+}
+
+void RankProcess::poll() {
+  read_status();
   read_errors();
 }
 
@@ -88,9 +115,24 @@ ExitCode RankProcess::code() const {
 }
 
 std::string RankProcess::report() const {
-  if (WIFSIGNALED(*status_))
-    return fmt::format("killed by signal {} ({})", WTERMSIG(*status_), ::strsignal(WTERMSIG(*status_)));
-  return text_;
+  if (!WIFSIGNALED(*status_)) return text_;
+  if (ended_by_us_) return "it did not end by itself after another had failed, and was ended";
+  return fmt::format("killed by signal {} ({})", WTERMSIG(*status_), ::strsignal(WTERMSIG(*status_)));
+}
+
+RankStory RankProcess::story() const {
+  RankStory story;
+  story.rank = rank_;
+  story.code = code();
+  story.ended_by_launcher = ended_by_us_;
+  story.signal = WIFSIGNALED(*status_) && !ended_by_us_ ? WTERMSIG(*status_) : 0;
+  story.stopped = stopped_since_.has_value();
+  story.ended = std::chrono::duration<double>(ended_.time_since_epoch()).count();
+  if (story.code != ExitCode::kFine) story.error = report();
+  if (!record_) return story;
+  story.notes = record_->all();
+  if (story.error.empty() && story.code != ExitCode::kFine) story.error = record_->error();  // rank 0 has our stderr
+  return story;
 }
 
 }  // namespace lockstep::tool

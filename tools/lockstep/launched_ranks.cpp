@@ -1,0 +1,139 @@
+#include "tools/lockstep/launched_ranks.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "core/interruption.h"
+#include "runtime/transport/address.h"
+#include "runtime/transport/handshake.h"
+
+namespace lockstep::tool {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+/// 32 random bytes.
+std::string fresh_token() { return to_hexadecimal(fresh_nonce()) + to_hexadecimal(fresh_nonce()); }
+
+/// What torchrun would set, and the job's token.
+Variables variables_of(int rank, int64_t count, const Address& store, const std::string& token) {
+  const auto text = [](auto number) { return std::to_string(number); };
+  Variables variables{
+      {"RANK", text(rank)},         {"LOCAL_RANK", text(rank)},        {"WORLD_SIZE", text(count)},
+      {"MASTER_ADDR", store.host},  {"MASTER_PORT", text(store.port)}, {"LOCAL_WORLD_SIZE", text(count)},
+      {"LOCKSTEP_JOB_TOKEN", token}};
+  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  if (!std::getenv("OMP_NUM_THREADS")) variables["OMP_NUM_THREADS"] = text(std::max<int64_t>(cores / count, 1));
+  return variables;
+}
+
+/// After these no other rank can do its part.
+bool is_loss(ExitCode code) { return code == ExitCode::kTransport || code == ExitCode::kInternal; }
+
+}  // namespace
+
+LaunchedRanks::LaunchedRanks(const LaunchOptions& options) : grace_(options.grace_seconds) {
+  auto command = options.command;
+  command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
+  Address store;
+  const auto socket = listen_on({"127.0.0.1", 0}, store);
+  const auto token = fresh_token();
+  const auto world = static_cast<int>(options.processes);
+  for (int rank = 0; rank < world; ++rank) {
+    auto variables = variables_of(rank, world, store, token);
+    std::vector<int> inherited;
+    if (rank == 0) {  // it serves the store
+      inherited.push_back(socket.get());
+      variables["LOCKSTEP_STORE_SOCKET"] = std::to_string(socket.get());
+    }
+    ranks_.push_back(std::make_unique<RankProcess>(rank, world, command, std::move(variables), std::move(inherited)));
+  }
+}
+
+void LaunchedRanks::wait() {
+  const InterruptionHandler handler;
+  while (any_runs()) {
+    wait_for_news();
+    for (auto& rank : ranks_) rank->poll();
+    forward_signal();
+    note_failures();
+    hurry();
+  }
+  for (auto& rank : ranks_) rank->poll();
+}
+
+ExitCode LaunchedRanks::code() const {
+  auto result = ExitCode::kFine;
+  for (const auto& rank : ranks_) {
+    const auto mine = rank->code();
+    if (mine != ExitCode::kFine && (result == ExitCode::kFine || result == ExitCode::kTransport)) result = mine;
+  }
+  return result;
+}
+
+std::string LaunchedRanks::reports() const {
+  std::map<std::string, std::string> speakers;
+  for (const auto& rank : ranks_) {
+    if (rank->code() == ExitCode::kFine || rank->report().empty()) continue;
+    auto& names = speakers[rank->report()];
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", rank->rank());
+  }
+  std::string text;
+  for (const auto& [report, names] : speakers)
+    text += fmt::format("rank {}: {}{}", names, report, report.ends_with('\n') ? "" : "\n");
+  return text;
+}
+
+std::vector<RankStory> LaunchedRanks::stories() const {
+  std::vector<RankStory> stories;
+  for (const auto& rank : ranks_) stories.push_back(rank->story());
+  return stories;
+}
+
+bool LaunchedRanks::any_runs() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->runs(); });
+}
+
+void LaunchedRanks::wait_for_news() const {
+  std::vector<pollfd> events;
+  for (const auto& rank : ranks_)
+    if (rank->descriptor() >= 0) events.push_back({rank->descriptor(), POLLIN, 0});
+  ::poll(events.data(), events.size(), 50);
+}
+
+void LaunchedRanks::forward_signal() {
+  if (forwarded_ || !interruption_requested()) return;
+  forwarded_ = true;
+  const int number = std::string_view(interruption_signal()) == "SIGINT" ? SIGINT : SIGTERM;
+  for (const auto& rank : ranks_) rank->signal(number);
+}
+
+void LaunchedRanks::note_failures() {
+  const auto since = [](std::optional<Clock::time_point>& time, bool happened) {
+    if (happened && !time) time = Clock::now();
+  };
+  for (const auto& rank : ranks_) {
+    const auto code = rank->runs() ? ExitCode::kFine : rank->code();
+    since(failed_at_, code != ExitCode::kFine && code != ExitCode::kInterrupted);
+    since(lost_at_, is_loss(code) || rank->has_given_up());
+  }
+}
+
+void LaunchedRanks::hurry() {
+  constexpr Seconds kToNotice{0.5}, kStopped{30};
+  const auto is_over = [now = Clock::now()](const auto& start, Seconds time) { return start && now - *start > time; };
+  const bool any_ended = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return !rank->runs(); });
+  for (auto& rank : ranks_) {
+    const bool unaware = !rank->has_given_up() && is_over(lost_at_, std::min(kToNotice, grace_));
+    // When others have ended nobody is left to give up on a rank that is stopped.
+    const bool forgotten = rank->runs() && is_over(rank->stopped_since(), kStopped) && any_ended;
+    if (unaware || forgotten || is_over(failed_at_, grace_) || is_over(lost_at_, grace_)) rank->end();
+  }
+}
+
+}  // namespace lockstep::tool
