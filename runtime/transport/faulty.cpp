@@ -29,6 +29,9 @@ void FaultyTransport::post(Message message) {
   if (fault == FaultKind::kDrop) return;
   if (fault == FaultKind::kCorrupt && message.header.bytes > 0) corrupt(message);
   if (fault == FaultKind::kWrongGroup) message.header.group ^= 1;
+  if (fault == FaultKind::kWrongKind) message.header.kind ^= 1;
+  if (fault == FaultKind::kWrongDtype) message.header.dtype ^= 1;
+  if (fault == FaultKind::kWrongBytes) message.header.bytes += 1;
   if (fault == FaultKind::kDelay) return delayed_.push_back(kept(std::move(message)));
   if (fault == FaultKind::kReorder) return overtaken_.push_back(kept(std::move(message)));
   const int source = message.source, destination = message.destination;

@@ -15,6 +15,9 @@ enum class FaultKind {
   kDelay,       ///< it arrives later; nothing else changes
   kReorder,     ///< the next message of the same pair overtakes it
   kWrongGroup,  ///< it claims to belong to another group
+  kWrongKind,   ///< it claims to belong to a collective of another kind
+  kWrongDtype,  ///< it claims to hold elements of another type
+  kWrongBytes,  ///< it claims to be longer
 };
 
 /// A transport that injects faults into the messages of another one, in the production path of collectives.

@@ -2,7 +2,6 @@
 // promises, with exit code 4 and a report that says which rank, and which collective.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <time.h>
 
 #include <chrono>
