@@ -38,6 +38,7 @@ struct FlightMemory {
   static constexpr size_t kEntries = 16;
 
   std::atomic<uint64_t> count;  ///< of collectives begun; number n is in entry n % kEntries
+  std::atomic<bool> has_left;   ///< the rank closes its connections: it ends by itself, well or not
   std::array<FlightEntry, kEntries> entries;
   std::array<char, 512> error;  ///< that ended the rank
 };

@@ -83,6 +83,8 @@ std::optional<FlightNote> FlightRecord::last() const {
 
 std::string FlightRecord::error() const { return text_of(memory_.error); }
 
+bool FlightRecord::is_ending() const { return has_given_up() || memory_.has_left.load(std::memory_order_acquire); }
+
 bool FlightRecord::has_given_up() const {
   const auto note = at(memory_.count.load(std::memory_order_acquire));
   return note && (note->state == FlightState::kGaveUp || note->state == FlightState::kDisagrees);

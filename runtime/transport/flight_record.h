@@ -36,8 +36,10 @@ class FlightRecord {
   std::optional<FlightNote> last() const;
   /// The newest, oldest first, as many as are there.
   std::vector<FlightNote> all() const;
-  /// Whether it ended by an error of a collective: it needs no help to end.
+  /// Whether it ended by an error of a collective.
   bool has_given_up() const;
+  /// Whether it is about to end by itself, whatever for.
+  bool is_ending() const;
   /// That error; empty if there was none.
   std::string error() const;
 

@@ -22,6 +22,8 @@ class FlightRecorder {
   void end();
   /// It ended by this error, while it waited for these ranks.
   void give_up(std::string_view error, std::span<const int> ranks);
+  /// It closes its connections.
+  void leave() { memory_.has_left.store(true, std::memory_order_release); }
 
  private:
   void set_ranks(std::span<const int> ranks);

@@ -30,6 +30,7 @@ StreamTransport::StreamTransport(int rank, std::vector<std::unique_ptr<Stream>> 
 
 /// Streams end before what they were to send.
 StreamTransport::~StreamTransport() {
+  if (recorder_) recorder_->leave();
   flush();
   for (auto& peer : peers_) peer.stream.reset();
 }

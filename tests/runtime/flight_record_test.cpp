@@ -63,6 +63,14 @@ TEST_F(Flight, ADisagreementStaysOneWhenTheRankGivesUp) {
   EXPECT_EQ(record_.error(), "they differ");
 }
 
+TEST_F(Flight, ARankThatLeavesIsEnding) {
+  begin(1);
+  EXPECT_FALSE(record_.is_ending());
+  recorder_.leave();
+  EXPECT_TRUE(record_.is_ending());
+  EXPECT_FALSE(record_.has_given_up());
+}
+
 TEST_F(Flight, KeepsTheLastSixteen) {
   for (uint64_t number = 0; number < 50; ++number) begin(number);
   const auto notes = record_.all();

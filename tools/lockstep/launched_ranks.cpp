@@ -129,7 +129,7 @@ void LaunchedRanks::hurry() {
   const auto is_over = [now = Clock::now()](const auto& start, Seconds time) { return start && now - *start > time; };
   const bool any_ended = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return !rank->runs(); });
   for (auto& rank : ranks_) {
-    const bool unaware = !rank->has_given_up() && is_over(lost_at_, std::min(kToNotice, grace_));
+    const bool unaware = !rank->is_ending() && is_over(lost_at_, std::min(kToNotice, grace_));
     // When others have ended nobody is left to give up on a rank that is stopped.
     const bool forgotten = rank->runs() && is_over(rank->stopped_since(), kStopped) && any_ended;
     if (unaware || forgotten || is_over(failed_at_, grace_) || is_over(lost_at_, grace_)) rank->end();

@@ -52,6 +52,8 @@ class RankProcess {
   std::optional<std::chrono::steady_clock::time_point> stopped_since() const { return stopped_since_; }
   /// Whether it ended by an error of a collective, or is about to.
   bool has_given_up() const { return record_ && record_->has_given_up(); }
+  /// Whether it knows that it has to end.
+  bool is_ending() const { return record_ && record_->is_ending(); }
 
   /// REQUIRES: !runs(). The exit code; kTransport if a signal killed it.
   ExitCode code() const;
