@@ -4,9 +4,9 @@
 //   fault_program launch PROCESSES CARRIER TIMEOUT FAULT FILE
 //
 // it launches itself; the last rank is the one at fault, and writes the time of its fault to FILE.
-#include <signal.h>
 #include <sys/socket.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <functional>

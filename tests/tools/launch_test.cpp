@@ -2,7 +2,7 @@
 // with the right exit code and a report, whatever happens to one of the ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
+#include <csignal>
 
 #include <chrono>
 #include <future>

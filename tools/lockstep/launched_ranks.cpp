@@ -1,9 +1,9 @@
 #include "tools/lockstep/launched_ranks.h"
 
 #include <poll.h>
-#include <signal.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
