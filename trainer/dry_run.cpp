@@ -1,5 +1,7 @@
 #include "trainer/dry_run.h"
 
+#include <cmath>
+
 #include "runtime/sent_bytes.h"
 #include "runtime/sharded_tensor.h"
 
@@ -22,7 +24,7 @@ class Classes {
     for (const auto& entry : run.state())
       for (const auto& tensor : {entry.value, entry.mean, entry.square})
         ++state_[{&spec_of(tensor), sharded(tensor).shards()->whole()[0].element_size()}];
-    run.world().moves().for_each([&](const Move& move, int64_t count) { moves_.push_back({move, count}); });
+    run.world().moves().for_each([&](const Move& move, int64_t count) { moves_.emplace_back(move, count); });
   }
 
   std::vector<RankClass> find() const {
@@ -52,7 +54,7 @@ class Classes {
       out.sent[mesh_.axes()[static_cast<size_t>(move.axis)].name][static_cast<size_t>(kind_of(move))] +=
           sent_bytes(move, rank) * static_cast<double>(count);
     for (const auto& [axis, kinds] : out.sent)
-      for (const double bytes : kinds) signature.push_back(static_cast<int64_t>(bytes + 0.5));
+      for (const double bytes : kinds) signature.push_back(std::llround(bytes));
     return signature;
   }
 

@@ -11,7 +11,7 @@ namespace {
 std::string free_path(const std::string& folder) {
   std::filesystem::create_directories(folder);
   for (int number = 1;; ++number) {
-    const auto path = fmt::format("{}/case-{}.h5", folder, number);
+    auto path = fmt::format("{}/case-{}.h5", folder, number);
     if (!std::filesystem::exists(path)) return path;
   }
 }

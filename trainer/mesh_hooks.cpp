@@ -1,6 +1,7 @@
 #include "trainer/mesh_hooks.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 
 #include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
@@ -20,7 +21,7 @@ at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) 
 
 /// Under canonical numerics all dimensions but the batch are cut between leaves, so that sums over them need no gather.
 Layout MeshHooks::activation_layout(at::IntArrayRef sizes, std::string_view axes) const {
-  const auto layout = plan_.activation(axes);
+  auto layout = plan_.activation(axes);
   if (!plan_.mesh().world().canonical()) return layout;
   auto placements = layout.placements();
   for (auto& placement : placements)

@@ -1,6 +1,7 @@
 #include "trainer/state_checkpoint.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cstring>
 

@@ -1,6 +1,7 @@
 #include "trainer/training_state.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 
 #include "core/error.h"
 #include "rng/fill.h"
@@ -28,7 +29,7 @@ void draw_rows(at::Tensor shard, const models::Division& division, size_t part, 
 }
 
 at::Tensor draw_shard(const TensorSpec& spec, size_t index, const models::Division& division, uint64_t seed) {
-  const auto shard = at::empty(spec.local_sizes[index], at::kFloat);
+  auto shard = at::empty(spec.local_sizes[index], at::kFloat);
   std::vector<int64_t> starts;
   for (int dim = 0; dim < spec.dim_count(); ++dim) starts.push_back(spec.cut(index, dim).start);
   const auto held = starts.empty() ? Range{0, 1} : spec.cut(index, 0);

@@ -2,9 +2,9 @@
 // with the right exit code and a report, whatever happens to one of the ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <csignal>
 
 #include <chrono>
+#include <csignal>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
