@@ -159,7 +159,7 @@ void StreamTransport::check_patience() {
 /// Something is left only when this rank has failed. Others may have failed, too, and take nothing any more: nobody is
 /// waited for long. What was lent and not fetched is withdrawn when its stream ends.
 void StreamTransport::flush() {
-  constexpr std::chrono::milliseconds kLast{200};
+  constexpr std::chrono::milliseconds kLast{500};
   const auto end = Clock::now() + std::min(timeout_, kLast);
   for (auto& peer : peers_) peer.missed = false;
   while (is_sending() && Clock::now() < end) {

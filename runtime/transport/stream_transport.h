@@ -13,7 +13,7 @@ namespace lockstep {
 /// on the calling thread.
 ///
 /// Throws TransportError when a rank that is waited for has closed its end, sends what is no message, or lets `timeout`
-/// pass. The destructor sends what is left, for up to 0.2 s, so that peers get what they wait for.
+/// pass. The destructor sends what is left, for up to half a second, so that peers get what they wait for.
 class StreamTransport final : public Transport {
  public:
   /// `streams`: one per rank; none for `rank` itself.

@@ -52,6 +52,7 @@ class Faults : public ::testing::Test {
 
 TEST_F(Faults, ADroppedMessageEndsTheRunInsteadOfHanging) {
   inject(FaultKind::kDrop, 1, 0);
+  begin_microbatch(0, 0);
   EXPECT_EQ(error(),
             "simulated transport: rank 0 waits for rank 1 and no message is in flight; in collective 0 (all_gather on "
             "tp) of step 0, microbatch 0, init, redistribute");
