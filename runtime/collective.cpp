@@ -86,6 +86,9 @@ class ExchangeMachine {
     auto header = headers_[i];
     auto payload = payload_of(i, m);
     for (const auto& part : payload.parts) header.bytes += part.size();
+    sizes_.clear();
+    for (const auto& sent : request_.sent) add_sizes(sent[i][m].sizes());
+    header.purpose = purpose_digest(op_, sizes_);
     sent_bytes_ += header.bytes;
     transport_.post({source, destination, header, std::move(payload)});
   }
@@ -101,10 +104,21 @@ class ExchangeMachine {
     return payload;
   }
 
-  uint64_t expected_bytes(size_t i, size_t m) const {
-    int64_t elements = 0;
-    for (size_t t = 0; t < received_.size(); ++t) elements += c10::multiply_integers(request_.received_sizes(t, i, m));
-    return static_cast<uint64_t>(elements) * c10::elementSize(request_.dtype);
+  void add_sizes(c10::IntArrayRef sizes) {
+    sizes_.push_back(static_cast<int64_t>(sizes.size()));
+    sizes_.insert(sizes_.end(), sizes.begin(), sizes.end());
+  }
+
+  MessageHeader expected(size_t i, size_t m) {
+    auto header = headers_[i];
+    sizes_.clear();
+    for (size_t t = 0; t < received_.size(); ++t) {
+      const auto sizes = request_.received_sizes(t, i, m);
+      add_sizes(sizes);
+      header.bytes += static_cast<uint64_t>(c10::multiply_integers(sizes)) * c10::elementSize(request_.dtype);
+    }
+    header.purpose = purpose_digest(op_, sizes_);
+    return header;
   }
 
   /// Whether all of member m's pieces are there.
@@ -122,13 +136,13 @@ class ExchangeMachine {
     return true;
   }
 
-  void check(size_t i, size_t m, const MessageHeader& header) const {
-    auto expected = headers_[i];
-    expected.bytes = expected_bytes(i, m);
-    if (expected == header) return;
+  void check(size_t i, size_t m, const MessageHeader& header) {
+    auto mine = expected(i, m);
+    if (header.purpose == 0) mine.purpose = 0;  // from a recording
+    if (mine == header) return;
     if (recorder_) recorder_->disagrees_with(groups_[i][m]);
     fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})",
-                         request_.mesh.local_ranks()[i], groups_[i][m], difference(expected, header), expected.text(),
+                         request_.mesh.local_ranks()[i], groups_[i][m], difference(mine, header), mine.text(),
                          header.text());
   }
 
@@ -153,6 +167,8 @@ class ExchangeMachine {
   Transport& transport_;
   FlightRecorder* recorder_;
   uint64_t sent_bytes_ = 0;
+  std::string op_ = op_running().op;
+  std::vector<int64_t> sizes_;  ///< of the pieces of a message, each behind its number of dimensions
   std::vector<int> missing_;
   std::vector<RankGroup> groups_;
   std::vector<MessageHeader> headers_;

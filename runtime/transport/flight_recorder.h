@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-/// Writes down what this rank does, as it goes: some 100 ns for each collective.
+/// Writes down what this rank does, as it goes: some 200 ns for each collective.
 class FlightRecorder {
  public:
   /// `memory`: from create_flight_memory() of the launcher. Throws TransportError if it is something else.

@@ -28,7 +28,7 @@ T read(const Frame& frame, size_t offset) {
 Frame to_frame(const MessageHeader& header, uint32_t lent) {
   Frame frame{};
   put(frame, 0, kMagic);
-  put(frame, 4, header.round);
+  put(frame, 4, header.purpose);
   put(frame, 8, header.collective);
   put(frame, 16, header.group);
   put(frame, 24, header.bytes);
@@ -40,7 +40,7 @@ Frame to_frame(const MessageHeader& header, uint32_t lent) {
 
 std::optional<MessageHeader> from_frame(const Frame& frame) {
   MessageHeader header;
-  header.round = read<uint32_t>(frame, 4);
+  header.purpose = read<uint32_t>(frame, 4);
   header.collective = read<uint64_t>(frame, 8);
   header.group = read<uint64_t>(frame, 16);
   header.bytes = read<uint64_t>(frame, 24);

@@ -9,7 +9,7 @@ namespace lockstep {
 /// A message on a stream: this many bytes of header, little endian, then the payload, then, where the stream is
 /// checked, 8 bytes of checksum of the payload. It stands behind, so that both sides compute it on the way.
 ///
-///   offset  0  magic "LSM2"      4  round        8  collective   16  group
+///   offset  0  magic "LSM2"      4  purpose      8  collective   16  group
 ///          24  bytes of payload 32  kind        33  dtype        34  zero          36  lent
 ///
 /// lent = n > 0: instead of the payload, n pairs of address and size follow, 8 bytes each; the receiver reads the bytes

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "runtime/traffic.h"
 
 namespace lockstep {
@@ -18,11 +20,17 @@ std::string dtype_text(int8_t dtype) { return c10::toString(static_cast<c10::Sca
 }  // namespace
 
 std::string MessageHeader::text() const {
-  return fmt::format("collective {} round {} {} {} group {:x} {} bytes", collective, round, kind_text(kind),
-                     dtype_text(dtype), group, bytes);
+  return fmt::format("collective {} {} {} group {:x} {} bytes for {:x}", collective, kind_text(kind), dtype_text(dtype),
+                     group, bytes, purpose);
 }
 
 uint64_t group_digest(std::span<const int> ranks) { return XXH3_64bits(ranks.data(), ranks.size_bytes()); }
+
+uint32_t purpose_digest(std::string_view op, std::span<const int64_t> sizes) {
+  const auto seed = XXH3_64bits(op.data(), op.size());
+  const auto digest = static_cast<uint32_t>(XXH3_64bits_withSeed(sizes.data(), sizes.size_bytes(), seed));
+  return std::max(digest, uint32_t{1});
+}
 
 Payload Payload::of(Bytes bytes) {
   const auto kept = std::make_shared<const Bytes>(std::move(bytes));
@@ -41,11 +49,11 @@ std::string difference(const MessageHeader& mine, const MessageHeader& theirs) {
     if (a != b) text += fmt::format("{}{} {} != {}", text.empty() ? "" : ", ", name, a, b);
   };
   field("collective", mine.collective, theirs.collective);
-  field("round", mine.round, theirs.round);
   field("kind", kind_text(mine.kind), kind_text(theirs.kind));
   field("dtype", dtype_text(mine.dtype), dtype_text(theirs.dtype));
   field("group", mine.group, theirs.group);
   field("bytes", mine.bytes, theirs.bytes);
+  field("purpose", mine.purpose, theirs.purpose);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -15,14 +16,14 @@ class FlightRecorder;
 /// that ranks which disagree about a collective get an error with a diff instead of wrong numbers.
 struct MessageHeader {
   uint64_t collective = 0;  ///< number of the collective in the run
-  uint32_t round = 0;       ///< of a collective with several exchanges
+  uint32_t purpose = 0;     ///< purpose_digest(); 0: not known
   uint8_t kind = 0;         ///< CollectiveKind
   int8_t dtype = 0;         ///< c10::ScalarType
   uint64_t group = 0;       ///< digest of the group's ranks
   uint64_t bytes = 0;
 
   bool operator==(const MessageHeader&) const = default;
-  /// "collective 12 round 0 all_gather Float group 4f.. 128 bytes"
+  /// "collective 12 all_gather Float group 4f.. 128 bytes for 81.."
   std::string text() const;
 };
 
@@ -31,6 +32,10 @@ std::string difference(const MessageHeader& mine, const MessageHeader& theirs);
 
 /// MessageHeader::group of these ranks.
 uint64_t group_digest(std::span<const int> ranks);
+
+/// MessageHeader::purpose: the name of the op that asks, and of each tensor how many dimensions, and their sizes. Tells
+/// apart what has as many bytes: the pieces of a square cut along its rows or its columns. Never 0.
+uint32_t purpose_digest(std::string_view op, std::span<const int64_t> sizes);
 
 using Bytes = std::vector<std::byte>;
 using ConstSpan = std::span<const std::byte>;

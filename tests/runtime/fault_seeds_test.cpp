@@ -95,9 +95,12 @@ CollectiveKind kind_of(const Step& step) {
   return step.to == 0 ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll;
 }
 
-/// Whether their messages may look alike: then nobody notices one in the place of the other (docs/processes.md).
+/// Whether their messages may look alike: then nobody notices one in the place of the other (docs/processes.md). From
+/// one dimension to another and back has pieces of the same sizes.
 bool look_alike(const Step& a, const Step& b) {
-  return a.axis == b.axis && a.dtype == b.dtype && kind_of(a) == kind_of(b);
+  const bool same_pieces = a.rows == b.rows && a.from == b.from && a.to == b.to;
+  return a.axis == b.axis && a.dtype == b.dtype && kind_of(a) == kind_of(b) &&
+         (same_pieces || kind_of(a) == CollectiveKind::kAllToAll);
 }
 
 /// The steps of the rank at fault.

@@ -61,7 +61,7 @@ TEST_F(Faults, ADroppedMessageEndsTheRunInsteadOfHanging) {
 
 TEST_F(Faults, ACorruptedPayloadIsNoticed) {
   inject(FaultKind::kCorrupt, 1, 0);
-  EXPECT_THAT(error(), ::testing::HasSubstr("rank 0 got 24 damaged bytes from rank 1 in collective 0 round 0 "
+  EXPECT_THAT(error(), ::testing::HasSubstr("rank 0 got 24 damaged bytes from rank 1 in collective 0 "
                                             "all_gather Float"));
 }
 
