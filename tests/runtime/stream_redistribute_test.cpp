@@ -1,4 +1,5 @@
 // Any redistribution between ranks that are threads here, over the streams that processes use: the bits of one process.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -38,6 +39,19 @@ std::string run_rank(const Trial& trial, int rank, int ranks, std::shared_ptr<Tr
   } catch (const Error& error) {
     return error.what();
   }
+}
+
+/// Pieces of a square have as many bytes whichever dimension is cut; taken for each other they would be wrong numbers.
+TEST(StreamRedistribute, RanksThatCutAnotherDimensionDisagree) {
+  Trial rows{{{"tp", 2}}, {4, 4}, "[tp=P(sum)]", "[tp=S(0)]"}, columns = rows;
+  columns.target = "[tp=S(1)]";
+  const auto transports = testing::connected_transports(2, StreamKind::kMemory, std::chrono::seconds{20});
+  std::string other;
+  std::thread thread([&] { other = run_rank(columns, 1, 2, transports[1]); });
+  const auto mine = run_rank(rows, 0, 2, transports[0]);
+  thread.join();
+  EXPECT_THAT(mine, ::testing::HasSubstr("rank 0 and rank 1 disagree about a collective: purpose "));
+  EXPECT_THAT(other, ::testing::HasSubstr("rank 1 and rank 0 disagree about a collective: purpose "));
 }
 
 RC_GTEST_PROP(StreamRedistribute, GivesTheBitsOfOneProcess, ()) {
