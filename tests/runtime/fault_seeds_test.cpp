@@ -201,11 +201,11 @@ bool names_rank_and_collective(const std::string& error) {
   return error.find("rank ") != error.npos && error.find("in collective ") != error.npos;
 }
 
-/// What is wrong with how the trial ended; "" if nothing is. A rank whose tensor has other sizes may send pieces of the
-/// right ones: then it notices itself, and that ends the job, while the others have got what it sent.
+/// What is wrong with how the trial ended; "" if nothing is. A rank with another tensor may send pieces of the right
+/// sizes: then it notices itself, and that ends the job, while the others have got what it sent.
 std::string problem(const Trial& trial, const Outcome& outcome) {
   const auto& culprit = outcome.errors[static_cast<size_t>(trial.faulty_rank)];
-  const bool confesses = trial.rank_fault == RankFault::kOtherShape && names_rank_and_collective(culprit);
+  const bool confesses = trial.rank_fault != RankFault::kNone && names_rank_and_collective(culprit);
   bool any = false;
   for (int rank = 0; rank < trial.ranks; ++rank) {
     const auto& error = outcome.errors[static_cast<size_t>(rank)];
