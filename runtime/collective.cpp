@@ -33,7 +33,7 @@ class ExchangeMachine {
   }
 
   void start() {
-    if (recorder_) recorder_->begin(op_running(), axis_name(), headers_[0], c10::toString(request_.dtype));
+    if (recorder_) recorder_->begin(id_, axis_name(), headers_[0], c10::toString(request_.dtype));
     for (size_t i = 0; i < groups_.size(); ++i)
       for (size_t m = 0; m < groups_[i].size(); ++m) post(i, m);
     if (recorder_) recorder_->sends(sent_bytes_);
@@ -61,7 +61,7 @@ class ExchangeMachine {
   /// The error that ended it, and where that was.
   [[noreturn]] void give_up(const TransportError& error) {
     const auto text = fmt::format("{}; in collective {} ({} on {}) of {}", error.what(), headers_.at(0).collective,
-                                  to_text(request_.kind), axis_name(), op_running().text());
+                                  to_text(request_.kind), axis_name(), id_.text());
     if (recorder_) recorder_->give_up(text, missing());
     throw TransportError(text);
   }
@@ -88,7 +88,7 @@ class ExchangeMachine {
     for (const auto& part : payload.parts) header.bytes += part.size();
     sizes_.clear();
     for (const auto& sent : request_.sent) add_sizes(sent[i][m].sizes());
-    header.purpose = purpose_digest(op_, sizes_);
+    header.purpose = purpose_digest(id_.op, sizes_);
     sent_bytes_ += header.bytes;
     transport_.post({source, destination, header, std::move(payload)});
   }
@@ -117,7 +117,7 @@ class ExchangeMachine {
       add_sizes(sizes);
       header.bytes += static_cast<uint64_t>(c10::multiply_integers(sizes)) * c10::elementSize(request_.dtype);
     }
-    header.purpose = purpose_digest(op_, sizes_);
+    header.purpose = purpose_digest(id_.op, sizes_);
     return header;
   }
 
@@ -167,7 +167,7 @@ class ExchangeMachine {
   Transport& transport_;
   FlightRecorder* recorder_;
   uint64_t sent_bytes_ = 0;
-  std::string op_ = op_running().op;
+  const OpId id_ = op_running();
   std::vector<int64_t> sizes_;  ///< of the pieces of a message, each behind its number of dimensions
   std::vector<int> missing_;
   std::vector<RankGroup> groups_;
