@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "runtime/op_results.h"
+#include "runtime/plan.h"
 #include "runtime/sharded_tensor.h"
 #include "runtime/tensor_bytes.h"
 
@@ -32,6 +33,7 @@ Recorder::Recorder(const World& world, bool keeps_payload) : world_(world), keep
 void Recorder::begin() {
   ops_.clear();
   running_.clear();
+  early_.clear();
   for (auto& mine : ranks_) {
     mine.results.clear();
     mine.collectives.clear();
@@ -86,12 +88,32 @@ void Recorder::before_op(const OpEvent& event) {
   ops_.push_back({recorded_id(event.id, names_), now(), 0});
 }
 
+void Recorder::after_local(const OpEvent& event, size_t result, size_t local_index, const at::Tensor& shard) {
+  if (event.plan.written < 0 && is_alias(event, result)) return;
+  early_.push_back({running_.back(), result, local_index, shard.nbytes(), digest(in_one_piece(shard))});
+}
+
 void Recorder::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   const auto given = op_results(event, results);
   for (size_t r = 0; r < given.size(); ++r)
     add_result(running_.back(), static_cast<uint32_t>(r), given[r].tensor, given[r].is_alias);
+  while (!early_.empty() && early_.back().op == running_.back()) early_.pop_back();
   ops_[running_.back()].end = now();
   running_.pop_back();
+}
+
+/// Taken when the rank had just computed it, if it was.
+Recorder::EarlyDigest Recorder::digest_of(uint32_t op, uint32_t index, size_t local_index, const at::Tensor& shard) {
+  for (auto early = early_.rbegin(); early != early_.rend() && early->op == op; ++early)
+    if (early->result == index && early->local_index == local_index) return *early;
+  return {op, index, local_index, shard.nbytes(), digest(in_one_piece(shard))};
+}
+
+std::span<const std::byte> Recorder::in_one_piece(const at::Tensor& tensor) {
+  if (tensor.is_contiguous()) return bytes_of(tensor);
+  copy_.resize(std::max(copy_.size(), tensor.nbytes()));
+  at::from_blob(copy_.data(), tensor.sizes(), tensor.options()).copy_(tensor);
+  return std::span<const std::byte>(copy_).first(tensor.nbytes());
 }
 
 Name Recorder::layout_name(const TensorSpec& spec) {
@@ -110,9 +132,9 @@ void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor,
   for (size_t i = 0; i < ranks.size(); ++i) {
     RecordedResult result{op, index, kind, layout, 0, {}};
     if (kind == ResultKind::kDigest) {
-      const auto plain = self.shards()->either()[i].contiguous();
-      result.bytes = plain.nbytes();
-      result.digest = digest(bytes_of(plain));
+      const auto taken = digest_of(op, index, i, self.shards()->either()[i]);
+      result.bytes = taken.bytes;
+      result.digest = taken.digest;
     }
     of(ranks[i]).results.push_back(result);
   }
@@ -135,17 +157,16 @@ void Recorder::received(const CollectiveEvent&, int rank, int source, at::Tensor
   auto& collective = mine.collectives.back();
   uint32_t tensor = 0;
   for (uint32_t p = 0; p < collective.pieces; ++p) tensor += mine.pieces[collective.first_piece + p].source == source;
-  const auto plain = payload.contiguous();
-  const auto fingerprint = digest(bytes_of(plain));
-  mine.pieces.push_back({source, tensor, plain.nbytes(), keep(mine, plain, fingerprint), fingerprint});
+  const auto bytes = in_one_piece(payload);
+  const auto fingerprint = digest(bytes);
+  mine.pieces.push_back({source, tensor, bytes.size(), keep(mine, bytes, fingerprint), fingerprint});
   ++collective.pieces;
   collective.end = now();
 }
 
-uint64_t Recorder::keep(PerRank& mine, const at::Tensor& plain, const Digest& digest) {
+uint64_t Recorder::keep(PerRank& mine, std::span<const std::byte> bytes, const Digest& digest) {
   if (!keeps_payload_) return kNoPayload;
   const auto [place, is_new] = mine.kept.emplace(digest, mine.payload.size());
-  const auto bytes = bytes_of(plain);
   if (is_new) mine.payload.insert(mine.payload.end(), bytes.begin(), bytes.end());
   return place->second;
 }

@@ -39,6 +39,7 @@ class Recorder final : public Observer {
   void reuse(Bytes memory);
 
   void before_op(const OpEvent& event) override;
+  void after_local(const OpEvent& event, size_t result, size_t local_index, const at::Tensor& shard) override;
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
   void before_collective(const CollectiveEvent& event) override;
   void received(const CollectiveEvent& event, int rank, int source, at::Tensor& payload) override;
@@ -55,12 +56,23 @@ class Recorder final : public Observer {
     std::map<Digest, uint64_t> kept;  ///< where the payload has these bytes
   };
 
+  /// What an op that still runs has given.
+  struct EarlyDigest {
+    uint32_t op;
+    size_t result, local_index;
+    uint64_t bytes;
+    Digest digest;
+  };
+
   void prepare(PerRank& mine);
   uint64_t now() const;
   PerRank& of(int rank) { return ranks_[place_.at(rank)]; }
   Name layout_name(const TensorSpec& spec);
   void add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, bool is_alias);
-  uint64_t keep(PerRank& mine, const at::Tensor& plain, const Digest& digest);
+  EarlyDigest digest_of(uint32_t op, uint32_t index, size_t local_index, const at::Tensor& shard);
+  /// In row-major order; borrowed until the next call.
+  std::span<const std::byte> in_one_piece(const at::Tensor& tensor);
+  uint64_t keep(PerRank& mine, std::span<const std::byte> bytes, const Digest& digest);
 
   const World& world_;
   bool keeps_payload_;
@@ -69,6 +81,8 @@ class Recorder final : public Observer {
   std::unordered_map<const TensorSpec*, Name> layouts_;
   std::vector<RecordedOp> ops_;
   std::vector<uint32_t> running_;  ///< ops that have begun and not ended: an op may run others
+  std::vector<EarlyDigest> early_;
+  Bytes copy_;
   std::vector<PerRank> ranks_;
   std::vector<Bytes> spare_;
   Clock::time_point start_;

@@ -1,5 +1,6 @@
 #include "runtime/kernels/row_oracle.h"
 #include "runtime/kernels/self_test_comparer.h"
+#include "runtime/kernels/softmax_oracle.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -96,6 +97,29 @@ void test_cross_entropy(SelfTestComparer& comparer) {
       });
 }
 
+constexpr loops::Rows kLongRows{1, kCount};  // of more than one leaf
+template <class T>
+void test_softmax(SelfTestComparer& comparer) {
+  test<T>(
+      comparer, "softmax", kCount, [](auto& o, T* out) { softmax_oracle<T>(kLongRows, o.x.data(), out); },
+      [](auto& o, T* out, InstructionSet set) { loops::softmax<T>(kLongRows, o.x.data(), out, set); });
+  test<T>(
+      comparer, "log-softmax", kCount, [](auto& o, T* out) { log_softmax_oracle<T>(kLongRows, o.x.data(), out); },
+      [](auto& o, T* out, InstructionSet set) { loops::log_softmax<T>(kLongRows, o.x.data(), out, set); });
+  test<T>(
+      comparer, "softmax backward", kCount,
+      [](auto& o, T* out) { softmax_backward_oracle<T>(kLongRows, o.g.data(), o.x.data(), out); },
+      [](auto& o, T* out, InstructionSet set) {
+        loops::softmax_backward<T>(kLongRows, o.g.data(), o.x.data(), out, set);
+      });
+  test<T>(
+      comparer, "log-softmax backward", kCount,
+      [](auto& o, T* out) { log_softmax_backward_oracle<T>(kLongRows, o.g.data(), o.x.data(), out); },
+      [](auto& o, T* out, InstructionSet set) {
+        loops::log_softmax_backward<T>(kLongRows, o.g.data(), o.x.data(), out, set);
+      });
+}
+
 /// The results are the new parameters, means and squares.
 template <class T>
 void test_adamw(SelfTestComparer& comparer) {
@@ -124,6 +148,7 @@ void test_rows(SelfTestComparer& comparer) {
   test_rotation<float>(comparer, "rotary embedding");
   test_rotation<double>(comparer, "rotary embedding in float64");
   test_cross_entropy<float>(comparer);
+  test_softmax<float>(comparer);
   test_adamw<float>(comparer);
 }
 

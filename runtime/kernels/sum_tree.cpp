@@ -9,7 +9,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kSmallestLeaf = 32;
-constexpr int kGreatestHeight = 6;
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -24,7 +23,7 @@ SumTree::SumTree(int64_t all_elements, int64_t leaf_elements)
 
 SumTree SumTree::over_elements(int64_t size) {
   int height = 0;
-  while (height < kGreatestHeight && size >> (height + 1) >= kSmallestLeaf) ++height;
+  while (int64_t{1} << height < kMostLeaves && size >> (height + 1) >= kSmallestLeaf) ++height;
   return {size, std::max<int64_t>(ceil_divide(size, int64_t{1} << height), 1)};
 }
 

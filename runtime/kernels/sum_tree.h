@@ -17,8 +17,9 @@ struct SumTree {
 
   SumTree(int64_t all_elements, int64_t leaf_elements);
 
-  /// For a label within a sample: 2^height leaves of at least 32 elements, 64 leaves at most, so that up to 64 shards
-  /// in powers of two own whole subtrees. One leaf below 64 elements.
+  /// For a label within a sample: 2^height leaves of at least 32 elements, kMostLeaves at most, so that up to as many
+  /// shards in powers of two own whole subtrees. One leaf below 64 elements.
+  static constexpr int64_t kMostLeaves = 64;
   static SumTree over_elements(int64_t size);
   /// For samples, or other things that are sums themselves: leaves of one.
   static SumTree over_samples(int64_t size);

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/kernels/canonical.h"
-#include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/softmax.h"
 #include "runtime/ordered_sums.h"
 #include "runtime/rules/canonical_calls.h"
 
@@ -133,60 +133,26 @@ void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
                     gradient.scalar_type())};
 }
 
-/// Softmax along one dimension, whole: exp(x - max) over its sum, in fp32.
-Tensor row_sum(const Tensor& x, int64_t dim) {
-  return only_node(kernels::ordered_sum(x, dim, Summands::all(SumTree::over_elements(x.size(dim))))).unsqueeze(dim);
-}
-
-Tensor exp_of(const Tensor& x) { return kernels::apply(kernels::loops::Function::kExp, x); }
-Tensor log_of(const Tensor& x) { return kernels::apply(kernels::loops::Function::kLog, x); }
-
-struct Rows {
-  Tensor x;
-  int64_t dim;
-};
-Rows wide_rows(const Tensor& tensor, int64_t dim) {
-  return {(tensor.scalar_type() == c10::kDouble ? tensor : tensor.to(c10::kFloat)).contiguous(),
-          dim < 0 ? dim + tensor.dim() : dim};
-}
-
+/// Softmax along one dimension, whole. A scalar is a row of one element.
+using Softmax = Tensor (*)(const Tensor& x, int64_t dim);
+template <Softmax kKernel>
 void local_softmax(const LocalCall&, torch::jit::Stack& stack) {
-  const auto self = stack[0].toTensor();
-  if (self.numel() == 0 || self.dim() == 0) return (void)(stack = {at::ones_like(self)});
-  const auto [x, dim] = wide_rows(self, stack[1].toInt());
-  const auto e = exp_of(at::sub(x, at::amax(x, {dim}, true)));
-  stack = {at::div(e, row_sum(e, dim)).to(self.scalar_type())};
+  const auto x = stack[0].toTensor();
+  stack = {x.dim() == 0 ? kKernel(x.unsqueeze(0), 0).squeeze(0) : kKernel(x, stack[1].toInt())};
 }
 
-void local_log_softmax(const LocalCall&, torch::jit::Stack& stack) {
-  const auto self = stack[0].toTensor();
-  if (self.numel() == 0 || self.dim() == 0) return (void)(stack = {at::zeros_like(self)});
-  const auto [x, dim] = wide_rows(self, stack[1].toInt());
-  const auto shifted = at::sub(x, at::amax(x, {dim}, true));
-  stack = {at::sub(shifted, log_of(row_sum(exp_of(shifted), dim))).to(self.scalar_type())};
-}
-
+using SoftmaxBackward = Tensor (*)(const Tensor& g, const Tensor& y, int64_t dim);
+template <SoftmaxBackward kKernel>
 void local_softmax_backward(const LocalCall&, torch::jit::Stack& stack) {
-  const auto gradient = stack[0].toTensor();
-  if (gradient.numel() == 0 || gradient.dim() == 0) return (void)(stack = {at::zeros_like(gradient)});
-  const auto [g, dim] = wide_rows(gradient, stack[2].toInt());
-  const auto y = wide_rows(stack[1].toTensor(), 0).x, gy = at::mul(g, y);
-  stack = {at::sub(gy, at::mul(y, row_sum(gy, dim))).to(gradient.scalar_type())};
-}
-
-void local_log_softmax_backward(const LocalCall&, torch::jit::Stack& stack) {
-  const auto gradient = stack[0].toTensor();
-  if (gradient.numel() == 0 || gradient.dim() == 0) return (void)(stack = {at::zeros_like(gradient)});
-  const auto [g, dim] = wide_rows(gradient, stack[2].toInt());
-  const auto y = wide_rows(stack[1].toTensor(), 0).x;
-  stack = {at::sub(g, at::mul(exp_of(y), row_sum(g, dim))).to(gradient.scalar_type())};
+  const auto g = stack[0].toTensor(), y = stack[1].toTensor();
+  stack = {g.dim() == 0 ? kKernel(g.unsqueeze(0), y.unsqueeze(0), 0).squeeze(0) : kKernel(g, y, stack[2].toInt())};
 }
 
 constexpr CanonicalForm kForms[] = {
-    {"_log_softmax", local_log_softmax},
-    {"_log_softmax_backward_data", local_log_softmax_backward},
-    {"_softmax", local_softmax},
-    {"_softmax_backward_data", local_softmax_backward},
+    {"_log_softmax", local_softmax<kernels::log_softmax>},
+    {"_log_softmax_backward_data", local_softmax_backward<kernels::log_softmax_backward>},
+    {"_softmax", local_softmax<kernels::softmax>},
+    {"_softmax_backward_data", local_softmax_backward<kernels::softmax_backward>},
     {"embedding", local_disjoint<local_embedding>, Rule::kDisjoint},
     {"embedding_dense_backward", local_table_gradient, Rule::kSamples},
     {"mean", local_mean_all, Rule::kNoReduce},

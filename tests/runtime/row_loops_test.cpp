@@ -1,6 +1,9 @@
-// The loops of norms, gates, losses and the optimizer give their oracles' bits; broken on purpose they do not.
+// The loops of norms, gates, softmaxes, losses and the optimizer give their oracles' bits; broken on purpose they do
+// not.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+
+#include <numeric>
 
 #include "tests/support/mutants.h"
 #include "tests/support/row_cases.h"
@@ -23,6 +26,10 @@ void loops_equal_oracles() {
   expect(&RowLoops<T>::swiglu, Oracle::swiglu);
   expect(&RowLoops<T>::swiglu_backward, Oracle::swiglu_backward);
   expect(&RowLoops<T>::cross_entropy, Oracle::cross_entropy);
+  expect(&RowLoops<T>::softmax, Oracle::softmax);
+  expect(&RowLoops<T>::log_softmax, Oracle::log_softmax);
+  expect(&RowLoops<T>::softmax_backward, Oracle::softmax_backward);
+  expect(&RowLoops<T>::log_softmax_backward, Oracle::log_softmax_backward);
   expect(&RowLoops<T>::rotation, Oracle::rotation);
   expect(&RowLoops<T>::adamw, Oracle::adamw);
 }
@@ -142,6 +149,58 @@ void cross_entropy_with_fma(const Case& c, float* out) {
       out[at] = std::fma(elementary::exp(c.x.data()[at] - c.weight.data()[r]), g, -g);
     }
 }
+template <class Sum>
+void softmax_with(const Case& c, float* out, const Sum& sum) {
+  std::vector<float> e(static_cast<size_t>(c.rows.width));
+  for (int64_t r = 0; r < c.rows.count; ++r) {
+    const float* x = c.x.data() + r * c.rows.width;
+    const float shift = kernels::row_maximum_oracle(c.rows.width, x);
+    for (size_t i = 0; i < e.size(); ++i) e[i] = elementary::exp(x[i] - shift);
+    const float total = sum(e);
+    for (const float one : e) *out++ = one / total;
+  }
+}
+void softmax_by_a_chain(const Case& c, float* out) {
+  softmax_with(c, out, [](const auto& e) { return std::accumulate(e.begin(), e.end(), 0.0f); });
+}
+void softmax_by_lanes(const Case& c, float* out) {
+  softmax_with(c, out, [](const auto& e) {
+    return kernels::lanes_oracle<float>(static_cast<int64_t>(e.size()), [&](int64_t i) { return e[size_t(i)]; });
+  });
+}
+void softmax_by_a_reciprocal(const Case& c, float* out) {
+  for (int64_t r = 0; r < c.rows.count; ++r, out += c.rows.width) {
+    const float* x = c.x.data() + r * c.rows.width;
+    const float shift = kernels::row_maximum_oracle(c.rows.width, x);
+    const auto term = [&](int64_t i) { return elementary::exp(x[i] - shift); };
+    const float reciprocal = 1.0f / kernels::row_sum_oracle<float>(c.rows.width, term);
+    for (int64_t i = 0; i < c.rows.width; ++i) out[i] = term(i) * reciprocal;
+  }
+}
+/// The logarithm of the sum is taken off before the maximum is.
+void log_softmax_reassociated(const Case& c, float* out) {
+  for (int64_t r = 0; r < c.rows.count; ++r, out += c.rows.width) {
+    const float* x = c.x.data() + r * c.rows.width;
+    const float shift = kernels::row_maximum_oracle(c.rows.width, x);
+    const float sum =
+        kernels::row_sum_oracle<float>(c.rows.width, [&](int64_t i) { return elementary::exp(x[i] - shift); });
+    for (int64_t i = 0; i < c.rows.width; ++i) out[i] = x[i] - (shift + elementary::log(sum));
+  }
+}
+void softmax_backward_fused(const Case& c, float* out) {
+  for (int64_t r = 0; r < c.rows.count; ++r, out += c.rows.width) {
+    const float *g = c.g.data() + r * c.rows.width, *y = c.x.data() + r * c.rows.width;
+    const float sum = kernels::row_sum_oracle<float>(c.rows.width, [&](int64_t i) { return g[i] * y[i]; });
+    for (int64_t i = 0; i < c.rows.width; ++i) out[i] = std::fma(-y[i], sum, g[i] * y[i]);
+  }
+}
+void log_softmax_backward_of_libm(const Case& c, float* out) {
+  for (int64_t r = 0; r < c.rows.count; ++r, out += c.rows.width) {
+    const float *g = c.g.data() + r * c.rows.width, *y = c.x.data() + r * c.rows.width;
+    const float sum = kernels::row_sum_oracle<float>(c.rows.width, [&](int64_t i) { return g[i]; });
+    for (int64_t i = 0; i < c.rows.width; ++i) out[i] = g[i] - std::exp(y[i]) * sum;
+  }
+}
 void rotation_with_fma(const Case& c, float* y) {
   for (int64_t i = 0; i < c.count(); i += 2) {
     const float even = c.x.data()[i], odd = c.x.data()[i + 1];
@@ -203,6 +262,12 @@ constexpr RowMutant kMutants[] = {
     {"SwiGLU backward reassociated", swiglu_backward_reassociated, Plain::swiglu_backward},
     {"cross-entropy of another class", cross_entropy_of_another_class, Plain::cross_entropy},
     {"cross-entropy fused", cross_entropy_with_fma, Plain::cross_entropy},
+    {"softmax by a chain", softmax_by_a_chain, Plain::softmax},
+    {"softmax by lanes", softmax_by_lanes, Plain::softmax},
+    {"softmax by a reciprocal", softmax_by_a_reciprocal, Plain::softmax},
+    {"log-softmax reassociated", log_softmax_reassociated, Plain::log_softmax},
+    {"softmax backward fused", softmax_backward_fused, Plain::softmax_backward},
+    {"log-softmax backward with libm", log_softmax_backward_of_libm, Plain::log_softmax_backward},
     {"a rotation fused", rotation_with_fma, Plain::rotation},
     {"a rotation of halves", rotation_of_halves, Plain::rotation},
     {"AdamW by a reciprocal", adamw_with<kAdamwByReciprocal>, Plain::adamw},

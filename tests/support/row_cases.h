@@ -1,8 +1,9 @@
 #pragma once
 #include "runtime/kernels/row_oracle.h"
+#include "runtime/kernels/softmax_oracle.h"
 #include "tests/support/sum_cases.h"
 
-/// Random rows for comparing the loops of norms, gates, losses and the optimizer with their oracles.
+/// Random rows for comparing the loops of norms, gates, softmaxes, losses and the optimizer with their oracles.
 namespace lockstep::testing {
 
 /// Operands of any of them; each reads its own.
@@ -82,6 +83,14 @@ struct PlainRows {
   static void cross_entropy(const Case& c, T* out) {
     kernels::cross_entropy_backward_oracle<T>(c.rows, c.g.data(), c.x.data(), c.weight.data(), c.targets.data(), out);
   }
+  static void softmax(const Case& c, T* out) { kernels::softmax_oracle<T>(c.rows, c.x.data(), out); }
+  static void log_softmax(const Case& c, T* out) { kernels::log_softmax_oracle<T>(c.rows, c.x.data(), out); }
+  static void softmax_backward(const Case& c, T* out) {
+    kernels::softmax_backward_oracle<T>(c.rows, c.g.data(), c.x.data(), out);
+  }
+  static void log_softmax_backward(const Case& c, T* out) {
+    kernels::log_softmax_backward_oracle<T>(c.rows, c.g.data(), c.x.data(), out);
+  }
   static void rotation(const Case& c, T* y) {
     kernels::rotate_pairs_oracle<T>(c.rows.count, 1, c.rows.width, c.x.data(), c.g.data(), c.weight.data(), T(1), y);
   }
@@ -110,6 +119,14 @@ struct RowLoops {
   void cross_entropy(const Case& c, T* out) const {
     kernels::loops::cross_entropy_backward<T>(c.rows, c.g.data(), c.x.data(), c.weight.data(), c.targets.data(), out,
                                               set);
+  }
+  void softmax(const Case& c, T* out) const { kernels::loops::softmax<T>(c.rows, c.x.data(), out, set); }
+  void log_softmax(const Case& c, T* out) const { kernels::loops::log_softmax<T>(c.rows, c.x.data(), out, set); }
+  void softmax_backward(const Case& c, T* out) const {
+    kernels::loops::softmax_backward<T>(c.rows, c.g.data(), c.x.data(), out, set);
+  }
+  void log_softmax_backward(const Case& c, T* out) const {
+    kernels::loops::log_softmax_backward<T>(c.rows, c.g.data(), c.x.data(), out, set);
   }
   void rotation(const Case& c, T* y) const {
     const kernels::loops::HeadShape shape{1, 1, c.rows.count, c.rows.width, 0, 0, c.rows.width};
