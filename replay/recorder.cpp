@@ -5,10 +5,12 @@
 #include "runtime/op_results.h"
 #include "runtime/plan.h"
 #include "runtime/sharded_tensor.h"
-#include "runtime/tensor_bytes.h"
 
 namespace lockstep::replay {
 namespace {
+
+/// How much memory may wait to be read; then training waits too.
+constexpr size_t kMostWaitingBytes = size_t{64} << 20;
 
 RecordedId recorded_id(const OpId& id, NameTable& names) {
   return {static_cast<uint8_t>(id.phase), static_cast<int32_t>(id.microbatch), names[id.module], names[id.op],
@@ -24,7 +26,8 @@ Name NameTable::operator[](std::string_view text) {
   return numbers_.emplace(text, static_cast<Name>(names_.size() - 1)).first->second;
 }
 
-Recorder::Recorder(const World& world, bool keeps_payload) : world_(world), keeps_payload_(keeps_payload) {
+Recorder::Recorder(const World& world, bool keeps_payload)
+    : world_(world), keeps_payload_(keeps_payload), reader_(kMostWaitingBytes) {
   LOCKSTEP_CHECK(world.as_messages());
   for (const int rank : world.local_ranks()) place_.emplace(rank, place_.size());
   begin();
@@ -33,11 +36,13 @@ Recorder::Recorder(const World& world, bool keeps_payload) : world_(world), keep
 void Recorder::begin() {
   ops_.clear();
   running_.clear();
-  early_.clear();
+  reader_.finish();
   for (auto& mine : ranks_) {
     mine.results.clear();
     mine.collectives.clear();
     mine.pieces.clear();
+    mine.result_digests.clear();
+    mine.kept_pieces.clear();
     mine.kept.clear();
     mine.payload.clear();
     prepare(mine);
@@ -48,9 +53,11 @@ void Recorder::begin() {
 
 std::vector<StepRecording> Recorder::end(const StepRecording& common) {
   for (const auto op : running_) ops_[op].end = now();  // a step that failed in the middle of them
+  reader_.finish();
   std::vector<StepRecording> recordings;
   for (const int rank : world_.local_ranks()) {
     auto& mine = of(rank);
+    take_over(mine);
     StepRecording recording = common;
     recording.rank = rank;
     recording.world = world_.rank_count();
@@ -64,6 +71,16 @@ std::vector<StepRecording> Recorder::end(const StepRecording& common) {
     recordings.push_back(std::move(recording));
   }
   return recordings;
+}
+
+void Recorder::take_over(PerRank& mine) {
+  auto digest = mine.result_digests.begin();
+  for (auto& result : mine.results)
+    if (result.kind == ResultKind::kDigest) result.digest = *digest++;
+  for (size_t p = 0; p < mine.pieces.size(); ++p) {
+    mine.pieces[p].digest = mine.kept_pieces[p].digest;
+    mine.pieces[p].offset = mine.kept_pieces[p].offset;
+  }
 }
 
 void Recorder::reuse(Bytes memory) {
@@ -83,37 +100,25 @@ uint64_t Recorder::now() const {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count());
 }
 
-void Recorder::before_op(const OpEvent& event) {
-  running_.push_back(static_cast<uint32_t>(ops_.size()));
-  ops_.push_back({recorded_id(event.id, names_), now(), 0});
+/// What is pending holds nothing that was read.
+void Recorder::let_go_of(ShardSet& written) {
+  if (written.is_pending()) return;
+  for (const auto& shard : written.either()) reader_.before_write(shard);
 }
 
-void Recorder::after_local(const OpEvent& event, size_t result, size_t local_index, const at::Tensor& shard) {
-  if (event.plan.written < 0 && is_alias(event, result)) return;
-  early_.push_back({running_.back(), result, local_index, shard.nbytes(), digest(in_one_piece(shard))});
+void Recorder::before_op(const OpEvent& event) {
+  if (event.plan.written >= 0)
+    for (const auto& written : op_results(event, {})) let_go_of(*sharded(written.tensor).shards());
+  running_.push_back(static_cast<uint32_t>(ops_.size()));
+  ops_.push_back({recorded_id(event.id, names_), now(), 0});
 }
 
 void Recorder::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   const auto given = op_results(event, results);
   for (size_t r = 0; r < given.size(); ++r)
     add_result(running_.back(), static_cast<uint32_t>(r), given[r].tensor, given[r].is_alias);
-  while (!early_.empty() && early_.back().op == running_.back()) early_.pop_back();
   ops_[running_.back()].end = now();
   running_.pop_back();
-}
-
-/// Taken when the rank had just computed it, if it was.
-Recorder::EarlyDigest Recorder::digest_of(uint32_t op, uint32_t index, size_t local_index, const at::Tensor& shard) {
-  for (auto early = early_.rbegin(); early != early_.rend() && early->op == op; ++early)
-    if (early->result == index && early->local_index == local_index) return *early;
-  return {op, index, local_index, shard.nbytes(), digest(in_one_piece(shard))};
-}
-
-std::span<const std::byte> Recorder::in_one_piece(const at::Tensor& tensor) {
-  if (tensor.is_contiguous()) return bytes_of(tensor);
-  copy_.resize(std::max(copy_.size(), tensor.nbytes()));
-  at::from_blob(copy_.data(), tensor.sizes(), tensor.options()).copy_(tensor);
-  return std::span<const std::byte>(copy_).first(tensor.nbytes());
 }
 
 Name Recorder::layout_name(const TensorSpec& spec) {
@@ -130,13 +135,13 @@ void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor,
                                                   : ResultKind::kDigest;
   const auto& ranks = self.spec().layout.mesh().local_ranks();
   for (size_t i = 0; i < ranks.size(); ++i) {
-    RecordedResult result{op, index, kind, layout, 0, {}};
-    if (kind == ResultKind::kDigest) {
-      const auto taken = digest_of(op, index, i, self.shards()->either()[i]);
-      result.bytes = taken.bytes;
-      result.digest = taken.digest;
-    }
-    of(ranks[i]).results.push_back(result);
+    auto& mine = of(ranks[i]);
+    auto& result = mine.results.emplace_back(RecordedResult{op, index, kind, layout, 0, {}});
+    if (kind != ResultKind::kDigest) continue;
+    const auto& shard = self.shards()->either()[i];
+    result.bytes = shard.nbytes();
+    auto& fingerprint = mine.result_digests.emplace_back();
+    reader_.read(shard, [&fingerprint](std::span<const std::byte> bytes) { fingerprint = digest(bytes); });
   }
 }
 
@@ -157,18 +162,19 @@ void Recorder::received(const CollectiveEvent&, int rank, int source, at::Tensor
   auto& collective = mine.collectives.back();
   uint32_t tensor = 0;
   for (uint32_t p = 0; p < collective.pieces; ++p) tensor += mine.pieces[collective.first_piece + p].source == source;
-  const auto bytes = in_one_piece(payload);
-  const auto fingerprint = digest(bytes);
-  mine.pieces.push_back({source, tensor, bytes.size(), keep(mine, bytes, fingerprint), fingerprint});
+  mine.pieces.push_back({source, tensor, payload.nbytes(), 0, {}});
+  auto& kept = mine.kept_pieces.emplace_back();
+  reader_.read(payload, [this, &mine, &kept](std::span<const std::byte> bytes) { kept = keep(mine, bytes); });
   ++collective.pieces;
   collective.end = now();
 }
 
-uint64_t Recorder::keep(PerRank& mine, std::span<const std::byte> bytes, const Digest& digest) {
-  if (!keeps_payload_) return kNoPayload;
-  const auto [place, is_new] = mine.kept.emplace(digest, mine.payload.size());
+Recorder::KeptPiece Recorder::keep(PerRank& mine, std::span<const std::byte> bytes) const {
+  const auto fingerprint = digest(bytes);
+  if (!keeps_payload_) return {fingerprint, kNoPayload};
+  const auto [place, is_new] = mine.kept.emplace(fingerprint, mine.payload.size());
   if (is_new) mine.payload.insert(mine.payload.end(), bytes.begin(), bytes.end());
-  return place->second;
+  return {fingerprint, place->second};
 }
 
 }  // namespace lockstep::replay

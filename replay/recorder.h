@@ -1,8 +1,10 @@
 #pragma once
 #include <chrono>
+#include <deque>
 #include <map>
 #include <unordered_map>
 
+#include "replay/background_reader.h"
 #include "replay/recording.h"
 #include "runtime/observer.h"
 #include "runtime/spec.h"
@@ -21,8 +23,8 @@ class NameTable {
   std::vector<std::string> names_;
 };
 
-/// Watches a step and makes one StepRecording for every rank that lives here. Digests are taken right after each op,
-/// while its result is in the cache; payloads are copied as they arrive.
+/// Watches a step and makes one StepRecording for every rank that lives here. Digests are taken, and payloads copied,
+/// on a thread of its own; an op that writes in place waits until what it writes has been read.
 ///
 /// Of what is no op or collective (job, batch, scalars, state) it knows nothing: the caller says it.
 class Recorder final : public Observer {
@@ -39,40 +41,38 @@ class Recorder final : public Observer {
   void reuse(Bytes memory);
 
   void before_op(const OpEvent& event) override;
-  void after_local(const OpEvent& event, size_t result, size_t local_index, const at::Tensor& shard) override;
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
   void before_collective(const CollectiveEvent& event) override;
   void received(const CollectiveEvent& event, int rank, int source, at::Tensor& payload) override;
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct KeptPiece {
+    Digest digest;
+    uint64_t offset = 0;
+  };
   /// What differs from rank to rank.
   struct PerRank {
     std::vector<RecordedResult> results;
     std::vector<RecordedCollective> collectives;
     std::vector<RecordedPiece> pieces;
+    size_t last_payload = 0;  ///< bytes of the step before: the next one's will be about as many
+
+    // Written by the reading thread, until it has finished.
+    std::deque<Digest> result_digests;  ///< of the results that have one, in their order
+    std::deque<KeptPiece> kept_pieces;
     Bytes payload;
-    size_t last_payload = 0;          ///< bytes of the step before: the next one's will be about as many
     std::map<Digest, uint64_t> kept;  ///< where the payload has these bytes
   };
 
-  /// What an op that still runs has given.
-  struct EarlyDigest {
-    uint32_t op;
-    size_t result, local_index;
-    uint64_t bytes;
-    Digest digest;
-  };
-
   void prepare(PerRank& mine);
+  void let_go_of(ShardSet& written);
   uint64_t now() const;
   PerRank& of(int rank) { return ranks_[place_.at(rank)]; }
   Name layout_name(const TensorSpec& spec);
   void add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, bool is_alias);
-  EarlyDigest digest_of(uint32_t op, uint32_t index, size_t local_index, const at::Tensor& shard);
-  /// In row-major order; borrowed until the next call.
-  std::span<const std::byte> in_one_piece(const at::Tensor& tensor);
-  uint64_t keep(PerRank& mine, std::span<const std::byte> bytes, const Digest& digest);
+  KeptPiece keep(PerRank& mine, std::span<const std::byte> bytes) const;
+  static void take_over(PerRank& mine);
 
   const World& world_;
   bool keeps_payload_;
@@ -81,11 +81,10 @@ class Recorder final : public Observer {
   std::unordered_map<const TensorSpec*, Name> layouts_;
   std::vector<RecordedOp> ops_;
   std::vector<uint32_t> running_;  ///< ops that have begun and not ended: an op may run others
-  std::vector<EarlyDigest> early_;
-  Bytes copy_;
   std::vector<PerRank> ranks_;
   std::vector<Bytes> spare_;
   Clock::time_point start_;
+  BackgroundReader reader_;
 };
 
 }  // namespace lockstep::replay

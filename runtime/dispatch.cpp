@@ -95,7 +95,7 @@ void run_observed(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, t
   auto& world = mesh.world();
   world.observers().notify([&](Observer& observer) { observer.before_op(event); });
   const size_t below = stack.size() - count;
-  run_plan(op, plan, mesh, stack, count, &event);
+  run_plan(op, plan, mesh, stack, count);
   const std::span<const c10::IValue> results(stack.data() + below, stack.size() - below);
   world.observers().notify([&](Observer& observer) { observer.after_op(event, results); });
 }

@@ -41,9 +41,6 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void before_op(const OpEvent&) {}
-  /// One local rank's part of a result (op_results.h numbers them), just computed and still in the cache; after_op
-  /// follows. Not of aliases, nor of lists that are written in place.
-  virtual void after_local(const OpEvent&, size_t /*result*/, size_t /*local_index*/, const at::Tensor& /*shard*/) {}
   /// `results` may hold pending tensors; do not touch those.
   virtual void after_op(const OpEvent&, std::span<const c10::IValue> /*results*/) {}
   /// May veto by throwing.

@@ -18,24 +18,17 @@ void add(std::vector<OpResult>& all, const c10::IValue& value, bool is_alias) {
 
 }  // namespace
 
-bool is_written(const c10::FunctionSchema& schema, size_t a) {
-  const auto* alias = schema.arguments()[a].alias_info();
-  return alias && alias->isWrite();
-}
-
-bool is_alias(const OpEvent& event, size_t r) {
-  if (event.plan.rule && std::string_view(event.plan.rule->family) == "view") return true;
-  const auto& returns = event.op.schema().returns();
-  return r < returns.size() && returns[r].alias_info();
-}
-
 std::vector<OpResult> op_results(const OpEvent& event, std::span<const c10::IValue> results) {
   const auto& schema = event.op.schema();
+  const bool is_view = event.plan.rule && std::string_view(event.plan.rule->family) == "view";
   std::vector<OpResult> all;
-  for (size_t a = 0; event.plan.written >= 0 && a < schema.arguments().size(); ++a)
-    if (is_written(schema, a)) add(all, event.arguments[a], false);
+  for (size_t a = 0; event.plan.written >= 0 && a < schema.arguments().size(); ++a) {
+    const auto* alias = schema.arguments()[a].alias_info();
+    if (alias && alias->isWrite()) add(all, event.arguments[a], false);
+  }
   if (event.plan.written >= 0) return all;
-  for (size_t r = 0; r < results.size(); ++r) add(all, results[r], is_alias(event, r));
+  for (size_t r = 0; r < results.size(); ++r)
+    add(all, results[r], is_view || (r < schema.returns().size() && schema.returns()[r].alias_info()));
   return all;
 }
 

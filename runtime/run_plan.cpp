@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "runtime/make_plan.h"
-#include "runtime/op_results.h"
 #include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
 #include "runtime/world.h"
@@ -56,13 +55,11 @@ class ReusedStack {
 
 class Runner {
  public:
-  Runner(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count,
-         const OpEvent* observed)
+  Runner(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count)
       : op_(op),
         plan_(plan),
         mesh_(mesh),
         world_(mesh.world()),
-        observed_(observed),
         stack_(stack),
         count_(count),
         first_(stack.size() - count) {}
@@ -145,7 +142,7 @@ class Runner {
       plan_.local({op_, plan_, index}, local_);
     else
       op_.callBoxed(local_);
-    if (plan_.written >= 0) return show_written(index);
+    if (plan_.written >= 0) return;
     size_t r = 0;
     for (auto& value : local_) {
       if (value.isTensor())
@@ -173,24 +170,7 @@ class Runner {
     const auto& spec = *plan_.results[r];
     if (spec.any_partial) tensor = tensor.to(storage(spec));
     if (!plan_.checked) check_local(spec, index, tensor);
-    show(r, index, tensor);
     results_[r].push_back(std::move(tensor));
-  }
-
-  void show(size_t result, size_t index, const at::Tensor& shard) const {
-    if (!observed_) return;
-    world_.observers().notify([&](Observer& observer) { observer.after_local(*observed_, result, index, shard); });
-  }
-
-  void show_written(size_t index) const {
-    size_t result = 0;
-    for (size_t a = 0; observed_ && a < count_; ++a) {
-      if (!is_written(op_.schema(), a)) continue;
-      const int operand = plan_.operand_of[a];
-      if (operand < 0) return;
-      const auto& set = operands_[static_cast<size_t>(operand)];
-      if (set) show(result++, index, set->either()[index]);
-    }
   }
 
   void check_local(const TensorSpec& spec, size_t index, const at::Tensor& tensor) const {
@@ -228,7 +208,6 @@ class Runner {
   Plan& plan_;
   const Mesh& mesh_;
   World& world_;
-  const OpEvent* observed_;
   torch::jit::Stack& stack_;
   size_t count_, first_;
   c10::SmallVector<std::shared_ptr<ShardSet>, 6> operands_;
@@ -239,9 +218,8 @@ class Runner {
 
 }  // namespace
 
-void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count,
-              const OpEvent* observed) {
-  Runner(op, plan, mesh, stack, count, observed).run();
+void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count) {
+  Runner(op, plan, mesh, stack, count).run();
 }
 
 }  // namespace lockstep

@@ -2,15 +2,12 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "runtime/mesh.h"
-#include "runtime/observer.h"
 #include "runtime/plan.h"
 
 namespace lockstep {
 
 /// Runs a planned op: moves operands that have to move, runs the op on the shards of every local rank of
-/// the mesh, wraps the results. Takes `count` arguments off the stack and leaves the op's results. Observers see what
-/// each rank computed if there is an `observed` event.
-void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count,
-              const OpEvent* observed = nullptr);
+/// the mesh, wraps the results. Takes `count` arguments off the stack and leaves the op's results.
+void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count);
 
 }  // namespace lockstep
