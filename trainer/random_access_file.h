@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include "core/file_descriptor.h"
+
 /// A regular file, open for reading at any position; safe to share between threads.
 namespace lockstep::trainer {
 
@@ -11,9 +13,6 @@ class RandomAccessFile {
  public:
   /// FileError when the file is missing, unreadable or not a regular file.
   explicit RandomAccessFile(const std::string& path);
-  ~RandomAccessFile();
-  RandomAccessFile(RandomAccessFile&& other) noexcept;
-  RandomAccessFile& operator=(RandomAccessFile&&) = delete;
 
   const std::string& path() const { return path_; }
   /// The size when it was opened.
@@ -24,7 +23,7 @@ class RandomAccessFile {
 
  private:
   std::string path_;
-  int descriptor_ = -1;
+  FileDescriptor descriptor_;
   int64_t size_ = 0;
 };
 

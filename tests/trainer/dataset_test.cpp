@@ -1,6 +1,7 @@
 #include "trainer/dataset.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <numeric>
@@ -77,12 +78,14 @@ TEST(TextDataset, BadDataIsBadInput) {
   const TemporaryFolder folder;
   const auto empty = folder.write("empty", ""), small = folder.write("small", "abc");
   const auto text = folder.write("text", std::string(3 << 20, 'a') + "\xc3" + "bc");
-  const auto missing = folder.file("missing");
+  const auto missing = folder.file("missing"), fifo = folder.file("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const auto open = [](const std::string& path, int64_t seq_len, int64_t vocabulary) {
     return problem<BadInput>([&] { TextDataset(path, seq_len, vocabulary, 0); });
   };
   EXPECT_EQ(open(missing, 2, 256), "dataset " + missing + ": cannot be opened: No such file or directory.");
   EXPECT_EQ(open(folder.path(), 2, 256), "dataset " + folder.path() + ": is not a regular file.");
+  EXPECT_EQ(open(fifo, 2, 256), "dataset " + fifo + ": is not a regular file.");  // nobody writes to it
   EXPECT_EQ(open(empty, 2, 256), "dataset " + empty + ": is empty.");
   EXPECT_EQ(open(small, 3, 256),
             "dataset " + small + ": 3 bytes are less than one sample of training.seq_len + 1 = 4.");
