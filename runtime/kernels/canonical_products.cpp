@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
+#include "runtime/kernels/parallel.h"
 #include "runtime/kernels/parallel_workers.h"
 #include "runtime/kernels/product_loops.h"
 
@@ -89,7 +90,7 @@ void multiply_batches(const Batches& batches, const Contraction& contraction, co
   const int64_t count = batches.a.size(0), threads = at::get_num_threads();
   const double operations = static_cast<double>(batches.a.numel()) * static_cast<double>(batches.b.size(2));
   if (count >= threads && operations >= kSmallProduct) {
-    at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) one(i);
     });
   } else {

@@ -2,8 +2,8 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 
+#include "runtime/kernels/parallel.h"
 #include "runtime/kernels/widened.h"
 
 namespace lockstep::kernels {
@@ -20,9 +20,8 @@ Tensor apply(loops::Function function, const Tensor& x) {
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "elementwise", [&] {
     const auto* from = wide.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    at::parallel_for(0, wide.numel(), kGrain, [=](int64_t begin, int64_t end) {
-      loops::apply(function, end - begin, from + begin, to + begin);
-    });
+    parallel_for(0, wide.numel(), kGrain,
+                 [=](int64_t begin, int64_t end) { loops::apply(function, end - begin, from + begin, to + begin); });
   });
   return out.to(x.scalar_type());
 }
@@ -32,7 +31,7 @@ Tensor apply(loops::Gradient gradient, const Tensor& g, const Tensor& x) {
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "elementwise_gradient", [&] {
     const auto *from = wide.const_data_ptr<scalar_t>(), *slopes = slope.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    at::parallel_for(0, wide.numel(), kGrain, [=](int64_t begin, int64_t end) {
+    parallel_for(0, wide.numel(), kGrain, [=](int64_t begin, int64_t end) {
       loops::apply(gradient, end - begin, slopes + begin, from + begin, to + begin);
     });
   });

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/Parallel.h>
 
+#include "runtime/kernels/parallel.h"
 #include "runtime/kernels/product_loops.h"
 
 namespace lockstep::kernels {
@@ -10,7 +11,7 @@ inline Workers parallel_workers(double operations) {
   constexpr double kSmallest = 1 << 18;
   if (operations < kSmallest || at::in_parallel_region()) return {};
   return {at::get_num_threads(), [](int64_t items, const std::function<void(int64_t)>& work) {
-            at::parallel_for(0, items, 1, [&](int64_t begin, int64_t end) {
+            parallel_for(0, items, 1, [&](int64_t begin, int64_t end) {
               for (int64_t item = begin; item < end; ++item) work(item);
             });
           }};

@@ -2,8 +2,8 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 
+#include "runtime/kernels/parallel.h"
 #include "runtime/kernels/softmax_loops.h"
 #include "runtime/kernels/widened.h"
 
@@ -22,7 +22,7 @@ template <class Run>
 void by_rows(const Tensor& like, const Run& run) {
   const int64_t width = like.size(-1);
   if (like.numel() == 0) return;
-  at::parallel_for(0, like.numel() / width, std::max<int64_t>(kGrain / width, 1), [&](int64_t begin, int64_t end) {
+  parallel_for(0, like.numel() / width, std::max<int64_t>(kGrain / width, 1), [&](int64_t begin, int64_t end) {
     run(loops::Rows{end - begin, width}, begin * width);
   });
 }
