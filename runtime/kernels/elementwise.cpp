@@ -3,15 +3,13 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/row_parts.h"
 #include "runtime/kernels/widened.h"
 
 namespace lockstep::kernels {
 namespace {
 
 using at::Tensor;
-
-constexpr int64_t kGrain = 1 << 15;  ///< elements that are not worth another thread
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/loops.h"
+#include "runtime/kernels/row_parts.h"
 #include "runtime/kernels/widened.h"
 
 namespace lockstep::kernels {
@@ -29,7 +29,11 @@ Tensor swiglu(const Tensor& both) {
   sizes.erase(sizes.end() - 2);
   const auto out = at::empty(sizes, wide.options());
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "swiglu", [&] {
-    loops::swiglu(gate_rows(wide), wide.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>());
+    const auto* from = wide.const_data_ptr<scalar_t>();
+    auto* to = out.mutable_data_ptr<scalar_t>();
+    by_parts(gate_rows(wide), [=](loops::Rows part, int64_t row) {
+      loops::swiglu(part, from + 2 * row * part.width, to + row * part.width);
+    });
   });
   return out.to(both.scalar_type());
 }
@@ -38,8 +42,12 @@ Tensor swiglu_backward(const Tensor& gradient, const Tensor& both) {
   const auto wide = widened(both), g = gradient.to(wide.scalar_type()).contiguous();
   const auto out = at::empty_like(wide);
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "swiglu_backward", [&] {
-    loops::swiglu_backward(gate_rows(wide), g.const_data_ptr<scalar_t>(), wide.const_data_ptr<scalar_t>(),
-                           out.mutable_data_ptr<scalar_t>());
+    const auto *slopes = g.const_data_ptr<scalar_t>(), *from = wide.const_data_ptr<scalar_t>();
+    auto* to = out.mutable_data_ptr<scalar_t>();
+    by_parts(gate_rows(wide), [=](loops::Rows part, int64_t row) {
+      const int64_t at = row * part.width;
+      loops::swiglu_backward(part, slopes + at, from + 2 * at, to + 2 * at);
+    });
   });
   return out.to(both.scalar_type());
 }
@@ -54,8 +62,16 @@ Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines,
   const loops::HeadShape shape{wide.size(0),   wide.size(1),   wide.size(2),  wide.size(3),
                                wide.stride(0), wide.stride(1), wide.stride(2)};
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "rotate_pairs", [&] {
-    loops::rotate_pairs<scalar_t>(shape, wide.const_data_ptr<scalar_t>(), c.const_data_ptr<scalar_t>(),
-                                  s.const_data_ptr<scalar_t>(), back ? -1 : 1, y.mutable_data_ptr<scalar_t>());
+    const auto *from = wide.const_data_ptr<scalar_t>(), *cosine = c.const_data_ptr<scalar_t>();
+    const auto* sine = s.const_data_ptr<scalar_t>();
+    auto* to = y.mutable_data_ptr<scalar_t>();
+    const int64_t sample = shape.length * shape.heads * shape.size;
+    by_parts({shape.batch, sample}, [=](loops::Rows part, int64_t first) {
+      auto samples = shape;
+      samples.batch = part.count;
+      loops::rotate_pairs<scalar_t>(samples, from + first * shape.batch_stride, cosine, sine, back ? -1 : 1,
+                                    to + first * sample);
+    });
   });
   return y.to(x.scalar_type());
 }

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/loops.h"
+#include "runtime/kernels/row_parts.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -49,8 +49,11 @@ void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, 
                                           static_cast<scalar_t>(learning_rate / correction1),
                                           static_cast<scalar_t>(std::sqrt(correction2)),
                                           static_cast<scalar_t>(epsilon)};
-    loops::adamw(parameter.numel(), p.data<scalar_t>(), g.const_data_ptr<scalar_t>(), m.data<scalar_t>(),
-                 v.data<scalar_t>(), step);
+    auto *values = p.data<scalar_t>(), *means = m.data<scalar_t>(), *squares = v.data<scalar_t>();
+    const auto* gradients = g.const_data_ptr<scalar_t>();
+    parallel_for(0, parameter.numel(), kGrain, [=](int64_t begin, int64_t end) {
+      loops::adamw(end - begin, values + begin, gradients + begin, means + begin, squares + begin, step);
+    });
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/loops.h"
+#include "runtime/kernels/row_parts.h"
 #include "runtime/kernels/widened.h"
 
 namespace lockstep::kernels {
@@ -28,24 +28,32 @@ std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, doubl
   sizes.pop_back();
   const auto reciprocal = at::empty(sizes, wide.options());
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "rms_norm", [&] {
-    loops::rms_norm(rows_of(wide), wide.const_data_ptr<scalar_t>(), wide_weight.const_data_ptr<scalar_t>(),
-                    y.mutable_data_ptr<scalar_t>(), reciprocal.mutable_data_ptr<scalar_t>(),
-                    static_cast<scalar_t>(epsilon));
+    const auto *from = wide.const_data_ptr<scalar_t>(), *weights = wide_weight.const_data_ptr<scalar_t>();
+    auto *to = y.mutable_data_ptr<scalar_t>(), *reciprocals = reciprocal.mutable_data_ptr<scalar_t>();
+    by_parts(rows_of(wide), [=](loops::Rows part, int64_t row) {
+      const int64_t at = row * part.width;
+      loops::rms_norm(part, from + at, weights, to + at, reciprocals + row, static_cast<scalar_t>(epsilon));
+    });
   });
   return {y.to(x.scalar_type()), reciprocal};
 }
 
 namespace {
 
-/// Adds to `dw`, if it is defined.
+/// Adds to `dw`, if it is defined: then row after row.
 Tensor norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal, const Tensor& weight,
                      const Tensor& dw) {
   const auto wide = widened(x), g = beside(gradient, wide), r = beside(reciprocal, wide), w = beside(weight, wide);
   const auto dx = at::empty_like(wide);
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "rms_norm_backward", [&] {
-    loops::rms_norm_backward(rows_of(wide), g.const_data_ptr<scalar_t>(), wide.const_data_ptr<scalar_t>(),
-                             r.const_data_ptr<scalar_t>(), w.const_data_ptr<scalar_t>(),
-                             dx.mutable_data_ptr<scalar_t>(), dw.defined() ? dw.mutable_data_ptr<scalar_t>() : nullptr);
+    const auto *slopes = g.const_data_ptr<scalar_t>(), *from = wide.const_data_ptr<scalar_t>();
+    const auto *reciprocals = r.const_data_ptr<scalar_t>(), *weights = w.const_data_ptr<scalar_t>();
+    auto *to = dx.mutable_data_ptr<scalar_t>(), *sums = dw.defined() ? dw.mutable_data_ptr<scalar_t>() : nullptr;
+    const auto run = [=](loops::Rows part, int64_t row) {
+      const int64_t at = row * part.width;
+      loops::rms_norm_backward(part, slopes + at, from + at, reciprocals + row, weights, to + at, sums);
+    };
+    sums == nullptr ? by_parts(rows_of(wide), run) : run(rows_of(wide), 0);
   });
   return dx.to(x.scalar_type());
 }
@@ -86,9 +94,14 @@ Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, cons
   const auto classes = target.contiguous();
   const auto result = at::empty_like(wide);
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "cross_entropy_backward", [&] {
-    loops::cross_entropy_backward(rows_of(wide), g.const_data_ptr<scalar_t>(), wide.const_data_ptr<scalar_t>(),
-                                  shift.const_data_ptr<scalar_t>(), classes.const_data_ptr<int64_t>(),
-                                  result.mutable_data_ptr<scalar_t>());
+    const auto *slopes = g.const_data_ptr<scalar_t>(), *from = wide.const_data_ptr<scalar_t>();
+    const auto* shifts = shift.const_data_ptr<scalar_t>();
+    const auto* labels = classes.const_data_ptr<int64_t>();
+    auto* to = result.mutable_data_ptr<scalar_t>();
+    by_parts(rows_of(wide), [=](loops::Rows part, int64_t row) {
+      const int64_t at = row * part.width;
+      loops::cross_entropy_backward(part, slopes + row, from + at, shifts + row, labels + row, to + at);
+    });
   });
   return result.to(logits.scalar_type());
 }

@@ -3,7 +3,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/row_parts.h"
 #include "runtime/kernels/softmax_loops.h"
 #include "runtime/kernels/widened.h"
 
@@ -12,19 +12,11 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kGrain = 1 << 14;  ///< elements that are not worth another thread
-
 /// The dimension as rows.
 Tensor rows_along(int64_t dim, const Tensor& tensor) { return widened(tensor.movedim(dim, -1)); }
 
-/// run(rows, number of the first element) for blocks of the rows.
-template <class Run>
-void by_rows(const Tensor& like, const Run& run) {
-  const int64_t width = like.size(-1);
-  if (like.numel() == 0) return;
-  parallel_for(0, like.numel() / width, std::max<int64_t>(kGrain / width, 1), [&](int64_t begin, int64_t end) {
-    run(loops::Rows{end - begin, width}, begin * width);
-  });
+loops::Rows all_rows(const Tensor& rows) {
+  return {rows.numel() > 0 ? rows.numel() / rows.size(-1) : 0, rows.size(-1)};
 }
 
 /// What was computed in rows, as `like` is.
@@ -38,7 +30,10 @@ Tensor map(const Tensor& x, int64_t dim, const Loop& loop) {
   AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "softmax", [&] {
     const auto* from = rows.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    by_rows(out, [=](loops::Rows part, int64_t first) { loop(part, from + first, to + first); });
+    by_parts(all_rows(out), [=](loops::Rows part, int64_t row) {
+      const int64_t first = row * part.width;
+      loop(part, from + first, to + first);
+    });
   });
   return as_was(out, dim, x);
 }
@@ -50,7 +45,10 @@ Tensor map_pairs(const Tensor& gradient, const Tensor& result, int64_t dim, cons
   AT_DISPATCH_FLOATING_TYPES(slopes.scalar_type(), "softmax_backward", [&] {
     const auto *g = slopes.const_data_ptr<scalar_t>(), *y = rows.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    by_rows(out, [=](loops::Rows part, int64_t first) { loop(part, g + first, y + first, to + first); });
+    by_parts(all_rows(out), [=](loops::Rows part, int64_t row) {
+      const int64_t first = row * part.width;
+      loop(part, g + first, y + first, to + first);
+    });
   });
   return as_was(out, dim, gradient);
 }
