@@ -33,13 +33,18 @@ LOCKSTEP_PORTABLE T sum_of(const NodeWork& row, const T* x) {
   return sums[0];
 }
 
+/// out = exp(x - shift); returns its sum.
+template <class T>
+LOCKSTEP_PORTABLE T exponentials(const NodeWork& row, const T* x, T shift, T* __restrict out) {
+  for (int64_t i = 0; i < row.elements; ++i) out[i] = elementary::exp(x[i] - shift);
+  return sum_of(row, static_cast<const T*>(out));
+}
+
 template <class T>
 struct Softmax {
   LOCKSTEP_PORTABLE static void run(Rows rows, NodeWork row, const T* x, T* __restrict out) {
     for (int64_t r = 0; r < rows.count; ++r, x += rows.width, out += rows.width) {
-      const T shift = maximum(rows.width, x);
-      for (int64_t i = 0; i < rows.width; ++i) out[i] = elementary::exp(x[i] - shift);
-      const T sum = sum_of(row, static_cast<const T*>(out));
+      const T sum = exponentials(row, x, maximum(rows.width, x), out);
       for (int64_t i = 0; i < rows.width; ++i) out[i] = out[i] / sum;
     }
   }
@@ -50,8 +55,7 @@ struct LogSoftmax {
   LOCKSTEP_PORTABLE static void run(Rows rows, NodeWork row, const T* x, T* __restrict out) {
     for (int64_t r = 0; r < rows.count; ++r, x += rows.width, out += rows.width) {
       const T shift = maximum(rows.width, x);
-      for (int64_t i = 0; i < rows.width; ++i) out[i] = elementary::exp(x[i] - shift);
-      const T log_sum = elementary::log(sum_of(row, static_cast<const T*>(out)));
+      const T log_sum = elementary::log(exponentials(row, x, shift, out));
       for (int64_t i = 0; i < rows.width; ++i) out[i] = (x[i] - shift) - log_sum;
     }
   }

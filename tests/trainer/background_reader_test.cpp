@@ -18,7 +18,7 @@ constexpr size_t kLarge = size_t{1} << 30;
 
 std::vector<float> floats(std::span<const std::byte> bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
