@@ -14,6 +14,7 @@
 #include "replay/recording_file.h"
 #include "replay/validate.h"
 #include "tests/support/recordings.h"
+#include "tests/support/sanitized.h"
 
 namespace lockstep::replay {
 namespace {
@@ -80,11 +81,7 @@ class Mutator {
 };
 
 /// A sanitizer that finds HDF5 reading where it may not wants to print that, and is killed for it: a crash, too.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
+using testing::kSanitized;
 
 struct Counts {
   int refused = 0, crashed = 0, too_slow = 0, same = 0, different = 0;

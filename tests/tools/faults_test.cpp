@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "tests/support/sanitized.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
@@ -15,6 +16,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr int kTimeout = 1;  ///< comm.train_timeout_seconds
+constexpr double kSanitizers = testing::kSanitized ? 4 : 1;
 
 /// One fault of the last rank, V.
 struct Fault {
@@ -103,7 +105,7 @@ TEST_P(Faults, EndTheJobInTimeWithAReport) {
   const double seconds = seconds_since_fault();
   RecordProperty("seconds", std::to_string(seconds));
   EXPECT_EQ(run.code, fault.code) << run.err;
-  EXPECT_LT(seconds, fault.seconds * std::max(before, slowness())) << run.err;
+  EXPECT_LT(seconds, fault.seconds * kSanitizers * std::max(before, slowness())) << run.err;
   EXPECT_TRUE(nothing_is_left());
   if (fault.code == 0) return;
   EXPECT_THAT(run.err, ContainsRegex("lockstep: " + blame()));
