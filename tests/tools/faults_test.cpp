@@ -2,9 +2,9 @@
 // promises, with exit code 4 and a report that says which rank, and which collective.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <chrono>
+#include <ctime>
 
 #include "tests/support/sanitized.h"
 #include "tests/tools/run_lockstep.h"
@@ -45,6 +45,7 @@ const Fault kFaults[] = {
     {"reordered", kDisagreementSeconds, kDisagree},
 };
 
+// NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
 void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 
 /// How many times as long as its processor time something takes now: 1 where the cores have nothing else to do. What is
