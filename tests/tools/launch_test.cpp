@@ -38,8 +38,7 @@ class Launch : public ::testing::Test {
         EXPECT_EQ(many.at("steps")[step].at(key), one.at("steps")[step].at(key)) << key << " of step " << step + 1;
   }
 
-  /// Starts a long run, and does something to the process of rank 1 when it trains.
-  /// Signals rank 1 of a run once it has written the file.
+  /// Starts a long run, and signals the process of rank 1 once this file is written.
   lockstep::Run disturb(int processes, int signal, const std::string& more = "",
                         const char* written = "out/metrics.jsonl") {
     const auto degree = " --parallelism.data_parallel_shard_degree " + std::to_string(processes) + " ";
@@ -173,8 +172,8 @@ TEST_P(LaunchOver, AStoppedRankEndsTheRun) {
 }
 
 TEST_F(Launch, AKilledRankLeavesNoHalfCheckpoint) {
-  const auto run = disturb(2, SIGKILL, "--checkpoint.enable true --checkpoint.interval 1",
-                           "out/checkpoint/step-1/index.json");
+  const auto run =
+      disturb(2, SIGKILL, "--checkpoint.enable true --checkpoint.interval 1", "out/checkpoint/step-1/index.json");
   EXPECT_EQ(run.code, 4) << run.err;
   int64_t last = 0;
   for (const auto& folder : std::filesystem::directory_iterator(folder_.file("out/checkpoint"))) {
