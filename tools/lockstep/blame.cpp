@@ -1,8 +1,8 @@
 // Which rank is to blame: the rules in the order in which they are tried, surest first.
 #include <fmt/ranges.h>
-#include <string.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tools/lockstep/flight_report.h"
 
