@@ -11,11 +11,6 @@
 namespace lockstep::kernels {
 namespace {
 
-/// Rows of no elements are rows too: what is computed per row is written for them.
-loops::Rows rows_of(const Tensor& x) {
-  return {c10::multiply_integers(x.sizes().slice(0, x.sizes().size() - 1)), x.size(-1)};
-}
-
 /// `tensor` in the dtype of `like`, contiguous.
 Tensor beside(const Tensor& tensor, const Tensor& like) { return tensor.to(like.scalar_type()).contiguous(); }
 

@@ -15,10 +15,6 @@ using at::Tensor;
 /// The dimension as rows.
 Tensor rows_along(int64_t dim, const Tensor& tensor) { return widened(tensor.movedim(dim, -1)); }
 
-loops::Rows all_rows(const Tensor& rows) {
-  return {rows.numel() > 0 ? rows.numel() / rows.size(-1) : 0, rows.size(-1)};
-}
-
 /// What was computed in rows, as `like` is.
 Tensor as_was(const Tensor& rows, int64_t dim, const Tensor& like) {
   return rows.movedim(-1, dim).contiguous().to(like.scalar_type());
@@ -30,7 +26,7 @@ Tensor map(const Tensor& x, int64_t dim, const Loop& loop) {
   AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "softmax", [&] {
     const auto* from = rows.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    by_parts(all_rows(out), [=](loops::Rows part, int64_t row) {
+    by_parts(rows_of(out), [=](loops::Rows part, int64_t row) {
       const int64_t first = row * part.width;
       loop(part, from + first, to + first);
     });
@@ -45,7 +41,7 @@ Tensor map_pairs(const Tensor& gradient, const Tensor& result, int64_t dim, cons
   AT_DISPATCH_FLOATING_TYPES(slopes.scalar_type(), "softmax_backward", [&] {
     const auto *g = slopes.const_data_ptr<scalar_t>(), *y = rows.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    by_parts(all_rows(out), [=](loops::Rows part, int64_t row) {
+    by_parts(rows_of(out), [=](loops::Rows part, int64_t row) {
       const int64_t first = row * part.width;
       loop(part, g + first, y + first, to + first);
     });

@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <functional>
 
 #include "runtime/kernels/canonical_attention.h"
 #include "runtime/kernels/canonical_products.h"
