@@ -1,11 +1,15 @@
 #pragma once
 #include <functional>
+#include <memory>
 
 #include "runtime/mesh.h"
 #include "runtime/shard_set.h"
 #include "runtime/traffic.h"
 
 namespace lockstep {
+
+class ExchangeMachine;
+class ExchangesInFlight;
 
 /// pieces[i][m]: a tensor between local rank i (in the order of Mesh::local_ranks()) and member m of its group.
 using Pieces = std::vector<std::vector<at::Tensor>>;
@@ -29,5 +33,19 @@ struct Exchange {
 /// transport, pieces are handed over as they are; otherwise they travel as messages, with the same bits.
 /// Throws TransportError when peers disagree about the collective or cannot be reached.
 std::vector<Pieces> exchange(Exchange request);
+
+/// An exchange in two halves: in between something else is computed. Messages move whenever an op has run.
+/// What is sent must stay as it is until a later exchange() has ended, on all ranks alike.
+class PendingExchange {
+ public:
+  /// Begins it; never waits. What `request` refers to must live as long as this. REQUIRES: World::overlaps().
+  explicit PendingExchange(Exchange request);
+  /// Waits for what is not there yet. Throws TransportError, as exchange() does. Once.
+  std::vector<Pieces> finish();
+
+ private:
+  ExchangesInFlight& in_flight_;
+  std::shared_ptr<ExchangeMachine> machine_;
+};
 
 }  // namespace lockstep

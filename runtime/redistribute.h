@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,24 @@ at::Tensor redistribute_later(const at::Tensor& tensor, const Layout& layout);
 
 /// Several tensors at once (all of one mesh): collectives of one kind on one axis are fused into one. No autograd.
 std::vector<at::Tensor> redistribute_bucket(const std::vector<at::Tensor>& tensors, const std::vector<Layout>& layouts);
+
+/// redistribute_bucket() in two halves, so that something can be computed in between.
+class PendingBucket {
+ public:
+  PendingBucket(const std::vector<at::Tensor>& tensors, const std::vector<Layout>& layouts);
+  ~PendingBucket();
+  PendingBucket(PendingBucket&&) noexcept;
+
+  /// Lets an all-gather begin, where the World overlaps (else finish() does all); never waits. The tensors must not be
+  /// written until a collective that begins later has ended, on all ranks alike.
+  void depart();
+  /// What redistribute_bucket() gives. Once.
+  std::vector<at::Tensor> finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// One step of a redistribution: the placement of one axis changes.
 struct Move {

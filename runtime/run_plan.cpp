@@ -220,6 +220,7 @@ class Runner {
 
 void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count) {
   Runner(op, plan, mesh, stack, count).run();
+  mesh.world().advance_exchanges();
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/backend.h"
+#include "runtime/exchanges_in_flight.h"
 #include "runtime/observer.h"
 #include "runtime/parameter_names.h"
 #include "runtime/plan_cache.h"
@@ -30,10 +31,17 @@ World::World(Options options)
   }
   LOCKSTEP_CHECK(options_.transport || options_.meta || static_cast<int>(local.size()) == options_.rank_count,
                  "a World without a transport holds all its ranks");
+  if (options_.transport) in_flight_ = std::make_unique<ExchangesInFlight>(*options_.transport);
   if (!options_.rules) options_.rules = RuleSet::built_in(options_.numerics);
 }
 
 World::~World() = default;
+
+bool World::overlaps() const { return options_.overlap && in_flight_ && !options_.meta && observers_->empty(); }
+
+void World::advance_in_flight() {
+  if (!in_flight_->empty()) in_flight_->advance();
+}
 
 void World::set_rules(std::shared_ptr<const RuleSet> rules) {
   options_.rules = std::move(rules);

@@ -10,6 +10,7 @@
 
 namespace lockstep {
 
+class ExchangesInFlight;
 class MoveCounts;
 class Observers;
 class ParameterNames;
@@ -42,6 +43,7 @@ class World {
     bool as_messages = false;
     /// Sums of tensors up to this size go over messages in one round: whole tensors to everyone, for less waiting.
     size_t one_round_bytes = size_t{1} << 16;
+    bool overlap = true;  ///< overlaps() where it can be
   };
 
   explicit World(Options options);
@@ -62,6 +64,15 @@ class World {
   bool as_messages() const { return options_.transport || options_.meta || options_.as_messages; }
   Transport* transport() const { return options_.transport.get(); }
 
+  /// Whether a collective may be under way while ops run. Not where observers are to see one thing after the other.
+  bool overlaps() const;
+  /// REQUIRES: transport().
+  ExchangesInFlight& in_flight() { return *in_flight_; }
+  /// Lets what is under way move; after every op.
+  void advance_exchanges() {
+    if (in_flight_) advance_in_flight();
+  }
+
   const RuleSet& rules() const { return *options_.rules; }
   /// Replaces the rules and forgets all plans.
   void set_rules(std::shared_ptr<const RuleSet> rules);
@@ -81,6 +92,8 @@ class World {
   MoveCounts& moves() { return *moves_; }
 
  private:
+  void advance_in_flight();
+
   Options options_;
   std::vector<std::unique_ptr<Mesh>> meshes_;
   std::unique_ptr<PlanCache> plans_;
@@ -88,6 +101,7 @@ class World {
   std::unique_ptr<ParameterNames> parameter_names_;
   Traffic traffic_;
   std::unique_ptr<MoveCounts> moves_;
+  std::unique_ptr<ExchangesInFlight> in_flight_;
 };
 
 /// The mesh that factories (torch::empty on the mesh device) make replicated tensors on, for the current thread.

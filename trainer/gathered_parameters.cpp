@@ -15,19 +15,6 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What gathering needs to know, in forward, when gathering again, and in backward.
-struct Recipe {
-  std::vector<Layout> layouts;
-  c10::ScalarType dtype;
-  int shard_axis;
-};
-
-std::vector<Tensor> gather_all(at::TensorList parameters, const Recipe& recipe) {
-  std::vector<Tensor> cast;
-  for (const auto& parameter : parameters) cast.push_back(parameter.detach().to(recipe.dtype));
-  return redistribute_bucket(cast, recipe.layouts);
-}
-
 /// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial. Canonical sums over
 /// samples stay unfinished over replicas alone: those hold the tree's upper levels.
 Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
@@ -53,12 +40,13 @@ Tensor widened(const Tensor& gradient, c10::ScalarType dtype) {
 }
 
 struct Gather : torch::autograd::Function<Gather> {
-  static variable_list forward(AutogradContext* context, at::TensorList parameters, const Recipe* recipe) {
+  static variable_list forward(AutogradContext* context, at::TensorList parameters, const GatherRecipe* recipe,
+                               GatherOrder* order) {
     std::vector<int64_t> specs;
     for (const auto& parameter : parameters) specs.push_back(reinterpret_cast<int64_t>(&spec_of(parameter)));
     context->saved_data["specs"] = specs;
     context->saved_data["axis"] = recipe->shard_axis;
-    auto gathered = gather_all(parameters, *recipe);
+    auto gathered = order->gather(parameters, *recipe);
     for (auto& tensor : gathered) {  // a node of the graph needs a tensor of its own
       auto shards = std::make_shared<ShardSet>(*sharded(tensor).shards());
       shards->make_read_only();
@@ -82,7 +70,7 @@ struct Gather : torch::autograd::Function<Gather> {
     for (size_t p = 0, next = 0; p < gradients.size(); ++p)
       if (gradients[p].defined())
         gradients[p] = reduced[next++].to(reinterpret_cast<const TensorSpec*>(specs[p])->dtype);
-    gradients.emplace_back();  // of the recipe
+    gradients.resize(gradients.size() + 2);  // of the recipe and the order
     return gradients;
   }
 };
@@ -91,7 +79,8 @@ struct Gather : torch::autograd::Function<Gather> {
 
 struct GatheredParameters::Source {
   std::vector<Tensor> parameters;
-  Recipe recipe;
+  GatherRecipe recipe;
+  std::shared_ptr<GatherOrder> order;
   std::vector<std::shared_ptr<ShardSet>> sets;
   std::vector<Shards> again;  ///< gathered anew, until each set has taken its own
   std::vector<uint32_t> versions;
@@ -99,14 +88,13 @@ struct GatheredParameters::Source {
   Shards take(size_t p) {
     if (again.empty()) {
       check_unchanged();
-      for (const auto& tensor : gather_all(parameters, recipe)) again.push_back(sharded(tensor).shards()->whole());
+      for (const auto& tensor : order->gather(parameters, recipe)) again.push_back(sharded(tensor).shards()->whole());
     }
     return again[p].empty() ? fetch_alone(p) : std::move(again[p]);
   }
   Shards fetch_alone(size_t p) const {
-    return sharded(gather_all({parameters[p]}, {{recipe.layouts[p]}, recipe.dtype, recipe.shard_axis})[0])
-        .shards()
-        ->whole();
+    const auto alone = parameters[p].detach().to(recipe.dtype);
+    return sharded(redistribute_bucket({alone}, {recipe.layouts[p]})[0]).shards()->whole();
   }
   void check_unchanged() const {
     for (size_t p = 0; p < parameters.size(); ++p)
@@ -114,10 +102,10 @@ struct GatheredParameters::Source {
   }
 };
 
-GatheredParameters::GatheredParameters(const std::vector<Tensor>& parameters, const std::vector<Layout>& layouts,
-                                       c10::ScalarType dtype, int shard_axis)
-    : source_(std::make_shared<Source>(Source{parameters, {layouts, dtype, shard_axis}, {}, {}, {}})) {
-  tensors_ = Gather::apply(at::TensorList(source_->parameters), &source_->recipe);
+GatheredParameters::GatheredParameters(const std::vector<Tensor>& parameters, GatherRecipe recipe,
+                                       std::shared_ptr<GatherOrder> order)
+    : source_(std::make_shared<Source>(Source{parameters, std::move(recipe), std::move(order), {}, {}, {}})) {
+  tensors_ = Gather::apply(at::TensorList(source_->parameters), &source_->recipe, source_->order.get());
   for (size_t p = 0; p < tensors_.size(); ++p) {
     source_->sets.push_back(sharded(tensors_[p]).shards());
     source_->versions.push_back(static_cast<uint32_t>(parameters[p]._version()));

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/layout.h"
+#include "trainer/gather_order.h"
 
 namespace lockstep::trainer {
 
@@ -15,10 +15,9 @@ namespace lockstep::trainer {
 /// wider).
 class GatheredParameters {
  public:
-  /// Differentiable. Computes in `dtype`; `layouts` are those of computation, `shard_axis` the mesh axis whose cut is
-  /// undone (-1: none).
-  GatheredParameters(const std::vector<at::Tensor>& parameters, const std::vector<Layout>& layouts,
-                     c10::ScalarType dtype, int shard_axis);
+  /// Differentiable. Gathers by `order`.
+  GatheredParameters(const std::vector<at::Tensor>& parameters, GatherRecipe recipe,
+                     std::shared_ptr<GatherOrder> order);
 
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
 

@@ -70,7 +70,7 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
     tensors.push_back(options_.leaf ? options_.leaf(parameter->tensor()) : parameter->tensor());
     layouts.push_back(plan_.computing(*parameter));
   }
-  return GatheredParameters(tensors, layouts, options_.compute_dtype, plan_.mesh().find_axis("dp_shard"));
+  return {tensors, {layouts, options_.compute_dtype, plan_.mesh().find_axis("dp_shard")}, gather_order_};
 }
 
 }  // namespace lockstep::trainer

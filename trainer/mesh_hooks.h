@@ -26,6 +26,9 @@ class MeshHooks final : public models::Hooks {
  public:
   MeshHooks(ShardingPlan plan, BlockOptions options);
 
+  /// What follows reads the parameters in the order of the microbatch before, most likely.
+  void begin_microbatch() { gather_order_->restart(); }
+
   at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
   at::Tensor use(const models::Parameter& parameter) override;
   at::Tensor constant(const at::Tensor& table) override;
@@ -40,6 +43,7 @@ class MeshHooks final : public models::Hooks {
 
   ShardingPlan plan_;
   BlockOptions options_;
+  std::shared_ptr<GatherOrder> gather_order_ = std::make_shared<GatherOrder>();
   /// By sizes, then by axes.
   std::map<std::vector<int64_t>, std::map<std::string, Layout, std::less<>>> activation_layouts_;
   struct Gathered {

@@ -35,6 +35,7 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.local_ranks = options.local_ranks;
   world.transport = options.transport;
   world.as_messages = options.as_messages;
+  world.overlap = options.overlap;
   if (options.meta) world.local_ranks = {0};
   if (world.numerics == Numerics::kCanonical && !options.meta) kernels::require_self_test();
   return std::make_unique<World>(std::move(world));
@@ -165,6 +166,7 @@ at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {
 at::Tensor TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid) {
   const auto rows = batching_.rows(microbatch);
   begin_microbatch(step, microbatch);
+  hooks_->begin_microbatch();
   const BatchScope batch_scope(rows);
   const models::HooksScope hooks(*hooks_);
   const auto layout = plan_->activation("batch length");

@@ -55,6 +55,7 @@ class TrainingRun {
     std::shared_ptr<Transport> transport = {};                        ///< needed where they do not
     std::function<std::unique_ptr<models::Model>()> make_model = {};  ///< empty: the job's model
     bool as_messages = false;                                         ///< World::Options::as_messages
+    bool overlap = true;                                              ///< World::Options::overlap
   };
 
   /// REQUIRES: a resolved job.

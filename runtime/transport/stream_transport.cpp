@@ -144,9 +144,12 @@ void StreamTransport::sleep(const std::vector<Peer*>& awaited, std::chrono::mill
   for (size_t i = 0; i < events.size(); ++i) awaited[i]->stream->awake(count > 0 ? events[i].revents : short{0});
 }
 
+/// A rank that has not looked for long was busy itself: its wait begins now.
 void StreamTransport::check_patience() {
+  constexpr std::chrono::seconds kBusy{1};
   const auto now = Clock::now();
-  if (moved_ || !still_since_) still_since_ = now;
+  if (moved_ || !still_since_ || now - looked_ > kBusy) still_since_ = now;
+  looked_ = now;
   if (now - *still_since_ <= timeout_) return;
   std::vector<size_t> ranks;
   for (size_t i = 0; i < peers_.size(); ++i)

@@ -25,6 +25,7 @@ class StreamTransport final : public Transport {
   std::optional<MessageHeader> arrived(int source, int destination) override;
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
   void progress() override;
+  void send_more() override { send_all(); }
   bool is_sending() const override;
   FlightRecorder* recorder() const override { return recorder_.get(); }
 
@@ -62,6 +63,7 @@ class StreamTransport final : public Transport {
   std::unique_ptr<FlightRecorder> recorder_;
   bool moved_ = false;                            ///< whether any byte moved since progress() looked last
   std::optional<Clock::time_point> still_since_;  ///< since when progress() has seen nothing move
+  Clock::time_point looked_ = {};                 ///< when progress() looked last
 };
 
 }  // namespace lockstep

@@ -83,6 +83,9 @@ class Transport {
   /// arrive any more.
   virtual void progress() = 0;
 
+  /// Sends what can leave at once of what was posted. Never blocks.
+  virtual void send_more() {}
+
   /// Whether something posted still needs progress() to leave. A collective ends when nothing does: its rank may
   /// compute for long before it looks here again, and others wait.
   virtual bool is_sending() const { return false; }

@@ -16,6 +16,7 @@ class TransportWrapper : public Transport {
     return inner_->receive(source, destination, parts);
   }
   void progress() override { inner_->progress(); }
+  void send_more() override { inner_->send_more(); }
   bool is_sending() const override { return inner_->is_sending(); }
   FlightRecorder* recorder() const override { return inner_->recorder(); }
 

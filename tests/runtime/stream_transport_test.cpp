@@ -152,6 +152,18 @@ TEST_P(Streams, PatienceBeginsWithEveryWait) {
   other.join();
 }
 
+/// Nor is it when the wait had begun before, as for a gather under way: time in which this rank does not look does not
+/// count.
+TEST_P(Streams, TimeSpentElsewhereIsNoSilence) {
+  connect(milliseconds{300});
+  EXPECT_FALSE(zero_->arrived(1, 0));
+  zero_->progress();
+  std::this_thread::sleep_for(milliseconds{1100});
+  EXPECT_FALSE(zero_->arrived(1, 0));
+  EXPECT_EQ(problem([&] { zero_->progress(); }), "");
+  EXPECT_NE(problem([&] { wait_for(*zero_, 1, 0); }), "");
+}
+
 TEST(SocketStreams, RefuseWhatIsNoMessage) {
   auto [left, right] = testing::socket_pair();
   std::vector<std::unique_ptr<Stream>> streams(2);

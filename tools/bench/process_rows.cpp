@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include "runtime/exchanges_in_flight.h"
 #include "runtime/transport/stream_transport.h"
 #include "tools/bench/bench_run.h"
 #include "tools/bench/python_peer.h"
@@ -13,23 +14,57 @@ namespace {
 
 constexpr BatchSize kSizes[] = {{2, 256}, {8, 512}};
 
-std::string name_of(const BatchSize& size) { return fmt::format("processes_{}_tokens", size.rows * size.length); }
+int64_t tokens(size_t size) { return kSizes[size].rows * kSizes[size].length; }
+std::string step_name(size_t size) { return fmt::format("processes_{}_tokens", tokens(size)); }
+std::string wait_name(size_t size) { return fmt::format("gather_wait_{}_tokens", tokens(size)); }
 
-/// One rank's step of each size.
-TwoProcesses::Works steps_of(Ends ends) {
+/// One rank's runs: of each size one whose gathers travel while blocks compute, and one that waits for each.
+using Runs = std::vector<std::shared_ptr<BenchRun>>;
+size_t overlapping(size_t size) { return 2 * size; }
+size_t blocking(size_t size) { return 2 * size + 1; }
+
+Runs runs_of(Ends ends) {
   at::set_num_threads(1);
   std::vector<std::unique_ptr<Stream>> streams(2);
   streams[static_cast<size_t>(1 - ends.rank)] = std::move(ends.memory);
   const auto transport = std::make_shared<StreamTransport>(ends.rank, std::move(streams), std::chrono::seconds{60});
+  Runs runs;
+  for (const auto& size : kSizes)
+    for (const bool overlap : {true, false}) {
+      const auto job = bench_job(size, trainer::parse_mesh("dp_shard=2"), Numerics::kCanonical);
+      trainer::TrainingRun::Options options;
+      options.local_ranks = {ends.rank};
+      options.transport = transport;
+      options.overlap = overlap;
+      runs.push_back(std::make_shared<BenchRun>(job, options));
+    }
+  return runs;
+}
+
+TwoProcesses::Works steps_of(const Runs& runs) {
   TwoProcesses::Works works;
-  for (const auto& size : kSizes) {
-    const auto job = bench_job(size, trainer::parse_mesh("dp_shard=2"), Numerics::kCanonical);
-    trainer::TrainingRun::Options options;
-    options.local_ranks = {ends.rank};
-    options.transport = transport;
-    works.push_back([run = std::make_shared<BenchRun>(job, options)] { (*run)(); });
-  }
+  for (const auto& run : runs) works.push_back([run] { (*run)(); });
   return works;
+}
+
+/// Seconds of one step in which this rank stood still for gathers.
+double gather_wait(TwoProcesses& both, const Runs& runs, size_t index) {
+  const auto waited = [&] { return runs[index]->run().world().in_flight().waited(CollectiveKind::kAllGather); };
+  const double before = waited();
+  both.run(index, 1);
+  return waited() - before;
+}
+
+/// With and without overlap, in turns.
+PairedTiming gather_waits(TwoProcesses& both, const Runs& runs, size_t size, const PairedOptions& options) {
+  std::vector<double> ours, peers, ratios;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.budget);
+  for (int pair = 0; pair < options.pairs && (pair < 5 || std::chrono::steady_clock::now() < end); ++pair) {
+    ours.push_back(gather_wait(both, runs, overlapping(size)));
+    peers.push_back(gather_wait(both, runs, blocking(size)));
+    ratios.push_back(ours.back() / peers.back());
+  }
+  return {median(ours), median(peers), median(ratios), median_upper_bound(ratios)};
 }
 
 /// A step on one rank with two threads, in a process that else has one.
@@ -49,18 +84,24 @@ std::function<void()> threaded_step(const TwoProcesses& both, const BatchSize& s
 void measure_processes(const std::string& patterns, double seconds,
                        const std::function<void(const BenchRow&)>& report) {
   std::vector<std::string> names;
-  for (const auto& size : kSizes) names.push_back(name_of(size));
+  for (size_t i = 0; i < std::size(kSizes); ++i) names.insert(names.end(), {step_name(i), wait_name(i)});
   require_fit("processes", names, patterns);
-  TwoProcesses both(steps_of);
+  Runs runs;  // this process's; the other has its own
+  TwoProcesses both([&runs](Ends ends) { return steps_of(runs = runs_of(std::move(ends))); });
   const PairedOptions options{.pairs = 101, .seconds = std::min(0.3, seconds), .budget = seconds};
   for (size_t i = 0; i < std::size(kSizes); ++i) {
-    if (!fits(names[i], patterns)) continue;
     const auto measure = [&](const char* peer_name, const std::function<void()>& peer) {
-      report(make_row(names[i], time_in_pairs([&] { both.run(i, 1); }, peer, options), peer_name, "ms", 1e3));
+      const auto timing = time_in_pairs([&] { both.run(overlapping(i), 1); }, peer, options);
+      report(make_row(step_name(i), timing, peer_name, "ms", 1e3));
     };
-    const auto fsdp2 = PythonPeer::start(fmt::format("fsdp2_llama.py {} {}", kSizes[i].rows, kSizes[i].length));
-    if (fsdp2) measure("fsdp2", [&] { fsdp2->run(1); });
-    measure("threads", threaded_step(both, kSizes[i]));
+    if (fits(step_name(i), patterns)) {
+      const auto fsdp2 = PythonPeer::start(fmt::format("fsdp2_llama.py {} {}", kSizes[i].rows, kSizes[i].length));
+      if (fsdp2) measure("fsdp2", [&] { fsdp2->run(1); });
+      measure("threads", threaded_step(both, kSizes[i]));
+      measure("blocking", [&] { both.run(blocking(i), 1); });
+    }
+    if (fits(wait_name(i), patterns))
+      report(make_row(wait_name(i), gather_waits(both, runs, i, options), "blocking", "ms", 1e3));
   }
 }
 

@@ -1,0 +1,187 @@
+#include "runtime/exchange_machine.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "runtime/tensor_bytes.h"
+#include "runtime/transport/flight_recorder.h"
+#include "runtime/world.h"
+
+namespace lockstep {
+
+std::vector<Pieces> empty_bundle(const Exchange& request) {
+  const auto members = static_cast<size_t>(request.mesh.axis_size(request.axis));
+  return std::vector<Pieces>(request.sent.size(), Pieces(request.mesh.local_count(), std::vector<at::Tensor>(members)));
+}
+
+ExchangeMachine::ExchangeMachine(Exchange request, uint64_t number)
+    : request_(std::move(request)),
+      transport_(*request_.mesh.world().transport()),
+      recorder_(request_.mesh.local_count() == 1 ? transport_.recorder() : nullptr),
+      received_(empty_bundle(request_)) {
+  for (const int rank : request_.mesh.local_ranks()) {
+    groups_.push_back(request_.mesh.group(rank, request_.axis));
+    arrivals_.emplace_back(groups_.back().size());
+    headers_.push_back({number, 0, static_cast<uint8_t>(request_.kind), static_cast<int8_t>(request_.dtype),
+                        group_digest(groups_.back()), 0});
+    missing_pieces_ += groups_.back().size();
+  }
+}
+
+template <class Action>
+void ExchangeMachine::guarded(const Action& action) {
+  try {
+    action();
+  } catch (const TransportError& error) {
+    give_up(error);
+  }
+}
+
+/// The error that ended it, and where that was.
+void ExchangeMachine::give_up(const TransportError& error) {
+  const auto text = fmt::format("{}; in collective {} ({} on {}) of {}", error.what(), headers_.at(0).collective,
+                                to_text(request_.kind), axis_name(), id_.text());
+  announce();
+  if (recorder_) recorder_->give_up(text, missing());
+  throw TransportError(text);
+}
+
+void ExchangeMachine::announce() {
+  if (std::exchange(announced_, true) || !recorder_) return;
+  recorder_->begin(id_, axis_name(), headers_[0], c10::toString(request_.dtype));
+  recorder_->sends(sent_bytes_);
+}
+
+void ExchangeMachine::start() {
+  guarded([this] {
+    for (size_t i = 0; i < groups_.size(); ++i)
+      for (size_t m = 0; m < groups_[i].size(); ++m) post(i, m);
+  });
+  if (announced_ && recorder_) recorder_->sends(sent_bytes_);
+}
+
+void ExchangeMachine::advance(Earlier earlier) {
+  guarded([&] {
+    for (size_t i = 0; i < groups_.size(); ++i)
+      for (size_t m = 0; m < groups_[i].size(); ++m) {
+        const auto waits = [&](const auto& other) {
+          return other->takes_from(groups_[i][m], request_.mesh.local_ranks()[i]);
+        };
+        if (is_missing(i, m) && std::none_of(earlier.begin(), earlier.end(), waits)) take(i, m);
+      }
+  });
+}
+
+bool ExchangeMachine::takes_from(int source, int destination) const {
+  const auto index = request_.mesh.local_index(destination);
+  if (index < 0) return false;
+  const auto i = static_cast<size_t>(index);
+  for (size_t m = 0; m < groups_[i].size(); ++m)
+    if (groups_[i][m] == source) return is_missing(i, m);
+  return false;
+}
+
+void ExchangeMachine::wait() {
+  if (recorder_) recorder_->waits_for(missing());
+  guarded([this] { transport_.progress(); });
+}
+
+std::vector<Pieces> ExchangeMachine::finish() {
+  if (recorder_) recorder_->end();
+  return std::move(received_);
+}
+
+/// Whom this rank waits for: nobody if others only have to take what it sent.
+const std::vector<int>& ExchangeMachine::missing() {
+  missing_.clear();
+  for (size_t m = 0; m < groups_[0].size(); ++m)
+    if (is_missing(0, m)) missing_.push_back(groups_[0][m]);
+  return missing_;
+}
+
+void ExchangeMachine::post(size_t i, size_t m) {
+  const int source = request_.mesh.local_ranks()[i];
+  const int destination = groups_[i][m];
+  if (destination == source) {
+    for (size_t t = 0; t < received_.size(); ++t) received_[t][i][m] = request_.sent[t][i][m];
+    --missing_pieces_;
+    return;
+  }
+  auto header = headers_[i];
+  auto payload = payload_of(i, m);
+  for (const auto& part : payload.parts) header.bytes += part.size();
+  sizes_.clear();
+  for (const auto& sent : request_.sent) add_sizes(sent[i][m].sizes());
+  header.purpose = purpose_digest(id_.op, sizes_);
+  sent_bytes_ += header.bytes;
+  transport_.post({source, destination, header, std::move(payload)});
+}
+
+/// The tensors' own memory: it stays as it is until the exchange is over.
+Payload ExchangeMachine::payload_of(size_t i, size_t m) const {
+  const auto tensors = std::make_shared<std::vector<at::Tensor>>();
+  Payload payload{{}, tensors};
+  for (const auto& sent : request_.sent) {
+    tensors->push_back(sent[i][m].contiguous());
+    payload.parts.push_back(bytes_of(tensors->back()));
+  }
+  return payload;
+}
+
+void ExchangeMachine::add_sizes(c10::IntArrayRef sizes) {
+  sizes_.push_back(static_cast<int64_t>(sizes.size()));
+  sizes_.insert(sizes_.end(), sizes.begin(), sizes.end());
+}
+
+MessageHeader ExchangeMachine::expected(size_t i, size_t m) {
+  auto header = headers_[i];
+  sizes_.clear();
+  for (size_t t = 0; t < received_.size(); ++t) {
+    const auto sizes = request_.received_sizes(t, i, m);
+    add_sizes(sizes);
+    header.bytes += static_cast<uint64_t>(c10::multiply_integers(sizes)) * c10::elementSize(request_.dtype);
+  }
+  header.purpose = purpose_digest(id_.op, sizes_);
+  return header;
+}
+
+/// Member m's pieces, if all of them are there.
+void ExchangeMachine::take(size_t i, size_t m) {
+  auto& arrival = arrivals_[i][m];
+  const int rank = request_.mesh.local_ranks()[i];
+  if (arrival.parts.empty()) {
+    const auto header = transport_.arrived(groups_[i][m], rank);
+    if (!header) return;
+    check(i, m, *header);
+    make_room(i, m);
+  }
+  if (!transport_.receive(groups_[i][m], rank, arrival.parts)) return;
+  for (size_t t = 0; t < received_.size(); ++t) received_[t][i][m] = std::move(arrival.tensors[t]);
+  --missing_pieces_;
+}
+
+void ExchangeMachine::check(size_t i, size_t m, const MessageHeader& header) {
+  auto mine = expected(i, m);
+  if (header.purpose == 0) mine.purpose = 0;  // from a recording
+  if (mine == header) return;
+  announce();
+  if (recorder_) recorder_->disagrees_with(groups_[i][m]);
+  fail<TransportError>("rank {} and rank {} disagree about a collective: {} (expected {}, got {})",
+                       request_.mesh.local_ranks()[i], groups_[i][m], difference(mine, header), mine.text(),
+                       header.text());
+}
+
+void ExchangeMachine::make_room(size_t i, size_t m) {
+  auto& arrival = arrivals_[i][m];
+  for (size_t t = 0; t < received_.size(); ++t) {
+    const bool placed = t < request_.places.size() && !request_.places[t].empty();
+    arrival.tensors.push_back(placed ? request_.places[t][i][m]
+                                     : at::empty(request_.received_sizes(t, i, m), request_.dtype));
+    auto& tensor = arrival.tensors.back();
+    arrival.parts.emplace_back(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
+  }
+}
+
+}  // namespace lockstep

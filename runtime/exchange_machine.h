@@ -1,0 +1,74 @@
+#pragma once
+#include <memory>
+#include <span>
+
+#include "runtime/collective.h"
+#include "runtime/op_id.h"
+#include "runtime/transport/transport.h"
+
+namespace lockstep {
+
+/// An exchange over messages, as a resumable state machine: posts everything, then takes until all is there. Of its
+/// errors it tells which collective they ended, and tells the recorder.
+class ExchangeMachine {
+ public:
+  using Earlier = std::span<const std::shared_ptr<ExchangeMachine>>;
+
+  ExchangeMachine(Exchange request, uint64_t number);
+
+  CollectiveKind kind() const { return request_.kind; }
+
+  /// The rank waits for this one from now on, as far as its recorder is concerned.
+  void announce();
+  /// Hands over all that it sends.
+  void start();
+  /// Takes what has arrived, but not from a rank that one of `earlier` still takes from: messages of a pair of ranks
+  /// come in the order in which they were posted.
+  void advance(Earlier earlier);
+  bool is_complete() const { return missing_pieces_ == 0; }
+  /// Lets the transport wait for what is missing, or to be taken.
+  void wait();
+  /// All that arrived. REQUIRES: is_complete().
+  std::vector<Pieces> finish();
+
+ private:
+  /// A member's pieces, which arrive in one message.
+  struct Arrival {
+    std::vector<at::Tensor> tensors;
+    std::vector<MutableSpan> parts;
+  };
+
+  template <class Action>
+  void guarded(const Action& action);
+  [[noreturn]] void give_up(const TransportError& error);
+  const std::vector<int>& missing();
+  const std::string& axis_name() const { return request_.mesh.axes()[static_cast<size_t>(request_.axis)].name; }
+  bool is_missing(size_t i, size_t m) const { return !received_[0][i][m].defined(); }
+  bool takes_from(int source, int destination) const;
+  void post(size_t i, size_t m);
+  Payload payload_of(size_t i, size_t m) const;
+  void add_sizes(c10::IntArrayRef sizes);
+  MessageHeader expected(size_t i, size_t m);
+  void take(size_t i, size_t m);
+  void check(size_t i, size_t m, const MessageHeader& header);
+  void make_room(size_t i, size_t m);
+
+  Exchange request_;
+  Transport& transport_;
+  FlightRecorder* recorder_;  ///< null: nobody writes down what happens
+  bool announced_ = false;
+  uint64_t sent_bytes_ = 0;
+  const OpId id_ = op_running();
+  std::vector<int64_t> sizes_;  ///< of the pieces of a message, each behind its number of dimensions
+  std::vector<int> missing_;
+  std::vector<RankGroup> groups_;
+  std::vector<MessageHeader> headers_;
+  std::vector<std::vector<Arrival>> arrivals_;
+  std::vector<Pieces> received_;
+  size_t missing_pieces_ = 0;  ///< messages that are not there yet
+};
+
+/// For every tensor of a bundle, local rank and member of its group: no tensor yet.
+std::vector<Pieces> empty_bundle(const Exchange& request);
+
+}  // namespace lockstep
