@@ -15,6 +15,7 @@
 
 #include "core/build_id.h"
 #include "core/instruction_set.h"
+#include "core/proc_value.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -52,6 +53,7 @@ std::string short_line(std::string_view value) {
 MachineFacts machine_facts() {
   MachineFacts facts{{"build_id", build_id()},
                      {"libtorch", TORCH_VERSION},
+                     {"processor", processor_name()},
                      {"instruction_set", std::string(name_of(best_instruction_set()))},
                      {"libtorch_instruction_set", at::get_cpu_capability()},
                      {"threads", std::to_string(at::get_num_threads())},

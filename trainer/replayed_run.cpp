@@ -105,10 +105,12 @@ ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const 
   outcome.differing_results = player_->differing_results();
   outcome.first_difference = player_->first_deviation();
   outcome.differing_scalars = std::move(scalars.different);
-  const bool rounds = rounds_otherwise(job_, outcome.other_machine) && player_->is_same_program();
-  outcome.verdict = !outcome.first_difference && outcome.differing_scalars.empty() ? ReplayVerdict::kIdentical
-                    : rounds && are_within_bound(job_, scalars.relative)           ? ReplayVerdict::kWithinBound
-                                                                                   : ReplayVerdict::kDiffers;
+  const bool is_same = !outcome.first_difference && outcome.differing_scalars.empty();
+  const bool rounds = rounds_otherwise(job_, outcome.other_machine);
+  const bool is_close = is_same || (player_->is_same_program() && are_within_bound(job_, scalars.relative));
+  outcome.verdict = is_same && !rounds   ? ReplayVerdict::kIdentical
+                    : is_close && rounds ? ReplayVerdict::kWithinBound
+                                         : ReplayVerdict::kDiffers;
   return outcome;
 }
 

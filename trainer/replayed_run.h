@@ -17,7 +17,8 @@ enum class ReplayVerdict {
   kIdentical,
   /// Native numerics on another kind of machine, which rounds otherwise: ops, layouts and collectives are the recorded
   /// ones, and so are the step's numbers (loss, gradient norm, ...) within 1e-4 of themselves, with bfloat16 or float16
-  /// compute 2e-2. Results of ops were recorded as digests, which have no distance.
+  /// compute 2e-2. Results of ops were recorded as digests, which have no distance. Also if no bit differs: that is
+  /// chance there.
   kWithinBound,
   kDiffers
 };

@@ -157,8 +157,8 @@ TEST(GatherOrder, GivesTheParametersAsTheyAreWhateverIsAskedFor) {
       }
     }();
   };
-  std::thread other(run, 1);
-  run(0);
+  std::thread one(run, 0), other(run, 1);  // threads of their own: no op has run on them
+  one.join();
   other.join();
   EXPECT_EQ(problems[0], "");
   EXPECT_EQ(problems[1], "");

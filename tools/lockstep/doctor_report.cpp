@@ -7,12 +7,12 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "core/error.h"
 #include "core/floating_environment.h"
 #include "core/instruction_set.h"
+#include "core/proc_value.h"
 #include "runtime/kernels/self_test.h"
 #include "trainer/dataset.h"
 
@@ -24,18 +24,6 @@ constexpr double kGibibyte = 1 << 30;
 constexpr double kLittleMemory = 2 * kGibibyte;
 constexpr double kLittleDisk = 4 * kGibibyte;
 constexpr const char* kDemoText = "data/kjv.txt";
-
-/// What follows "key ... :" on the first such line of a /proc file; empty when there is none.
-std::string proc_value(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const auto colon = line.find(':');
-    if (!line.starts_with(key) || colon == line.npos) continue;
-    const auto begin = line.find_first_not_of(" \t", colon + 1);
-    return begin == line.npos ? "" : line.substr(begin);
-  }
-  return {};
-}
 
 Finding examine_system() {
   utsname name{};

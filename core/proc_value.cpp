@@ -1,0 +1,28 @@
+#include "core/proc_value.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace lockstep {
+
+std::string proc_value(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const auto colon = line.find(':');
+    if (!line.starts_with(key) || colon == line.npos) continue;
+    const auto begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == line.npos ? "" : line.substr(begin);
+  }
+  return {};
+}
+
+std::string processor_name() {
+  const auto value = [](const char* key) { return proc_value("/proc/cpuinfo", key); };
+  const auto vendor = value("vendor_id");
+  if (vendor.empty()) return "unknown";
+  return fmt::format("{} {}/{}/{}, {}", vendor, value("cpu family"), value("model\t"), value("stepping"),
+                     value("model name"));
+}
+
+}  // namespace lockstep

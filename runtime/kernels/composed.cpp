@@ -1,0 +1,150 @@
+#include "runtime/kernels/composed.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+
+#include "runtime/kernels/cpu_kernels.h"
+#include "runtime/kernels/heads.h"
+#include "runtime/kernels/widened.h"
+
+namespace lockstep::composed {
+namespace {
+
+Tensor beside(const Tensor& tensor, const Tensor& like) { return tensor.to(like.scalar_type()); }
+
+using kernels::widened;
+
+/// The gate and what it gates, in fp32 or wider.
+std::pair<Tensor, Tensor> halves(const Tensor& both) {
+  const auto wide = widened(both);
+  return {wide.select(-2, 0), wide.select(-2, 1)};
+}
+
+/// query * scale against all keys, in fp32 or wider; -inf where the mask hides a key. Keys have a head for each query's.
+Tensor scores(const Tensor& query, const Tensor& key, bool causal, double scale, int64_t first_row) {
+  auto result = at::matmul(query, key.transpose(-1, -2)).mul_(scale);
+  if (!causal) return result;
+  const auto hidden = at::ones({query.size(2), key.size(2)}, query.options().dtype(c10::kBool)).triu_(first_row + 1);
+  return result.masked_fill_(hidden, -INFINITY);
+}
+
+}  // namespace
+
+Tensor weight_gradient(const Tensor& gradient, const Tensor& input) {
+  return kernels::weight_gradient(gradient, input);
+}
+
+std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
+  const auto wide = widened(x);
+  const auto reciprocal = at::rsqrt(at::mean(wide * wide, {-1}, /*keepdim=*/true) + epsilon);
+  return {(wide * reciprocal * beside(weight, wide)).to(x.scalar_type()), reciprocal.squeeze(-1)};
+}
+
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                                             const Tensor& weight) {
+  const auto wide = widened(x), r = beside(reciprocal, wide).unsqueeze(-1), normal = wide * r;
+  const auto g = beside(gradient, wide), slope = g * beside(weight, wide);
+  const auto dx = (slope - normal * at::mean(slope * normal, {-1}, /*keepdim=*/true)) * r;
+  const auto dw = (g * normal).reshape({-1, weight.size(0)}).sum(0);
+  return {dx.to(x.scalar_type()), dw.to(weight.scalar_type())};
+}
+
+Tensor exponential_sum(const Tensor& logits, const Tensor& shift) {
+  const auto wide = widened(logits);
+  return at::exp(wide - beside(shift, wide).unsqueeze(-1)).sum(-1).to(logits.scalar_type());
+}
+
+Tensor pick_class(const Tensor& logits, const Tensor& target) { return kernels::pick_class(logits, target); }
+
+Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, const Tensor& log_sum,
+                              const Tensor& target) {
+  const auto wide = widened(logits);
+  const auto probability = at::exp(wide - beside(log_sum, wide).unsqueeze(-1));
+  const auto is_target = at::arange(wide.size(-1), target.options()) == target.unsqueeze(-1);
+  return ((probability - beside(is_target, wide)) * beside(gradient, wide).unsqueeze(-1)).to(logits.scalar_type());
+}
+
+std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
+                                     double scale, int64_t first_row) {
+  const int64_t group = heads::group_of(query, key);
+  const auto q = widened(query), k = heads::repeated(widened(key), group), v = heads::repeated(widened(value), group);
+  const auto all = scores(q, k, causal, scale, first_row);
+  const auto log_sum = at::logsumexp(all, {-1});
+  const auto output = at::matmul(at::exp(all - log_sum.unsqueeze(-1)), v);
+  return {heads::inside(output.to(query.scalar_type())), heads::inside(log_sum)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, const Tensor& query, const Tensor& key,
+                                                      const Tensor& value, const Tensor& output, const Tensor& log_sum,
+                                                      bool causal, double scale, int64_t first_row) {
+  const int64_t group = heads::group_of(query, key);
+  const auto q = widened(query), k = heads::repeated(widened(key), group), v = heads::repeated(widened(value), group);
+  const auto g = beside(gradient, q);
+  const auto probability = at::exp(scores(q, k, causal, scale, first_row) - beside(log_sum, q).unsqueeze(-1));
+  const auto dv = at::matmul(probability.transpose(-1, -2), g);
+  const auto mean = (g * beside(output, q)).sum({-1}, /*keepdim=*/true);
+  const auto slope = (at::matmul(g, v.transpose(-1, -2)) - mean) * probability * scale;
+  const auto dq = at::matmul(slope, k), dk = at::matmul(slope.transpose(-1, -2), q);
+  const auto finish = [&](const Tensor& tensor) { return heads::inside(tensor.to(query.scalar_type())); };
+  return {finish(dq), finish(heads::summed(dk, group)), finish(heads::summed(dv, group))};
+}
+
+Tensor sum_of_squares(const Tensor& x) {
+  const auto wide = x.to(c10::kDouble);
+  return at::sum(wide * wide);
+}
+
+void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
+           double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, double correction1,
+           double correction2, double gradient_scale) {
+  Tensor p = parameter, m = mean, v = square;
+  const auto g = gradient.to(parameter.scalar_type()) * gradient_scale;
+  m.mul_(beta1).add_(g, 1 - beta1);
+  v.mul_(beta2).addcmul_(g, g, 1 - beta2);
+  const auto denominator = at::sqrt(v).div_(std::sqrt(correction2)).add_(epsilon);
+  p.mul_(1 - learning_rate * weight_decay).addcdiv_(m, denominator, -learning_rate / correction1);
+}
+
+Tensor swiglu(const Tensor& both) {
+  const auto [gate, up] = halves(both);
+  return (at::silu(gate) * up).to(both.scalar_type());
+}
+
+Tensor swiglu_backward(const Tensor& gradient, const Tensor& both) {
+  const auto [gate, up] = halves(both);
+  const auto g = beside(gradient, gate);
+  return at::stack({at::silu_backward(g * up, gate), g * at::silu(gate)}, -2).to(both.scalar_type());
+}
+
+Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back) {
+  const auto wide = widened(x);
+  const auto pairs = wide.unflatten(-1, {wide.size(-1) / 2, 2});
+  const auto a = pairs.select(-1, 0), b = pairs.select(-1, 1);
+  const auto c = beside(cosines, wide), s = back ? -beside(sines, wide) : beside(sines, wide);
+  const auto turned = at::stack({a * c - b * s, a * s + b * c}, -1).flatten(-2);
+  return heads::inside(turned.to(x.scalar_type()));
+}
+
+}  // namespace lockstep::composed
+
+namespace lockstep {
+
+void define_composed_kernels(torch::Library& on_device) {
+  on_device.impl("weight_gradient", TORCH_FN(composed::weight_gradient));
+  on_device.impl("rms_norm", TORCH_FN(composed::rms_norm));
+  on_device.impl("rms_norm_backward", TORCH_FN(composed::rms_norm_backward));
+  on_device.impl("exponential_sum", TORCH_FN(composed::exponential_sum));
+  on_device.impl("pick_class", TORCH_FN(composed::pick_class));
+  on_device.impl("cross_entropy_backward", TORCH_FN(composed::cross_entropy_backward));
+  on_device.impl("attention", TORCH_FN(composed::attention));
+  on_device.impl("attention_backward", TORCH_FN(composed::attention_backward));
+  on_device.impl("sum_of_squares", TORCH_FN(composed::sum_of_squares));
+  on_device.impl("adamw", TORCH_FN(composed::adamw));
+  on_device.impl("swiglu", TORCH_FN(composed::swiglu));
+  on_device.impl("swiglu_backward", TORCH_FN(composed::swiglu_backward));
+  on_device.impl("rotate_pairs", TORCH_FN(composed::rotate_pairs));
+}
+
+}  // namespace lockstep
