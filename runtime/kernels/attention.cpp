@@ -35,8 +35,8 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
   const int64_t group = heads::group_of(query, key);
   const auto mask = shifted_mask(query, key, causal, first_row);
   auto [output, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
-      readable(query), heads::repeated(readable(key), group), heads::repeated(readable(value), group), 0.0, causal && !mask,
-      mask, scale);
+      readable(query), heads::repeated(readable(key), group), heads::repeated(readable(value), group), 0.0,
+      causal && !mask, mask, scale);
   return {heads::inside(output), heads::inside(log_sum)};
 }
 
@@ -47,8 +47,8 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, co
   const int64_t group = heads::group_of(query, key);
   const auto mask = shifted_mask(query, key, causal, first_row);
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      readable(gradient), readable(query), heads::repeated(readable(key), group), heads::repeated(readable(value), group),
-      readable(output), log_sum, 0.0, causal && !mask, mask, scale);
+      readable(gradient), readable(query), heads::repeated(readable(key), group),
+      heads::repeated(readable(value), group), readable(output), log_sum, 0.0, causal && !mask, mask, scale);
   return {heads::inside(dq), heads::inside(heads::summed(dk, group)), heads::inside(heads::summed(dv, group))};
 }
 

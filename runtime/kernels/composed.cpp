@@ -22,7 +22,8 @@ std::pair<Tensor, Tensor> halves(const Tensor& both) {
   return {wide.select(-2, 0), wide.select(-2, 1)};
 }
 
-/// query * scale against all keys, in fp32 or wider; -inf where the mask hides a key. Keys have a head for each query's.
+/// query * scale against all keys, in fp32 or wider; -inf where the mask hides a key. Keys have a head for each
+/// query's.
 Tensor scores(const Tensor& query, const Tensor& key, bool causal, double scale, int64_t first_row) {
   auto result = at::matmul(query, key.transpose(-1, -2)).mul_(scale);
   if (!causal) return result;

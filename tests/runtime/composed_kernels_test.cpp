@@ -1,9 +1,8 @@
 // The kernels composed of LibTorch's ops, which a GPU runs, beside the CPU's own: the same values in float64 to 1e-12,
 // the same sizes, dtypes and strides in every dtype; causal masks that start later, shared heads, empty and odd sizes.
-#include "runtime/kernels/composed.h"
-
 #include <gtest/gtest.h>
 
+#include "runtime/kernels/composed.h"
 #include "runtime/kernels/cpu_kernels.h"
 #include "tests/support/tensors.h"
 
@@ -38,7 +37,8 @@ template <class... T>
 void expect_alike(const std::tuple<T...>& composed, const std::tuple<T...>& own, const char* what) {
   [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
     (expect_alike(std::get<kIndex>(composed), std::get<kIndex>(own), what), ...);
-  }(std::index_sequence_for<T...>());
+  }
+  (std::index_sequence_for<T...>());
 }
 
 class ComposedKernels : public ::testing::TestWithParam<c10::ScalarType> {
@@ -90,10 +90,9 @@ TEST_P(ComposedKernels, Attention) {
     const auto value = make({s.batch, s.heads, s.keys, 6}), gradient = make(query.sizes());
     const auto [output, log_sum] = kernels::attention(query, key, value, s.causal, 0.4, s.first_row);
     expect_alike(composed::attention(query, key, value, s.causal, 0.4, s.first_row), {output, log_sum}, "attention");
-    expect_alike(
-        composed::attention_backward(gradient, query, key, value, output, log_sum, s.causal, 0.4, s.first_row),
-        kernels::attention_backward(gradient, query, key, value, output, log_sum, s.causal, 0.4, s.first_row),
-        "attention_backward");
+    expect_alike(composed::attention_backward(gradient, query, key, value, output, log_sum, s.causal, 0.4, s.first_row),
+                 kernels::attention_backward(gradient, query, key, value, output, log_sum, s.causal, 0.4, s.first_row),
+                 "attention_backward");
   }
 }
 
