@@ -12,6 +12,13 @@ set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA_STANDARD 20)
 
+find_package(CUDAToolkit REQUIRED)
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} REQUIRED)
+find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
+add_library(CUDA::nccl SHARED IMPORTED GLOBAL)
+set_target_properties(CUDA::nccl PROPERTIES IMPORTED_LOCATION ${NCCL_LIBRARY}
+  INTERFACE_INCLUDE_DIRECTORIES "${NCCL_INCLUDE_DIR};${CUDAToolkit_INCLUDE_DIRS}")
+
 # No contraction but written fma, no approximate division or square root, subnormal numbers kept.
 add_library(lockstep_cuda_flags INTERFACE)
 target_compile_options(lockstep_cuda_flags INTERFACE

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "runtime/dispatch.h"
+#include "runtime/kernels/composed.h"
 #include "runtime/kernels/cpu_kernels.h"
 #include "runtime/make_plan.h"
 #include "runtime/native_kernels.h"
@@ -74,8 +75,10 @@ void register_mesh_library() {
   static torch::Library definitions(torch::Library::DEF, "mesh", std::nullopt, __FILE__, __LINE__);
   static torch::Library on_cpu(torch::Library::IMPL, "mesh", c10::DispatchKey::CPU, __FILE__, __LINE__);
   static torch::Library on_mesh(torch::Library::IMPL, "mesh", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
-  for (const auto& name : define_mesh_ops(definitions, on_cpu))
-    on_mesh.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&dispatch>());
+  static torch::Library on_gpu(torch::Library::IMPL, "mesh", c10::DispatchKey::CUDA, __FILE__, __LINE__);
+  const auto names = define_mesh_ops(definitions, on_cpu);
+  define_composed_kernels(on_gpu);
+  for (const auto& name : names) on_mesh.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&dispatch>());
 }
 
 void register_everything() {

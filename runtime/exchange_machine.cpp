@@ -178,7 +178,7 @@ void ExchangeMachine::make_room(size_t i, size_t m) {
   for (size_t t = 0; t < received_.size(); ++t) {
     const bool placed = t < request_.places.size() && !request_.places[t].empty();
     arrival.tensors.push_back(placed ? request_.places[t][i][m]
-                                     : at::empty(request_.received_sizes(t, i, m), request_.dtype));
+                                     : at::empty(request_.received_sizes(t, i, m), request_.sent[t][i][m].options()));
     auto& tensor = arrival.tensors.back();
     arrival.parts.emplace_back(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "rng/cuda_fill.h"
 #include "rng/fill.h"
 #include "runtime/plain_tensors.h"
 #include "runtime/sharded_tensor.h"
@@ -32,7 +33,18 @@ rng::ScalarKind kind_of(c10::ScalarType dtype) {
   }
 }
 
+constexpr void* kDefaultStream = nullptr;
+
 }  // namespace
+
+void fill_random(const at::Tensor& part, const rng::Distribution& distribution, uint64_t seed, uint64_t stream,
+                 const rng::Slice& slice) {
+  const auto kind = kind_of(part.scalar_type());
+  const rng::Key key{seed};
+  if (part.is_cuda())
+    return rng::cuda_fill(part.mutable_data_ptr(), kind, distribution, key, stream, slice, kDefaultStream);
+  rng::fill(part.mutable_data_ptr(), kind, distribution, key, stream, slice);
+}
 
 thread_local RandomScope::State RandomScope::current_;
 
@@ -52,10 +64,10 @@ at::Tensor draw_local(const TensorSpec& spec, size_t index, const rng::Distribut
     starts.push_back(range.start);
     lengths.push_back(range.length);
   }
-  auto local = at::empty(lengths, at::TensorOptions().dtype(spec.dtype));
-  const auto fill = [&](at::Tensor part, int64_t shift) {
-    rng::fill(part.mutable_data_ptr(), kind_of(spec.dtype), distribution, rng::Key{seed}, stream,
-              rng::Slice::box(spec.sizes, starts, lengths, static_cast<uint64_t>(shift)));
+  auto local = at::empty(lengths, at::dtype(spec.dtype).device(spec.layout.mesh().world().shard_device()));
+  const auto fill = [&](const at::Tensor& part, int64_t shift) {
+    fill_random(part, distribution, seed, stream,
+                rng::Slice::box(spec.sizes, starts, lengths, static_cast<uint64_t>(shift)));
   };
   if (spec.sizes.empty()) fill(local, 0);
   if (spec.sizes.empty() || local.numel() == 0) return local;

@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "rng/distribution.h"
+#include "rng/slice.h"
 #include "runtime/batch_scope.h"
 #include "runtime/spec.h"
 
@@ -31,6 +32,10 @@ class RandomScope {
 /// of (seed, stream, i) alone. Values are drawn in the declared dtype.
 at::Tensor draw(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype,
                 const rng::Distribution& distribution, uint64_t seed, uint64_t stream);
+
+/// Fills a part of a tensor with what `slice` has of it; the strides must be those that the slice was made for.
+void fill_random(const at::Tensor& part, const rng::Distribution& distribution, uint64_t seed, uint64_t stream,
+                 const rng::Slice& slice);
 
 /// What local rank `index` holds of the tensor that draw() makes, in the declared dtype, as a plain tensor. Where the
 /// first dimension is a batch of `rows.count` samples (or several entries for each) it has the indices of the global

@@ -89,6 +89,9 @@ void split_value(at::Tensor& shard, const Layout& layout, int rank) {
       fill_with_neutral(shard, layout[axis].reduction);
 }
 
+/// A tensor of its own on the CPU (or without values).
+at::Tensor plain_copy(const at::Tensor& shard) { return shard.is_cuda() ? shard.cpu() : shard.clone(); }
+
 at::Tensor cut_out(const TensorSpec& spec, const at::Tensor& plain, size_t index) {
   at::Tensor piece = plain;
   for (int dim = 0; dim < spec.dim_count(); ++dim) {
@@ -133,6 +136,7 @@ at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef siz
       fail<BadInput>("from_shards: shard {} of {} has sizes {} and dtype {}, expected {} and {}", i, spec->text(),
                      c10::str(shards[i].sizes()), c10::toString(shards[i].scalar_type()),
                      c10::str(c10::IntArrayRef(spec->local_sizes[i])), c10::toString(wanted));
+  for (auto& shard : shards) shard = shard.to(world.shard_device());
   return make_sharded(spec, std::move(shards));
 }
 
@@ -142,11 +146,11 @@ at::Tensor gather(const at::Tensor& tensor) {
   self.check_fresh();
   const auto& spec = self.spec();
   require_local_rank(spec);
-  if (spec.all_replicate) return self.shards()->whole()[0].detach().clone();
+  if (spec.all_replicate) return plain_copy(self.shards()->whole()[0].detach());
   auto& traffic = spec.layout.mesh().world().traffic();
   const Traffic before = traffic;
   const auto* target = with_layout(spec, Layout::replicated(spec.layout.mesh()));
-  auto result = move_shards(spec, self.shards()->either(), *target, "gather")[0].clone();
+  auto result = plain_copy(move_shards(spec, self.shards()->either(), *target, "gather")[0]);
   traffic = before;
   return result;
 }

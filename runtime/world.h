@@ -38,6 +38,8 @@ class World {
     std::shared_ptr<const RuleSet> rules = {};  ///< null: the built-in rules of the numerics
     Policy policy = {};
     bool meta = false;  ///< shards are meta tensors: shapes and traffic without values
+    /// Where shards are: kCPU, or kCUDA after require_gpu() (native numerics; a transport must carry device memory).
+    c10::DeviceType device = c10::kCPU;
     /// Collectives exchange what they would over messages also where all ranks live here: then what one rank received
     /// serves it alone. Same bits.
     bool as_messages = false;
@@ -60,7 +62,7 @@ class World {
   const Policy& policy() const { return options_.policy; }
   bool meta() const { return options_.meta; }
   size_t one_round_bytes() const { return options_.one_round_bytes; }
-  c10::Device shard_device() const { return options_.meta ? c10::kMeta : c10::kCPU; }
+  c10::Device shard_device() const { return options_.meta ? c10::kMeta : options_.device; }
   bool as_messages() const { return options_.transport || options_.meta || options_.as_messages; }
   Transport* transport() const { return options_.transport.get(); }
 

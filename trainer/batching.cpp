@@ -17,6 +17,14 @@ void require_offered(const MeshDegrees& mesh) {
                      axis.name, axis.key);
 }
 
+void require_device_offered(const Job& job) {
+  if (job.training.device != "cuda") return;
+  if (job.numerics.mode == "canonical")
+    fail<BadInput>("training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
+  if (!job.record.folder.empty())
+    fail<BadInput>("record.folder: steps are recorded with training.device = \"cpu\" only.");
+}
+
 int64_t rest_of_the_ranks(MeshDegrees degrees, const Launch& launch) {
   if (launch.simulated) return 1;
   degrees.dp_shard = 1;
@@ -51,6 +59,7 @@ Job resolve(Job job, const Launch& launch) {
     parallelism.data_parallel_shard_degree = rest_of_the_ranks(degrees_of(parallelism), launch);
   const auto mesh = mesh_of(job);
   require_offered(mesh);
+  require_device_offered(job);
   if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);
   if (!launch.simulated && mesh.ranks() != launch.world)
     fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),

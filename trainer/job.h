@@ -47,6 +47,7 @@ struct TrainingSection {
   int64_t steps = 10000;
   std::string mixed_precision_param = "float32";
   std::string mixed_precision_reduce = "float32";
+  std::string device = "cpu";
 };
 
 struct ParallelismSection {

@@ -51,6 +51,7 @@ constexpr Allowed kComputeTypes{"float32 or bfloat16", nullptr, [](std::string_v
                                   return any_of<2>(s, {"float32", "bfloat16"});
                                 }};
 constexpr Allowed kFloat32{"float32", nullptr, [](std::string_view s) { return s == "float32"; }};
+constexpr Allowed kDevices{"cpu or cuda", nullptr, [](std::string_view s) { return any_of<2>(s, {"cpu", "cuda"}); }};
 constexpr Allowed kReshard{"default, always or never", nullptr, [](std::string_view s) {
                              return any_of<3>(s, {"default", "always", "never"});
                            }};
@@ -117,6 +118,8 @@ constexpr Key kKeys[] = {
      "Type of compute; parameters and optimizer state stay float32. (torchtitan's default is bfloat16.)"},
     {"training", "mixed_precision_reduce", at<&Job::training, &TrainingSection::mixed_precision_reduce>(), kFloat32,
      "Type of gradient reductions."},
+    {"training", "device", at<&Job::training, &TrainingSection::device>(), kDevices,
+     "What computes; cuda needs native numerics and a build with CUDA (docs/gpu.md). (Not in torchtitan.)"},
 
     {"parallelism", "data_parallel_replicate_degree",
      at<&Job::parallelism, &ParallelismSection::data_parallel_replicate_degree>(), kDegree,

@@ -29,7 +29,8 @@ void load(const replay::RecordedTensor& tensor, at::Tensor& shard) {
       tensor.bytes.size() != shard.nbytes())
     fail<FileError>("the recorded state has {} of {}, the job makes it {}", tensor.name,
                     c10::str(c10::IntArrayRef(tensor.sizes)), c10::str(shard.sizes()));
-  shard.copy_(at::from_blob(const_cast<std::byte*>(tensor.bytes.data()), tensor.sizes, shard.options()));
+  shard.copy_(
+      at::from_blob(const_cast<std::byte*>(tensor.bytes.data()), tensor.sizes, shard.options().device(c10::kCPU)));
 }
 
 }  // namespace

@@ -7,9 +7,12 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/error.h"
+#include "runtime/gpu.h"
 #include "runtime/transport/connect.h"
+#include "runtime/transport/device_transport.h"
 #include "runtime/transport/handshake.h"
 #include "runtime/transport/memory_stream.h"
+#include "runtime/transport/nccl_link.h"
 #include "runtime/transport/socket_stream.h"
 #include "runtime/transport/stream_transport.h"
 
@@ -169,6 +172,13 @@ Processes join_processes(const Launcher& launcher, const Environment& variable, 
     fail<TransportError>("rank {} could not meet the others through the store at {}: {}", launcher.launch.rank,
                          master_of(variable).text(), error.what_without_backtrace());
   }
+}
+
+void use_gpus(Processes& processes) {
+  require_gpu(processes.rank);
+  if (!processes.transport) return;
+  auto link = make_nccl_link(*processes.transport, processes.rank, processes.world);
+  processes.transport = std::make_shared<DeviceTransport>(processes.transport, std::move(link));
 }
 
 }  // namespace lockstep::trainer

@@ -23,4 +23,8 @@ struct Processes {
 /// in the environment, TransportError for who is missing at the meeting.
 Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm);
 
+/// Each process takes a GPU into use, its rank's modulo their number; the bytes of messages go over NCCL from then on,
+/// their headers as before. Throws BadInput for what is missing, TransportError when NCCL fails.
+void use_gpus(Processes& processes);
+
 }  // namespace lockstep::trainer

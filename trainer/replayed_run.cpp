@@ -69,11 +69,18 @@ void require_payloads(const replay::StepRecording& recording) {
           recording.step, recording.rank);
 }
 
+/// What a recording delivers are bytes for a CPU.
+Job replayed_job(const replay::StepRecording& first, std::span<const Setting> changes) {
+  auto job = parse_job(first.job, "the recorded job", changes);
+  if (job.training.device != "cpu") fail<BadInput>("a step is replayed with training.device = \"cpu\" only.");
+  return job;
+}
+
 }  // namespace
 
 ReplayedRun::ReplayedRun(const replay::StepRecording& first, std::span<const Setting> changes,
                          std::function<std::unique_ptr<models::Model>()> make_model)
-    : job_(parse_job(first.job, "the recorded job", changes)),
+    : job_(replayed_job(first, changes)),
       player_(std::make_shared<replay::Player>()),
       run_(job_, options_for(job_, first.rank, player_, std::move(make_model))) {
   if (!first.has_state) fail<FileError>("step {} of rank {} holds no state to start from", first.step, first.rank);

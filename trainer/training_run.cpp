@@ -10,6 +10,7 @@
 #include "models/mlp.h"
 #include "runtime/backend.h"
 #include "runtime/batch_scope.h"
+#include "runtime/gpu.h"
 #include "runtime/kernels/self_test.h"
 #include "runtime/mesh_ops.h"
 #include "runtime/random.h"
@@ -37,6 +38,10 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.as_messages = options.as_messages;
   world.overlap = options.overlap;
   if (options.meta) world.local_ranks = {0};
+  if (job.training.device == "cuda" && !options.meta) {
+    require_gpu(options.local_ranks.empty() ? 0 : options.local_ranks[0]);
+    world.device = c10::kCUDA;
+  }
   if (world.numerics == Numerics::kCanonical && !options.meta) kernels::require_self_test();
   return std::make_unique<World>(std::move(world));
 }

@@ -4,10 +4,10 @@
 #include <ATen/core/grad_mode.h>
 
 #include "core/error.h"
-#include "rng/fill.h"
 #include "rng/slice.h"
 #include "rng/stream.h"
 #include "runtime/plain_tensors.h"
+#include "runtime/random.h"
 #include "runtime/sharded_tensor.h"
 #include "runtime/tensor_bytes.h"
 #include "runtime/world.h"
@@ -24,12 +24,13 @@ void draw_rows(at::Tensor shard, const models::Division& division, size_t part, 
     return;
   }
   if (!starts.empty()) starts[0] = rows.part_row;
-  rng::fill(shard.mutable_data_ptr(), rng::ScalarKind::kFloat32, initial.distribution, rng::Key{seed},
-            rng::stream_of({0, name, 0}), rng::Slice::box(division.sizes_of(part), starts, shard.sizes().vec()));
+  fill_random(shard, initial.distribution, seed, rng::stream_of({0, name, 0}),
+              rng::Slice::box(division.sizes_of(part), starts, shard.sizes().vec()));
 }
 
 at::Tensor draw_shard(const TensorSpec& spec, size_t index, const models::Division& division, uint64_t seed) {
-  auto shard = at::empty(spec.local_sizes[index], at::kFloat);
+  const auto device = spec.layout.mesh().world().shard_device();
+  auto shard = at::empty(spec.local_sizes[index], at::dtype(at::kFloat).device(device));
   std::vector<int64_t> starts;
   for (int dim = 0; dim < spec.dim_count(); ++dim) starts.push_back(spec.cut(index, dim).start);
   const auto held = starts.empty() ? Range{0, 1} : spec.cut(index, 0);

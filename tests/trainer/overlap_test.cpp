@@ -8,7 +8,9 @@
 
 #include "core/error.h"
 #include "runtime/sharded_tensor.h"
+#include "runtime/transport/device_transport.h"
 #include "runtime/transport/wrapper.h"
+#include "tests/support/host_link.h"
 #include "tests/support/small_models.h"
 #include "tests/support/streams.h"
 
@@ -76,14 +78,20 @@ Outcome train_rank(const Trial& trial, std::vector<int> local_ranks, const std::
   return {state_digest(run.state()).text(), bytes, counted ? counted->most : 0};
 }
 
-/// One thread per rank.
-std::vector<Outcome> train_ranks(const Trial& trial, bool overlap) {
+using Transports = std::vector<std::shared_ptr<Transport>>;
+
+Transports streams_of(const Trial& trial) {
   const int ranks = static_cast<int>(parse_mesh(trial.mesh).ranks());
-  const auto transports = testing::connected_transports(ranks, testing::StreamKind::kMemory, std::chrono::seconds{60});
+  const auto streams = testing::connected_transports(ranks, testing::StreamKind::kMemory, std::chrono::seconds{60});
+  return {streams.begin(), streams.end()};
+}
+
+/// One thread per rank.
+std::vector<Outcome> train_ranks(const Trial& trial, bool overlap, const Transports& transports) {
   std::vector<std::future<Outcome>> futures;
-  for (int rank = 0; rank < ranks; ++rank)
-    futures.push_back(std::async(std::launch::async, train_rank, trial, std::vector{rank},
-                                 transports[static_cast<size_t>(rank)], overlap));
+  for (size_t rank = 0; rank < transports.size(); ++rank)
+    futures.push_back(std::async(std::launch::async, train_rank, trial, std::vector{static_cast<int>(rank)},
+                                 transports[rank], overlap));
   std::vector<Outcome> outcomes;
   for (auto& future : futures) outcomes.push_back(future.get());
   return outcomes;
@@ -97,7 +105,8 @@ TEST(OverlappedTraining, HasTheBitsAndTheTrafficOfOneGatherBehindTheOther) {
                           {"dp_replicate=2,dp_shard=2", "none", "default", "bfloat16"}};
   for (const auto& trial : trials) {
     const auto together = train_rank(trial, {}, nullptr, true);
-    const auto overlapped = train_ranks(trial, true), waiting = train_ranks(trial, false);
+    const auto overlapped = train_ranks(trial, true, streams_of(trial));
+    const auto waiting = train_ranks(trial, false, streams_of(trial));
     for (size_t rank = 0; rank < overlapped.size(); ++rank) {
       EXPECT_EQ(overlapped[rank].digest, together.digest) << trial.mesh << " rank " << rank;
       EXPECT_EQ(waiting[rank].digest, together.digest) << trial.mesh << " rank " << rank;
@@ -111,7 +120,23 @@ TEST(OverlappedTraining, HasTheBitsAndTheTrafficOfOneGatherBehindTheOther) {
 
 /// Without parameters that are cut nothing is to be gathered.
 TEST(OverlappedTraining, HasNothingUnderWayWithoutShards) {
-  for (const auto& outcome : train_ranks({"tp=3"}, true)) EXPECT_EQ(outcome.outstanding, 1);
+  const Trial trial{"tp=3"};
+  for (const auto& outcome : train_ranks(trial, true, streams_of(trial))) EXPECT_EQ(outcome.outstanding, 1);
+}
+
+/// What carries the bytes must not matter, here links between devices.
+TEST(OverlappedTraining, HasTheSameBitsOverLinksBetweenDevices) {
+  for (const Trial& trial : {Trial{"dp_shard=2,tp=2"}, Trial{"dp_shard=3", "full"}}) {
+    const auto mail = std::make_shared<testing::Mail>();
+    auto transports = streams_of(trial);
+    std::vector<int> rounds(transports.size());
+    for (size_t rank = 0; rank < transports.size(); ++rank)
+      transports[rank] = std::make_shared<DeviceTransport>(
+          transports[rank], std::make_unique<testing::HostLink>(mail, static_cast<int>(rank), rounds[rank]));
+    const auto together = train_rank(trial, {}, nullptr, true);
+    for (const auto& outcome : train_ranks(trial, true, transports)) EXPECT_EQ(outcome.digest, together.digest);
+    EXPECT_GT(rounds[0], 50);
+  }
 }
 
 /// Two parameters that are asked for in turns, and in between written, replaced by others, or left out.

@@ -1,0 +1,74 @@
+// A GPU trains as a CPU does, but for rounding; skipped, with the reason, where there is none.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "rng/cuda_fill.h"
+#include "tests/support/small_models.h"
+#include "trainer/batching.h"
+
+namespace lockstep::trainer {
+namespace {
+
+struct Outcome {
+  std::vector<double> losses, norms;
+};
+
+Outcome train_on(const char* device, const char* mesh) {
+  auto job = testing::small_job();
+  job.training.device = device;
+  job.training.local_batch_size = 2;  // with accumulation
+  TrainingRun::Options options;
+  options.mesh = parse_mesh(mesh);
+  options.make_model = testing::small_llama;
+  TrainingRun run(job, options);
+  Outcome outcome;
+  for (int64_t step = 1; step <= 5; ++step) {
+    const auto result = run.step(step, testing::batch_for(job, step), 1e-2);
+    outcome.losses.push_back(result.loss);
+    outcome.norms.push_back(result.gradient_norm);
+  }
+  return outcome;
+}
+
+TEST(GpuTraining, IsTheCpusButForRounding) {
+  if (const auto reason = rng::cuda_unavailable_reason(); !reason.empty())
+    GTEST_SKIP() << "NOT CHECKED: training on a GPU (" << reason << ")";
+  for (const char* mesh : {"one device", "dp_shard=2", "dp_shard=2,tp=3"}) {
+    const auto cpu = train_on("cpu", mesh), gpu = train_on("cuda", mesh);
+    for (size_t i = 0; i < cpu.losses.size(); ++i) {
+      EXPECT_NEAR(gpu.losses[i], cpu.losses[i], 1e-4 * cpu.losses[i]) << mesh << " step " << i + 1;
+      EXPECT_NEAR(gpu.norms[i], cpu.norms[i], 1e-3 * cpu.norms[i]) << mesh << " step " << i + 1;
+    }
+  }
+}
+
+TEST(GpuTraining, WithoutCudaIsAClearError) {
+  if (rng::cuda_unavailable_reason().find("built without") == std::string::npos) GTEST_SKIP() << "built with CUDA";
+  try {
+    train_on("cuda", "one device");
+    ADD_FAILURE() << "no error";
+  } catch (const BadInput& error) {
+    EXPECT_STREQ(error.what(), "training.device = \"cuda\": built without CUDA (configure with -DLOCKSTEP_CUDA=ON)");
+  }
+}
+
+TEST(GpuTraining, IsNotOfferedWithCanonicalNumericsOrRecordings) {
+  const auto problem = [](const Job& job) -> std::string {
+    try {
+      resolve(job, {});
+      return "";
+    } catch (const BadInput& error) {
+      return error.what();
+    }
+  };
+  auto job = testing::small_job();
+  job.training.device = "cuda";
+  EXPECT_EQ(problem(job), "");
+  job.record.folder = "traces";
+  EXPECT_EQ(problem(job), "record.folder: steps are recorded with training.device = \"cpu\" only.");
+  job.numerics.mode = "canonical";
+  EXPECT_EQ(problem(job), "training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
+}
+
+}  // namespace
+}  // namespace lockstep::trainer
