@@ -84,6 +84,41 @@ TEST(DeviceTransport, BeginsARoundPerCollective) {
   }
 }
 
+/// Moves nothing; notes down with whom rounds were begun.
+struct RoundLog final : DeviceLink {
+  explicit RoundLog(std::vector<int>& log) : peers(log) {}
+  void exchange(std::span<const DeviceSend> sends, std::span<const DeviceReceive>) override {
+    for (const auto& send : sends) peers.push_back(send.peer);
+  }
+  std::vector<int>& peers;
+};
+
+/// Else two ranks whose devices take one round after the other might wait for each other.
+TEST(DeviceTransport, RoundsBeginInTheOrderOfTheirPosts) {
+  const auto streams = testing::connected_transports(3, StreamKind::kSocket, std::chrono::seconds{20});
+  std::vector<int> peers[3];
+  std::vector<std::unique_ptr<DeviceTransport>> ranks;
+  for (size_t rank = 0; rank < 3; ++rank)
+    ranks.push_back(std::make_unique<DeviceTransport>(streams[rank], std::make_unique<RoundLog>(peers[rank])));
+  auto& zero = *ranks[0];
+  const auto wait_for_announcement = [&](int source) {
+    while (!zero.arrived(source, 0)) zero.progress();
+  };
+  zero.post(testing::message_of(0, 2, 0, 8));
+  zero.post(testing::message_of(0, 1, 1, 8));
+  ranks[1]->post(testing::message_of(1, 0, 1, 8));
+  wait_for_announcement(1);
+  Bytes bytes(8);
+  const MutableSpan parts[] = {bytes};
+  EXPECT_FALSE(zero.receive(1, 0, parts)) << "the round with rank 2 was posted first";
+  EXPECT_THAT(peers[0], ::testing::IsEmpty());
+  ranks[2]->post(testing::message_of(2, 0, 0, 8));
+  wait_for_announcement(2);
+  EXPECT_TRUE(zero.receive(2, 0, parts));
+  EXPECT_TRUE(zero.receive(1, 0, parts));
+  EXPECT_THAT(peers[0], ::testing::ElementsAre(2, 1));
+}
+
 TEST(DeviceTransport, RanksThatDisagreeMoveNoByte) {
   const auto results = run_ranks(2, [](World& world) {
     const auto& mesh = world.mesh("tp=2");
