@@ -7,6 +7,8 @@
 PRESET ?= release
 BUILD := build/$(PRESET)
 export OMP_NUM_THREADS ?= 1
+# Threads that wait do not spin: on busy cores that would cost tests of several threads tenfold.
+export OMP_WAIT_POLICY ?= passive
 
 .PHONY: demo test bench soak format lint setup build configure refuse_reproduce
 .DEFAULT_GOAL := build

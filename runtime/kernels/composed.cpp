@@ -100,12 +100,11 @@ Tensor sum_of_squares(const Tensor& x) {
 void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
            double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, double correction1,
            double correction2, double gradient_scale) {
-  Tensor p = parameter, m = mean, v = square;
   const auto g = gradient.to(parameter.scalar_type()) * gradient_scale;
-  m.mul_(beta1).add_(g, 1 - beta1);
-  v.mul_(beta2).addcmul_(g, g, 1 - beta2);
-  const auto denominator = at::sqrt(v).div_(std::sqrt(correction2)).add_(epsilon);
-  p.mul_(1 - learning_rate * weight_decay).addcdiv_(m, denominator, -learning_rate / correction1);
+  mean.mul_(beta1).add_(g, 1 - beta1);
+  square.mul_(beta2).addcmul_(g, g, 1 - beta2);
+  const auto denominator = at::sqrt(square).div_(std::sqrt(correction2)).add_(epsilon);
+  parameter.mul_(1 - learning_rate * weight_decay).addcdiv_(mean, denominator, -learning_rate / correction1);
 }
 
 Tensor swiglu(const Tensor& both) {

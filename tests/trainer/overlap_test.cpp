@@ -1,5 +1,6 @@
 // A block's parameters travel while the block before computes: the same bits as one gather behind the other, one gather
 // under way at most, and none where the next cannot be known.
+#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
 #include <future>
