@@ -165,7 +165,7 @@ T any_value(const Key& key) {
       return text;
     }
     for (const char* word : {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3",
-                             "native", "ring:2", "tcp"})
+                             "native", "ring:2", "tcp", "cuda"})
       if (key.allowed.word(word)) return word;
     return "?";
   }
