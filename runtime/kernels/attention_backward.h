@@ -142,7 +142,7 @@ class BackwardKernel {
       T lanes[kSumLanes] = {};
       for (int64_t i = 0; i < shape_.width; ++i)
         lanes[i % kSumLanes] = portable::fma(gradient[i], widen(output[i * head.element_stride]), lanes[i % kSumLanes]);
-      products_[row] = sum_of_lanes(lanes);
+      products_[row] = sum_of_lanes<T>(lanes);
       const auto log_sum = work_.log_sum.at(piece_.batch, head_of(row));
       log_sums_[row] = log_sum.data[row / shape_.group * log_sum.row_stride];
     }

@@ -147,7 +147,7 @@ class ForwardKernel {
       const auto log_sum = piece_.work->log_sum.at(piece_.batch, head_of(row));
       const int64_t to = (first_ + row) / shape_.group;
       const bool any = keys_of(row) > 0;
-      const T denominator = sum_of_lanes(lanes_ + row * kSumLanes);
+      const T denominator = sum_of_lanes<T>(lanes_ + row * kSumLanes);
       for (int64_t i = 0; i < shape_.width; ++i)
         output.data[to * output.row_stride + i] = any ? sums_[row * width_ + i] / denominator : T(0);
       log_sum.data[to * log_sum.row_stride] =

@@ -14,7 +14,7 @@
 ///   raises M, what was summed so far is multiplied by 2^(M before - M), 0 below 2^-125. p = exp2(r) * 2^(n - M), 0
 ///   where n - M < -125: rounding never meets subnormal numbers, and scaling is exact.
 /// - output: one chain of fma over the keys, p * value, from +0; divided by the denominator.
-/// - denominator: 16 lanes, key j to lane j mod 16; then lanes 8 apart, 4, 2 and 1 apart are added.
+/// - denominator: 16 lanes (lanes.h), key j to lane j mod 16.
 /// - log_sum = M + log(denominator) * log2(e), the logarithm to base 2 of the sum of 2^y.
 /// - no keys: output +0, log_sum -infinity.
 ///
@@ -26,7 +26,6 @@
 namespace lockstep::kernels {
 
 constexpr int64_t kKeyBlock = 256;
-constexpr int kSumLanes = 16;
 
 struct AttentionShape {
   int64_t batch, heads;  ///< heads of keys and values

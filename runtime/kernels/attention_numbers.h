@@ -3,6 +3,7 @@
 
 #include "core/elementary.h"
 #include "core/portable.h"
+#include "runtime/kernels/lanes.h"
 
 /// The scalar steps of attention, shared by the kernels and their oracle.
 namespace lockstep::kernels {
@@ -50,14 +51,6 @@ LOCKSTEP_PORTABLE T probability(T x) {
 template <class T>
 LOCKSTEP_PORTABLE T log_sum_of(T denominator, T highest) {
   return highest + elementary::log(denominator) * static_cast<T>(kLog2E);
-}
-
-/// Lanes 8 apart, then 4, 2 and 1.
-template <class T>
-LOCKSTEP_PORTABLE T sum_of_lanes(T* lanes) {
-  for (int half = 8; half > 0; half /= 2)
-    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  return lanes[0];
 }
 
 }  // namespace lockstep::kernels

@@ -62,7 +62,7 @@ void forward_row(const AttentionForward<Input, T>& work, int64_t batch, int64_t 
       }
     }
   }
-  const T denominator = sum_of_lanes(lanes);
+  const T denominator = sum_of_lanes<T>(lanes);
   for (int64_t i = 0; i < shape.width; ++i)
     element(work.output.at(batch, head), row, i) = seen > 0 ? sums[static_cast<std::size_t>(i)] / denominator : T(0);
   element(work.log_sum.at(batch, head), row, 0) = seen > 0 ? log_sum_of(denominator, highest) : -infinity;
@@ -115,7 +115,7 @@ class BackwardHead {
         for (int64_t i = 0; i < shape_.width; ++i)
           lanes[i % kSumLanes] =
               std::fma(widen(element(gradient, row, i)), widen(element(output, row, i)), lanes[i % kSumLanes]);
-        const T d = sum_of_lanes(lanes), log_sum = element(work_.log_sum.at(batch_, query_head(g)), row, 0);
+        const T d = sum_of_lanes<T>(lanes), log_sum = element(work_.log_sum.at(batch_, query_head(g)), row, 0);
         for (int64_t j = 0; j < shape_.keys_of(row); ++j) {
           const T y = dot<T>(query, row, key_, j, shape_.depth) * base_two_scale<T>(shape_);
           const T p = probability(y - log_sum), t = dot<T>(gradient, row, value_, j, shape_.width);

@@ -6,15 +6,18 @@
 namespace lockstep::kernels::loops {
 namespace {
 
-constexpr double kRootOfHalf = 0x1.6a09e667f3bcdp-1, kDensityAtZero = 0x1.988453365de00p-2;
+constexpr double kDensityAtZero = 0x1.9884533d43651p-2;
 
 template <class T>
 LOCKSTEP_PORTABLE T logistic(T x) {
-  return T(1) / (elementary::exp(-x) + T(1));
+  return T(1) / (elementary::normal_exp(-x) + T(1));
 }
+/// max(x, 0) less what lies beyond |x|.
 template <class T>
-LOCKSTEP_PORTABLE T normal_cdf(T x) {
-  return (elementary::erf(x * static_cast<T>(kRootOfHalf)) + T(1)) * T(0.5);
+LOCKSTEP_PORTABLE T gelu(T x) {
+  constexpr T kEnd = elementary::NormalTail<T>::kEnd;
+  const T y = portable::absolute(x), bounded = y > kEnd ? kEnd : y;  // times 0 is 0
+  return (x < T(0) ? T(0) : x) - bounded * elementary::normal_tail(y).beyond;
 }
 
 #define LOCKSTEP_FUNCTION(Name, expression)                   \
@@ -31,7 +34,7 @@ LOCKSTEP_FUNCTION(Sin, elementary::sin(x));
 LOCKSTEP_FUNCTION(Cos, elementary::cos(x));
 LOCKSTEP_FUNCTION(Sigmoid, logistic(x));
 LOCKSTEP_FUNCTION(Silu, x* logistic(x));
-LOCKSTEP_FUNCTION(Gelu, x* normal_cdf(x));
+LOCKSTEP_FUNCTION(Gelu, gelu(x));
 #undef LOCKSTEP_FUNCTION
 
 template <class T>
@@ -44,8 +47,9 @@ struct SiluGradient {
 template <class T>
 struct GeluGradient {
   LOCKSTEP_PORTABLE static T of(T g, T x) {
-    const T pdf = elementary::exp((x * x) * T(-0.5)) * static_cast<T>(kDensityAtZero);
-    return g * (normal_cdf(x) + x * pdf);
+    const auto tail = elementary::normal_tail(portable::absolute(x));
+    const T cdf = x < T(0) ? tail.beyond : T(1) - tail.beyond, pdf = tail.bell * static_cast<T>(kDensityAtZero);
+    return g * (cdf + x * pdf);
   }
 };
 

@@ -10,7 +10,7 @@ namespace lockstep::kernels::loops {
 
 enum class Function { kExp, kLog, kSqrt, kErf, kTanh, kSin, kCos, kSigmoid, kSilu, kGelu };
 
-/// With s = sigmoid(x) = 1 / (e^-x + 1): silu = x s. gelu = x cdf, cdf = (erf(x sqrt(1/2)) + 1) / 2.
+/// With s = sigmoid(x) = 1 / (e^-x + 1): silu = x s. gelu = max(x, 0) - |x| P(X > |x|), which is x cdf(x).
 template <class T>
 void apply(Function function, int64_t count, const T* x, T* out, InstructionSet set = best_instruction_set());
 

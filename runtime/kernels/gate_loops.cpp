@@ -10,7 +10,7 @@ struct Swiglu {
   LOCKSTEP_PORTABLE static void run(Rows rows, const T* both, T* __restrict out) {
     for (int64_t r = 0; r < rows.count; ++r, both += 2 * rows.width, out += rows.width) {
       const T *gate = both, *up = both + rows.width;
-      for (int64_t i = 0; i < rows.width; ++i) out[i] = gate[i] / (T(1) + elementary::exp(-gate[i])) * up[i];
+      for (int64_t i = 0; i < rows.width; ++i) out[i] = gate[i] / (T(1) + elementary::normal_exp(-gate[i])) * up[i];
     }
   }
 };
@@ -22,7 +22,7 @@ struct SwigluBackward {
     for (int64_t r = 0; r < rows.count; ++r, g += rows.width, both += 2 * rows.width, out += 2 * rows.width) {
       const T *gate = both, *up = both + rows.width;
       for (int64_t i = 0; i < rows.width; ++i) {
-        const T s = T(1) / (T(1) + elementary::exp(-gate[i]));
+        const T s = T(1) / (T(1) + elementary::normal_exp(-gate[i]));
         out[i] = g[i] * up[i] * s * (T(1) + gate[i] * (T(1) - s));
         out[i + rows.width] = g[i] * (gate[i] * s);
       }

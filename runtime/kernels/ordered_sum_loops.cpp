@@ -5,6 +5,7 @@
 
 #include "core/elementary.h"
 #include "runtime/kernels/best_instruction_set.h"
+#include "runtime/kernels/loops.h"
 #include "runtime/kernels/node_sum.h"
 
 namespace lockstep::kernels::loops {
@@ -13,18 +14,66 @@ namespace {
 /// Columns that are summed side by side: the leaves of a node stay in the cache.
 constexpr int64_t kColumns = 256;
 
+/// A node of `count` rows, `width` apart.
+template <class T>
+struct SumRows {
+  LOCKSTEP_PORTABLE static void run(NodeWork work, Rows rows, const T* x, T* __restrict out) {
+    for (int64_t r = 0; r < rows.count; ++r, x += rows.width)
+      out[r] = sum_row<T>(
+          work, [x](int64_t i) __attribute__((always_inline)) { return x[i]; });
+  }
+};
+template <class T>
+struct ExponentialRows {
+  LOCKSTEP_PORTABLE static void run(NodeWork work, Rows rows, const T* x, const T* shift, T* __restrict out) {
+    for (int64_t r = 0; r < rows.count; ++r, x += rows.width) {
+      const T s = shift[r];
+      out[r] = sum_row<T>(
+          work, [ x, s ](int64_t i) __attribute__((always_inline)) { return elementary::normal_exp(x[i] - s); });
+    }
+  }
+};
+
+/// Columns side by side. Behind the leaves' sums there is room for the 16 lanes of a leaf.
 template <class T>
 struct SumColumns {
   LOCKSTEP_PORTABLE static void run(NodeWork work, const T* x, T* sums) {
     for (int64_t l = 0; l < work.leaves; ++l) {
-      T* sum = sums + l * work.columns;
-      for (int64_t c = 0; c < work.columns; ++c) sum[c] = T(0);
-      const int64_t end = l * work.leaf + work.leaf < work.elements ? l * work.leaf + work.leaf : work.elements;
-      for (int64_t i = l * work.leaf; i < end; ++i)
-        for (int64_t c = 0; c < work.columns; ++c) sum[c] += x[i * work.stride + c];
-      for (int64_t c = 0; c < work.columns; ++c) sum[c] += T(0);
+      const int64_t left = work.elements - l * work.leaf, count = left < work.leaf ? left : work.leaf;
+      const T* from = x + l * work.leaf * work.stride;
+      T *to = sums + l * work.columns, *lanes = sums + work.leaves * work.columns;
+      if (count == 2 * kSumLanes)
+        two_a_lane(work, from, to);
+      else
+        any_number(work, count, from, lanes, to);
     }
     join(work, sums);
+  }
+
+ private:
+  /// The usual leaf.
+  LOCKSTEP_PORTABLE static void two_a_lane(const NodeWork& work, const T* x, T* __restrict sum) {
+    const int64_t stride = work.stride;
+    for (int64_t c = 0; c < work.columns; ++c) {
+      const T* element = x + c;
+      const auto lane = [=](int i) __attribute__((always_inline)) {
+        return element[i * stride] + element[(i + kSumLanes) * stride];
+      };
+      sum[c] = sum_over_lanes(lane) + T(0);
+    }
+  }
+  LOCKSTEP_PORTABLE static void any_number(const NodeWork& work, int64_t count, const T* x, T* __restrict lanes,
+                                           T* __restrict sum) {
+    const int64_t columns = work.columns;
+    for (int64_t i = 0; i < kSumLanes * columns; ++i) lanes[i] = T(0);
+    for (int64_t i = 0; i < count; ++i) {
+      T* lane = lanes + i % kSumLanes * columns;
+      for (int64_t c = 0; c < columns; ++c) lane[c] += x[i * work.stride + c];
+    }
+    for (int64_t c = 0; c < columns; ++c) {
+      const T* first = lanes + c;
+      sum[c] = sum_over_lanes([=](int i) __attribute__((always_inline)) { return first[i * columns]; });
+    }
   }
 };
 
@@ -44,13 +93,6 @@ struct NormGradientColumns {
   }
 };
 
-template <class T>
-struct ExponentialRow {
-  LOCKSTEP_PORTABLE static void run(int64_t count, const T* x, T shift, T* __restrict out) {
-    for (int64_t i = 0; i < count; ++i) out[i] = elementary::exp(x[i] - shift);
-  }
-};
-
 /// Calls visit(node number, first element relative to `first`, work without columns) for every node.
 template <class Visit>
 void for_each_node(const OrderedSum& sum, const Visit& visit) {
@@ -63,8 +105,16 @@ void for_each_node(const OrderedSum& sum, const Visit& visit) {
   }
 }
 
-/// Blocks of columns of every node of every outer row: run(work, offset in a row, offset in x, sums), whose first
-/// `columns` sums are the result.
+/// Every node of whole rows: run(work, rows, where the node's elements begin, out).
+template <class T, class Run>
+void by_rows(const OrderedSum& sum, T* out, const Run& run) {
+  for_each_node(sum, [&](int64_t node, int64_t start, const NodeWork& work) {
+    run(work, Rows{sum.outer, sum.count}, start, out + node * sum.outer);
+  });
+}
+
+/// Blocks of columns of every node of every outer row: run(work, outer row * count + element, offset in x, sums), whose
+/// first `columns` sums are the result; there is room for those of its leaves and for 16 more.
 template <class T, class Run>
 void by_blocks(const OrderedSum& sum, T* out, const Run& run) {
   std::vector<T> sums;
@@ -73,7 +123,7 @@ void by_blocks(const OrderedSum& sum, T* out, const Run& run) {
     for (int64_t o = 0; o < sum.outer; ++o)
       for (int64_t c = 0; c < sum.inner; c += kColumns) {
         work.columns = std::min(kColumns, sum.inner - c);
-        sums.resize(static_cast<size_t>(work.leaves * work.columns));
+        sums.resize(static_cast<size_t>((work.leaves + kSumLanes) * work.columns));
         run(work, o * sum.count + start, (o * sum.count + start) * sum.inner + c, sums.data());
         std::copy_n(sums.data(), work.columns, out + (node * sum.outer + o) * sum.inner + c);
       }
@@ -84,25 +134,20 @@ void by_blocks(const OrderedSum& sum, T* out, const Run& run) {
 
 template <class T>
 void ordered_sum(const OrderedSum& sum, const T* x, T* out, InstructionSet set) {
+  if (sum.inner == 1)
+    return by_rows(sum, out, [&](const NodeWork& work, Rows rows, int64_t start, T* to) {
+      on_instruction_set<SumRows<T>>(set, work, rows, x + start, to);
+    });
   by_blocks(sum, out, [&](const NodeWork& work, int64_t, int64_t offset, T* sums) {
-    if (sum.inner == 1)
-      on_instruction_set<SumRow<T>>(set, work, x + offset, sums);
-    else
-      on_instruction_set<SumColumns<T>>(set, work, x + offset, sums);
+    on_instruction_set<SumColumns<T>>(set, work, x + offset, sums);
   });
 }
 
 template <class T>
 void ordered_exponential_sum(const OrderedSum& sum, const T* x, const T* shift, T* out, InstructionSet set) {
-  std::vector<T> row(static_cast<size_t>(sum.count)), sums;
-  for (int64_t o = 0; o < sum.outer; ++o) {
-    on_instruction_set<ExponentialRow<T>>(set, sum.count, x + o * sum.count, shift[o], row.data());
-    for_each_node(sum, [&](int64_t node, int64_t start, const NodeWork& work) {
-      sums.resize(static_cast<size_t>(work.leaves));
-      on_instruction_set<SumRow<T>>(set, work, static_cast<const T*>(row.data()) + start, sums.data());
-      out[node * sum.outer + o] = sums[0];
-    });
-  }
+  by_rows(sum, out, [&](const NodeWork& work, Rows rows, int64_t start, T* to) {
+    on_instruction_set<ExponentialRows<T>>(set, work, rows, x + start, shift, to);
+  });
 }
 
 template <class T>

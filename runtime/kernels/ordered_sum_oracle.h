@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/elementary.h"
+#include "runtime/kernels/lanes_oracle.h"
 #include "runtime/kernels/ordered_sum_loops.h"
 
 /// What ordered_sum_loops.h computes, one number after the other. Slow; for tests and the self-test at start.
@@ -16,7 +17,7 @@ auto node_oracle(const SumTree& tree, SumNode node, const Leaf& leaf) -> decltyp
   return elements_of(tree, right).start < tree.size ? sum + node_oracle(tree, right, leaf) : sum;
 }
 
-/// A leaf: the chain of add(sum, element) from +0, and +0.
+/// A leaf of a gradient: the chain of add(sum, element) from +0, and +0.
 template <class T, class Add>
 T chain_oracle(int64_t start, int64_t end, const Add& add) {
   T sum = 0;
@@ -24,16 +25,23 @@ T chain_oracle(int64_t start, int64_t end, const Add& add) {
   return sum + T(0);
 }
 
-/// Every node of every outer row and column: add(sum, outer, element, column) continues a chain.
-template <class T, class Add>
+enum class SumLeaf { kChain, kLanes };
+
+/// Every node of every outer row and column: add(sum, outer row * count + element, place in x, outer row) continues a
+/// chain or a lane.
+template <SumLeaf kLeaf = SumLeaf::kLanes, class T, class Add>
 void columns_oracle(const loops::OrderedSum& sum, T* out, const Add& add) {
   for (const auto& node : cover(sum.tree, sum.first, sum.count))
     for (int64_t o = 0; o < sum.outer; ++o)
       for (int64_t c = 0; c < sum.inner; ++c)
         *out++ = node_oracle(sum.tree, node, [&](int64_t start, int64_t end) {
-          return chain_oracle<T>(start - sum.first, end - sum.first, [&](T so_far, int64_t i) {
+          const auto add_here = [&](T so_far, int64_t i) {
             return add(so_far, o * sum.count + i, (o * sum.count + i) * sum.inner + c, o);
-          });
+          };
+          if constexpr (kLeaf == SumLeaf::kChain)
+            return chain_oracle<T>(start - sum.first, end - sum.first, add_here);
+          else
+            return lanes_oracle<T>(start - sum.first, end - sum.first, add_here);
         });
 }
 
@@ -45,13 +53,13 @@ void ordered_sum_oracle(const loops::OrderedSum& sum, const T* x, T* out) {
 template <class T>
 void exponential_sum_oracle(const loops::OrderedSum& sum, const T* x, const T* shift, T* out) {
   columns_oracle(sum, out, [&](T so_far, int64_t, int64_t i, int64_t outer) {
-    return so_far + elementary::exp(x[i] - shift[outer]);
+    return so_far + elementary::normal_exp(x[i] - shift[outer]);
   });
 }
 
 template <class T>
 void norm_gradient_oracle(const loops::OrderedSum& sum, const T* g, const T* x, const T* r, T* out) {
-  columns_oracle(sum, out, [&](T so_far, int64_t row, int64_t i, int64_t) {
+  columns_oracle<SumLeaf::kChain>(sum, out, [&](T so_far, int64_t row, int64_t i, int64_t) {
     const T scaled = x[i] * r[row];
     return std::fma(g[i], scaled, so_far);
   });

@@ -1,31 +1,17 @@
 #include "core/elementary.h"
 #include "runtime/kernels/best_instruction_set.h"
+#include "runtime/kernels/lanes.h"
 #include "runtime/kernels/loops.h"
 
 namespace lockstep::kernels::loops {
 namespace {
-
-constexpr int64_t kLanes = 16;
-
-/// The sum of term(i) over i < width: lane after lane, then the rest, then the lanes.
-template <class T, class Term>
-LOCKSTEP_PORTABLE T sum_of(int64_t width, const Term& term) {
-  T lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes)
-    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
-  T sum = 0;
-  for (; i < width; ++i) sum += term(i);
-  for (int64_t lane = 0; lane < kLanes; ++lane) sum += lanes[lane];
-  return sum;
-}
 
 template <class T>
 struct RmsNorm {
   LOCKSTEP_PORTABLE static void run(Rows rows, const T* x, const T* weight, T* __restrict y, T* __restrict reciprocal,
                                     T epsilon) {
     for (int64_t r = 0; r < rows.count; ++r, x += rows.width, y += rows.width) {
-      const T sum = sum_of<T>(
+      const T sum = lane_sum<T>(
           rows.width, [x](int64_t i) __attribute__((always_inline)) { return x[i] * x[i]; });
       const T scale = T(1) / portable::sqrt(sum / static_cast<T>(rows.width) + epsilon);
       reciprocal[r] = scale;
@@ -41,7 +27,7 @@ struct RmsNormBackward {
                                     T* __restrict dx, T* __restrict dw) {
     for (int64_t r = 0; r < rows.count; ++r, g += rows.width, x += rows.width, dx += rows.width) {
       const T scale = reciprocal[r];
-      const T sum = sum_of<T>(
+      const T sum = lane_sum<T>(
           rows.width, [ g, weight, x ](int64_t i) __attribute__((always_inline)) { return g[i] * weight[i] * x[i]; });
       const T mean = sum * scale * scale / static_cast<T>(rows.width);
       for (int64_t i = 0; i < rows.width; ++i) dx[i] = scale * (g[i] * weight[i] - x[i] * mean);
@@ -56,9 +42,9 @@ struct ExponentialSum {
   LOCKSTEP_PORTABLE static void run(Rows rows, const T* logits, const T* shift, T* __restrict sum) {
     for (int64_t r = 0; r < rows.count; ++r, logits += rows.width) {
       const T s = shift[r];
-      sum[r] = sum_of<T>(
+      sum[r] = lane_sum<T>(
           rows.width,
-          [ logits, s ](int64_t i) __attribute__((always_inline)) { return elementary::exp(logits[i] - s); });
+          [ logits, s ](int64_t i) __attribute__((always_inline)) { return elementary::normal_exp(logits[i] - s); });
     }
   }
 };
@@ -69,7 +55,7 @@ struct CrossEntropyBackward {
                                     const int64_t* target, T* __restrict out) {
     for (int64_t r = 0; r < rows.count; ++r, logits += rows.width, out += rows.width) {
       const T g = gradient[r], shift = log_sum[r];
-      for (int64_t i = 0; i < rows.width; ++i) out[i] = elementary::exp(logits[i] - shift) * g;
+      for (int64_t i = 0; i < rows.width; ++i) out[i] = elementary::normal_exp(logits[i] - shift) * g;
       if (target[r] >= 0) out[target[r]] -= g;
     }
   }

@@ -2,31 +2,20 @@
 #include <cmath>
 
 #include "core/elementary.h"
+#include "runtime/kernels/lanes_oracle.h"
 #include "runtime/kernels/loops.h"
 
 /// What loops.h computes, one number after the other. Slow; for tests and the self-test at start.
 namespace lockstep::kernels {
 
-/// The sum of term(i): 16 lanes over as many whole groups of 16 as there are; from +0 the rest, then the lanes.
-template <class T, class Term>
-T lanes_oracle(int64_t width, const Term& term) {
-  constexpr int64_t kLanes = 16;
-  const int64_t whole = width / kLanes * kLanes;
-  T sum = 0;
-  for (int64_t i = whole; i < width; ++i) sum += term(i);
-  for (int64_t lane = 0; lane < kLanes; ++lane) {
-    T chain = 0;
-    for (int64_t i = lane; i < whole; i += kLanes) chain += term(i);
-    sum += chain;
-  }
-  return sum;
-}
-
 template <class T>
 void rms_norm_oracle(loops::Rows rows, const T* x, const T* weight, T* y, T* reciprocal, T epsilon) {
   for (int64_t r = 0; r < rows.count; ++r) {
     const T* row = x + r * rows.width;
-    const T sum = lanes_oracle<T>(rows.width, [&](int64_t i) { return row[i] * row[i]; });
+    const T sum = lanes_oracle<T>(0, rows.width, [&](T so_far, int64_t i) {
+      const T square = row[i] * row[i];
+      return so_far + square;
+    });
     reciprocal[r] = T(1) / std::sqrt(sum / static_cast<T>(rows.width) + epsilon);
     for (int64_t i = 0; i < rows.width; ++i) {
       const T normed = row[i] * reciprocal[r];
@@ -41,9 +30,9 @@ void rms_norm_backward_oracle(loops::Rows rows, const T* g, const T* x, const T*
   for (int64_t r = 0; r < rows.count; ++r)
     for (int64_t i = 0; i < rows.width; ++i) {
       const int64_t at = r * rows.width;
-      const T sum = lanes_oracle<T>(rows.width, [&](int64_t j) {
-        const T weighted = g[at + j] * weight[j];
-        return weighted * x[at + j];
+      const T sum = lanes_oracle<T>(0, rows.width, [&](T so_far, int64_t j) {
+        const T weighted = g[at + j] * weight[j], term = weighted * x[at + j];
+        return so_far + term;
       });
       const T mean = sum * reciprocal[r] * reciprocal[r] / static_cast<T>(rows.width);
       const T weighted = g[at + i] * weight[i], along = x[at + i] * mean, product = g[at + i] * x[at + i];
@@ -57,7 +46,7 @@ void cross_entropy_backward_oracle(loops::Rows rows, const T* gradient, const T*
                                    const int64_t* target, T* out) {
   for (int64_t r = 0; r < rows.count; ++r)
     for (int64_t i = 0; i < rows.width; ++i) {
-      const T term = elementary::exp(logits[r * rows.width + i] - log_sum[r]) * gradient[r];
+      const T term = elementary::normal_exp(logits[r * rows.width + i] - log_sum[r]) * gradient[r];
       out[r * rows.width + i] = i == target[r] ? term - gradient[r] : term;
     }
 }
@@ -67,7 +56,7 @@ void swiglu_oracle(loops::Rows rows, const T* both, T* out) {
   for (int64_t r = 0; r < rows.count; ++r)
     for (int64_t i = 0; i < rows.width; ++i) {
       const T gate = both[2 * r * rows.width + i], up = both[(2 * r + 1) * rows.width + i];
-      const T activated = gate / (T(1) + elementary::exp(-gate));
+      const T activated = gate / (T(1) + elementary::normal_exp(-gate));
       out[r * rows.width + i] = activated * up;
     }
 }
@@ -78,7 +67,7 @@ void swiglu_backward_oracle(loops::Rows rows, const T* gradient, const T* both, 
     for (int64_t i = 0; i < rows.width; ++i) {
       const int64_t at = 2 * r * rows.width + i;
       const T gate = both[at], up = both[at + rows.width], g = gradient[r * rows.width + i];
-      const T s = T(1) / (T(1) + elementary::exp(-gate));
+      const T s = T(1) / (T(1) + elementary::normal_exp(-gate));
       const T rest = gate * (T(1) - s), slope = g * up * s;
       out[at] = slope * (T(1) + rest);
       out[at + rows.width] = g * (gate * s);

@@ -14,38 +14,28 @@ namespace {
 /// Of NaN any other: what is made of the row is NaN all the same.
 template <class T>
 LOCKSTEP_PORTABLE T maximum(int64_t width, const T* x) {
-  constexpr int64_t kLanes = 16;
-  T lanes[kLanes];
-  for (T& lane : lanes) lane = -std::numeric_limits<T>::infinity();
+  Lanes<T> lanes = Lanes<T>{} - std::numeric_limits<T>::infinity();
   int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes)
-    for (int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] = x[i + lane] > lanes[lane] ? x[i + lane] : lanes[lane];
+  for (; i + kSumLanes <= width; i += kSumLanes) {
+    Lanes<T> next;
+    __builtin_memcpy(&next, x + i, sizeof next);
+    lanes = next > lanes ? next : lanes;
+  }
   T greatest = lanes[0];
-  for (int64_t lane = 1; lane < kLanes; ++lane) greatest = lanes[lane] > greatest ? lanes[lane] : greatest;
+  for (int lane = 1; lane < kSumLanes; ++lane) greatest = lanes[lane] > greatest ? lanes[lane] : greatest;
   for (; i < width; ++i) greatest = x[i] > greatest ? x[i] : greatest;
   return greatest + T(0);
-}
-
-/// The tree's sum of a row; `row` is its one node.
-template <class T>
-LOCKSTEP_PORTABLE T sum_of(const NodeWork& row, const T* x) {
-  T sums[SumTree::kMostLeaves];
-  SumRow<T>::run(row, x, sums);
-  return sums[0];
-}
-
-/// out = exp(x - shift); returns its sum.
-template <class T>
-LOCKSTEP_PORTABLE T exponentials(const NodeWork& row, const T* x, T shift, T* __restrict out) {
-  for (int64_t i = 0; i < row.elements; ++i) out[i] = elementary::exp(x[i] - shift);
-  return sum_of(row, static_cast<const T*>(out));
 }
 
 template <class T>
 struct Softmax {
   LOCKSTEP_PORTABLE static void run(Rows rows, NodeWork row, const T* x, T* __restrict out) {
     for (int64_t r = 0; r < rows.count; ++r, x += rows.width, out += rows.width) {
-      const T sum = exponentials(row, x, maximum(rows.width, x), out);
+      const T shift = maximum(rows.width, x);
+      for (int64_t i = 0; i < rows.width; ++i) out[i] = elementary::normal_exp(x[i] - shift);
+      const T* exponentials = out;
+      const T sum = sum_row<T>(
+          row, [exponentials](int64_t i) __attribute__((always_inline)) { return exponentials[i]; });
       for (int64_t i = 0; i < rows.width; ++i) out[i] = out[i] / sum;
     }
   }
@@ -56,7 +46,9 @@ struct LogSoftmax {
   LOCKSTEP_PORTABLE static void run(Rows rows, NodeWork row, const T* x, T* __restrict out) {
     for (int64_t r = 0; r < rows.count; ++r, x += rows.width, out += rows.width) {
       const T shift = maximum(rows.width, x);
-      const T log_sum = elementary::log(exponentials(row, x, shift, out));
+      const T sum = sum_row<T>(
+          row, [ x, shift ](int64_t i) __attribute__((always_inline)) { return elementary::normal_exp(x[i] - shift); });
+      const T log_sum = elementary::log(sum);
       for (int64_t i = 0; i < rows.width; ++i) out[i] = (x[i] - shift) - log_sum;
     }
   }
@@ -66,9 +58,9 @@ template <class T>
 struct SoftmaxBackward {
   LOCKSTEP_PORTABLE static void run(Rows rows, NodeWork row, const T* g, const T* y, T* __restrict out) {
     for (int64_t r = 0; r < rows.count; ++r, g += rows.width, y += rows.width, out += rows.width) {
-      for (int64_t i = 0; i < rows.width; ++i) out[i] = g[i] * y[i];
-      const T sum = sum_of(row, static_cast<const T*>(out));
-      for (int64_t i = 0; i < rows.width; ++i) out[i] = out[i] - y[i] * sum;
+      const T sum = sum_row<T>(
+          row, [ g, y ](int64_t i) __attribute__((always_inline)) { return g[i] * y[i]; });
+      for (int64_t i = 0; i < rows.width; ++i) out[i] = g[i] * y[i] - y[i] * sum;
     }
   }
 };
@@ -77,8 +69,9 @@ template <class T>
 struct LogSoftmaxBackward {
   LOCKSTEP_PORTABLE static void run(Rows rows, NodeWork row, const T* g, const T* y, T* __restrict out) {
     for (int64_t r = 0; r < rows.count; ++r, g += rows.width, y += rows.width, out += rows.width) {
-      const T sum = sum_of(row, g);
-      for (int64_t i = 0; i < rows.width; ++i) out[i] = g[i] - elementary::exp(y[i]) * sum;
+      const T sum = sum_row<T>(
+          row, [g](int64_t i) __attribute__((always_inline)) { return g[i]; });
+      for (int64_t i = 0; i < rows.width; ++i) out[i] = g[i] - elementary::normal_exp(y[i]) * sum;
     }
   }
 };

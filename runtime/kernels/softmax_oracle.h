@@ -12,7 +12,7 @@ template <class T, class Term>
 T row_sum_oracle(int64_t width, const Term& term) {
   const auto tree = SumTree::over_elements(width);
   return node_oracle(tree, {tree.height, 0}, [&](int64_t start, int64_t end) {
-    return chain_oracle<T>(start, end, [&](T sum, int64_t i) { return sum + term(i); });
+    return lanes_oracle<T>(start, end, [&](T sum, int64_t i) { return sum + term(i); });
   });
 }
 
@@ -27,7 +27,7 @@ template <class T>
 void softmax_oracle(loops::Rows rows, const T* x, T* out) {
   for (int64_t r = 0; r < rows.count; ++r, x += rows.width) {
     const T shift = row_maximum_oracle(rows.width, x);
-    const auto term = [&](int64_t i) { return elementary::exp(x[i] - shift); };
+    const auto term = [&](int64_t i) { return elementary::normal_exp(x[i] - shift); };
     const T sum = row_sum_oracle<T>(rows.width, term);
     for (int64_t i = 0; i < rows.width; ++i) *out++ = term(i) / sum;
   }
@@ -37,7 +37,7 @@ template <class T>
 void log_softmax_oracle(loops::Rows rows, const T* x, T* out) {
   for (int64_t r = 0; r < rows.count; ++r, x += rows.width) {
     const T shift = row_maximum_oracle(rows.width, x);
-    const T sum = row_sum_oracle<T>(rows.width, [&](int64_t i) { return elementary::exp(x[i] - shift); });
+    const T sum = row_sum_oracle<T>(rows.width, [&](int64_t i) { return elementary::normal_exp(x[i] - shift); });
     for (int64_t i = 0; i < rows.width; ++i) *out++ = (x[i] - shift) - elementary::log(sum);
   }
 }
@@ -58,7 +58,7 @@ void log_softmax_backward_oracle(loops::Rows rows, const T* g, const T* y, T* ou
   for (int64_t r = 0; r < rows.count; ++r, g += rows.width, y += rows.width) {
     const T sum = row_sum_oracle<T>(rows.width, [&](int64_t i) { return g[i]; });
     for (int64_t i = 0; i < rows.width; ++i) {
-      const T shared = elementary::exp(y[i]) * sum;
+      const T shared = elementary::normal_exp(y[i]) * sum;
       *out++ = g[i] - shared;
     }
   }

@@ -4,10 +4,24 @@
 #include <span>
 #include <vector>
 
+#include "runtime/kernels/best_instruction_set.h"
 #include "runtime/kernels/ordered_sum_loops.h"
 
 namespace lockstep::kernels::loops {
 namespace {
+
+template <class T>
+struct FirstRow {
+  LOCKSTEP_PORTABLE static void run(int64_t width, const T* row, T* __restrict out) {
+    for (int64_t i = 0; i < width; ++i) out[i] = row[i] + T(0);
+  }
+};
+template <class T>
+struct AddRow {
+  LOCKSTEP_PORTABLE static void run(int64_t width, const T* row, T* __restrict out) {
+    for (int64_t i = 0; i < width; ++i) out[i] += row[i];
+  }
+};
 
 /// Sums the gradients at sorted positions (sample * length + place) of one table row.
 template <class T>
@@ -48,17 +62,15 @@ class RowSum {
     half(false, left, out, depth);
     T* other = buffer(depth);
     half(true, right, other, depth + 1);
-    for (int64_t i = 0; i < shape_.width; ++i) out[i] += other[i];
+    on_best_instruction_set<AddRow<T>>(shape_.width, static_cast<const T*>(other), out);
     return true;
   }
 
   bool chain(std::span<const int64_t> positions, T* out) const {
-    std::fill_n(out, shape_.width, T(0));
-    for (const int64_t position : positions) {
-      const T* row = gradient_ + position * shape_.width;
-      for (int64_t i = 0; i < shape_.width; ++i) out[i] += row[i];
-    }
-    for (int64_t i = 0; i < shape_.width; ++i) out[i] += T(0);
+    const auto row = [&](int64_t position) { return gradient_ + position * shape_.width; };
+    on_best_instruction_set<FirstRow<T>>(shape_.width, row(positions.front()), out);
+    for (const int64_t position : positions.subspan(1))
+      on_best_instruction_set<AddRow<T>>(shape_.width, row(position), out);
     return true;
   }
 
@@ -100,17 +112,17 @@ template <class T>
 void table_gradient(const TableGradient& shape, const int64_t* tokens, const T* gradient, T* out) {
   const auto sorted = sort_by_row(shape, tokens);
   const auto nodes = cover(shape.samples, shape.first_sample, shape.sample_count);
-  std::fill_n(out, static_cast<int64_t>(nodes.size()) * shape.rows * shape.width, T(0));
   RowSum<T> sum(shape, gradient);
   for (int64_t row = 0; row < shape.rows; ++row) {
     const auto begin = static_cast<size_t>(sorted.starts[static_cast<size_t>(row)]);
     const auto end = static_cast<size_t>(sorted.starts[static_cast<size_t>(row) + 1]);
     const std::span<const int64_t> all(sorted.positions.data() + begin, end - begin);
-    for (size_t n = 0; n < nodes.size() && !all.empty(); ++n) {
+    for (size_t n = 0; n < nodes.size(); ++n) {
       const auto range = elements_of(shape.samples, nodes[n]);
       const auto low = std::lower_bound(all.begin(), all.end(), (range.start - shape.first_sample) * shape.length);
       const auto high = std::lower_bound(low, all.end(), (range.end - shape.first_sample) * shape.length);
-      sum.over_samples(nodes[n], {low, high}, out + (static_cast<int64_t>(n) * shape.rows + row) * shape.width, 0);
+      T* to = out + (static_cast<int64_t>(n) * shape.rows + row) * shape.width;
+      if (!sum.over_samples(nodes[n], {low, high}, to, 0)) std::fill_n(to, shape.width, T(0));
     }
   }
 }

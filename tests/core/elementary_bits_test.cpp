@@ -26,6 +26,18 @@ struct Exp {
     return elementary::exp(x);
   }
 };
+struct NormalExp {
+  template <class T>
+  LOCKSTEP_PORTABLE T operator()(T x) const {
+    return elementary::normal_exp(x);
+  }
+};
+struct Beyond {
+  template <class T>
+  LOCKSTEP_PORTABLE T operator()(T x) const {
+    return elementary::normal_tail(x < T(0) ? -x : x).beyond;
+  }
+};
 struct Exp2 {
   template <class T>
   LOCKSTEP_PORTABLE T operator()(T x) const {
@@ -112,6 +124,8 @@ void expect_bits(const char* expected) {
 
 TEST(ElementaryBits, SinglePrecision) {
   expect_bits<Exp, float>("a61736649796b50e");
+  expect_bits<NormalExp, float>("b4e1715587ba71bd");
+  expect_bits<Beyond, float>("1fc6cfa74e8f147b");
   expect_bits<Exp2, float>("3a555f1f9ed585be");
   expect_bits<Log, float>("6cf2ab135c6e2d83");
   expect_bits<Tanh, float>("0265b7de48ed9014");
@@ -121,6 +135,8 @@ TEST(ElementaryBits, SinglePrecision) {
 
 TEST(ElementaryBits, DoublePrecision) {
   expect_bits<Exp, double>("59422853674f3586");
+  expect_bits<NormalExp, double>("8018e12802891716");
+  expect_bits<Beyond, double>("22088cae5378c684");
   expect_bits<Exp2, double>("87bd8a504b5b52a8");
   expect_bits<Log, double>("02c66bbd850f7e87");
   expect_bits<Tanh, double>("5a6ccf45334951b6");

@@ -75,6 +75,65 @@ Worst<double> over_doubles(Function function, Exact exact, double range) {
 TEST(Elementary, SingleExpIsWithinItsBound) {
   expect_below(over_floats([](float x) { return elementary::exp(x); }, [](double x) { return std::exp(x); }), 1.0);
 }
+TEST(Elementary, NormalExpIsExpWhereResultsAreNormal) {
+  const auto error = over_floats([](float x) { return elementary::normal_exp(x); },
+                                 [](double x) {
+                                   const auto exact = elementary::exp(static_cast<float>(x));
+                                   return x < -86 ? 0.0 : x > 88 ? HUGE_VAL : static_cast<double>(exact);
+                                 });
+  expect_below(error, 1e-30);
+  const auto twice = over_doubles([](double x) { return elementary::normal_exp(x); },
+                                  [](long double x) {
+                                    const auto exact = elementary::exp(static_cast<double>(x));
+                                    return static_cast<long double>(x < -707 ? 0.0 : x > 709 ? HUGE_VAL : exact);
+                                  },
+                                  745);
+  expect_below(twice, 1e-30);
+}
+
+/// |value - exact|, and that in parts of it; NaN where they differ in being a number.
+struct Difference {
+  double absolute = 0, relative = 0;
+  void add(double value, double exact) {
+    absolute = std::max(absolute, std::abs(value - exact));
+    relative = std::max(relative, std::abs(value - exact) / exact);
+  }
+};
+
+TEST(Elementary, NormalTailsAreWithinTheirBounds) {
+  Difference near, far;
+  for (uint32_t word = 0; word < portable::bits<uint32_t>(40.0f); word += 257) {
+    const auto y = portable::bits<float>(word);
+    const auto tail = elementary::normal_tail(y);
+    const double x = static_cast<double>(y), bell = std::exp(-x * x / 2), beyond = std::erfc(x / std::sqrt(2.0)) / 2;
+    auto& difference = y <= 6 ? near : far;
+    difference.add(static_cast<double>(tail.bell), bell);
+    difference.add(static_cast<double>(tail.beyond), beyond);
+  }
+  EXPECT_LT(near.absolute, 1.2e-7);
+  EXPECT_LT(near.relative, 4e-6);
+  EXPECT_LT(far.absolute, 2e-14);
+}
+
+TEST(Elementary, NormalTailsInDoublePrecisionAreWithinTheirBound) {
+  Difference difference;
+  for (double y = 0; y < 45; y += 1e-3) {
+    const auto tail = elementary::normal_tail(y);
+    difference.add(tail.bell, std::exp(-y * y / 2));
+    difference.add(tail.beyond, std::erfc(y / std::sqrt(2.0)) / 2);
+  }
+  EXPECT_LT(difference.absolute, 2e-16);
+}
+
+TEST(Elementary, NormalTailsEndInNothing) {
+  EXPECT_EQ(elementary::normal_tail(kInfinity).beyond, 0.0f);
+  EXPECT_EQ(elementary::normal_tail(kInfinity).bell, 0.0f);
+  EXPECT_EQ(elementary::normal_tail(0.0f).beyond, 0.5f);
+  EXPECT_EQ(elementary::normal_tail(0.0f).bell, 1.0f);
+  EXPECT_TRUE(std::isnan(elementary::normal_tail(kNan).beyond));
+  EXPECT_TRUE(std::isnan(elementary::normal_tail(static_cast<double>(kNan)).beyond));
+}
+
 TEST(Elementary, ErfIsWithinItsBound) {
   expect_below(over_floats([](float x) { return elementary::erf(x); }, [](double x) { return std::erf(x); }), 1.3);
   expect_below(
@@ -154,6 +213,9 @@ TYPED_TEST(ElementarySpecialValues, FollowAnnexF) {
   EXPECT_EQ(word_of(elementary::exp(-infinity)), word_of(zero));
   EXPECT_EQ(word_of(elementary::exp(infinity)), word_of(infinity));
   EXPECT_EQ(word_of(elementary::exp(-zero)), word_of(T{1}));
+  EXPECT_EQ(word_of(elementary::normal_exp(-infinity)), word_of(zero));
+  EXPECT_EQ(word_of(elementary::normal_exp(infinity)), word_of(infinity));
+  EXPECT_TRUE(std::isnan(elementary::normal_exp(nan)));
   EXPECT_EQ(word_of(elementary::exp2(-infinity)), word_of(zero));
   EXPECT_EQ(word_of(elementary::exp2(infinity)), word_of(infinity));
   EXPECT_EQ(word_of(elementary::exp2(T{-10})), word_of(T{0x1p-10}));

@@ -67,8 +67,8 @@ void norm_by_eight_lanes(const Case& c, float* y) {
     return sum;
   });
 }
-/// The rest goes into the lanes too.
-void norm_with_rest_in_lanes(const Case& c, float* y) {
+/// Lanes that are added from the first to the last.
+void norm_with_lanes_in_a_chain(const Case& c, float* y) {
   norm_with(c, y, [](int64_t width, const float* x) {
     float lanes[16] = {}, sum = 0;
     for (int64_t i = 0; i < width; ++i) lanes[i % 16] += x[i] * x[i];
@@ -76,14 +76,19 @@ void norm_with_rest_in_lanes(const Case& c, float* y) {
     return sum;
   });
 }
+/// What fills no group of 16 is a chain of its own.
+void norm_with_rest_apart(const Case& c, float* y) {
+  norm_with(c, y, [](int64_t width, const float* x) {
+    const int64_t whole = width / 16 * 16;
+    float rest = 0;
+    for (int64_t i = whole; i < width; ++i) rest += x[i] * x[i];
+    const auto add = [&](float sum, int64_t i) { return sum + x[i] * x[i]; };
+    return kernels::lanes_oracle<float>(0, whole, add) + rest;
+  });
+}
 void norm_with_fma(const Case& c, float* y) {
   norm_with(c, y, [](int64_t width, const float* x) {
-    float lanes[16] = {}, sum = 0;
-    const int64_t whole = width / 16 * 16;
-    for (int64_t i = 0; i < whole; ++i) lanes[i % 16] = std::fma(x[i], x[i], lanes[i % 16]);
-    for (int64_t i = whole; i < width; ++i) sum = std::fma(x[i], x[i], sum);
-    for (const float lane : lanes) sum += lane;
-    return sum;
+    return kernels::lanes_oracle<float>(0, width, [&](float sum, int64_t i) { return std::fma(x[i], x[i], sum); });
   });
 }
 /// The last elements are multiplied by weight first.
@@ -115,7 +120,7 @@ void gated(const Case& c, float* out, const Gate& gate) {
 }
 void swiglu_by_reciprocal(const Case& c, float* out) {
   gated(c, out, [](float gate, float up) {
-    const float s = 1.0f / (1.0f + elementary::exp(-gate));
+    const float s = 1.0f / (1.0f + elementary::normal_exp(-gate));
     return gate * s * up;
   });
 }
@@ -123,14 +128,14 @@ void swiglu_of_libm(const Case& c, float* out) {
   gated(c, out, [](float gate, float up) { return gate / (1.0f + std::exp(-gate)) * up; });
 }
 void swiglu_exchanged(const Case& c, float* out) {
-  gated(c, out, [](float gate, float up) { return up / (1.0f + elementary::exp(-up)) * gate; });
+  gated(c, out, [](float gate, float up) { return up / (1.0f + elementary::normal_exp(-up)) * gate; });
 }
 void swiglu_backward_reassociated(const Case& c, float* out) {
   Plain::swiglu_backward(c, out);
   for (int64_t r = 0; r < c.rows.count; ++r)
     for (int64_t i = 0; i < c.rows.width; ++i) {
       const int64_t at = 2 * r * c.rows.width + i;
-      const float gate = c.x.data()[at], s = 1.0f / (1.0f + elementary::exp(-gate));
+      const float gate = c.x.data()[at], s = 1.0f / (1.0f + elementary::normal_exp(-gate));
       const float gradient = c.g.data()[r * c.rows.width + i] * gate;
       out[at + c.rows.width] = gradient * s;
     }
@@ -146,7 +151,7 @@ void cross_entropy_with_fma(const Case& c, float* out) {
     if (c.targets[static_cast<size_t>(r)] >= 0) {
       const int64_t at = r * c.rows.width + c.targets[static_cast<size_t>(r)];
       const float g = c.g.data()[r];
-      out[at] = std::fma(elementary::exp(c.x.data()[at] - c.weight.data()[r]), g, -g);
+      out[at] = std::fma(elementary::normal_exp(c.x.data()[at] - c.weight.data()[r]), g, -g);
     }
 }
 template <class Sum>
@@ -155,7 +160,7 @@ void softmax_with(const Case& c, float* out, const Sum& sum) {
   for (int64_t r = 0; r < c.rows.count; ++r) {
     const float* x = c.x.data() + r * c.rows.width;
     const float shift = kernels::row_maximum_oracle(c.rows.width, x);
-    for (size_t i = 0; i < e.size(); ++i) e[i] = elementary::exp(x[i] - shift);
+    for (size_t i = 0; i < e.size(); ++i) e[i] = elementary::normal_exp(x[i] - shift);
     const float total = sum(e);
     for (const float one : e) *out++ = one / total;
   }
@@ -165,14 +170,15 @@ void softmax_by_a_chain(const Case& c, float* out) {
 }
 void softmax_by_lanes(const Case& c, float* out) {
   softmax_with(c, out, [](const auto& e) {
-    return kernels::lanes_oracle<float>(static_cast<int64_t>(e.size()), [&](int64_t i) { return e[size_t(i)]; });
+    return kernels::lanes_oracle<float>(0, static_cast<int64_t>(e.size()),
+                                        [&](float sum, int64_t i) { return sum + e[size_t(i)]; });
   });
 }
 void softmax_by_a_reciprocal(const Case& c, float* out) {
   for (int64_t r = 0; r < c.rows.count; ++r, out += c.rows.width) {
     const float* x = c.x.data() + r * c.rows.width;
     const float shift = kernels::row_maximum_oracle(c.rows.width, x);
-    const auto term = [&](int64_t i) { return elementary::exp(x[i] - shift); };
+    const auto term = [&](int64_t i) { return elementary::normal_exp(x[i] - shift); };
     const float reciprocal = 1.0f / kernels::row_sum_oracle<float>(c.rows.width, term);
     for (int64_t i = 0; i < c.rows.width; ++i) out[i] = term(i) * reciprocal;
   }
@@ -183,7 +189,7 @@ void log_softmax_reassociated(const Case& c, float* out) {
     const float* x = c.x.data() + r * c.rows.width;
     const float shift = kernels::row_maximum_oracle(c.rows.width, x);
     const float sum =
-        kernels::row_sum_oracle<float>(c.rows.width, [&](int64_t i) { return elementary::exp(x[i] - shift); });
+        kernels::row_sum_oracle<float>(c.rows.width, [&](int64_t i) { return elementary::normal_exp(x[i] - shift); });
     for (int64_t i = 0; i < c.rows.width; ++i) out[i] = x[i] - (shift + elementary::log(sum));
   }
 }
@@ -252,7 +258,8 @@ struct RowMutant {
 constexpr RowMutant kMutants[] = {
     {"a norm's squares as a chain", norm_by_a_chain, Plain::norm},
     {"a norm's squares in 8 lanes", norm_by_eight_lanes, Plain::norm},
-    {"a norm's rest in the lanes", norm_with_rest_in_lanes, Plain::norm},
+    {"a norm's lanes in a chain", norm_with_lanes_in_a_chain, Plain::norm},
+    {"a norm's rest apart", norm_with_rest_apart, Plain::norm},
     {"a norm's squares fused", norm_with_fma, Plain::norm},
     {"a norm with another tail", norm_with_another_tail, Plain::norm},
     {"a norm's weight gradient in double", norm_backward_in_double, Plain::norm_backward},

@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "runtime/kernels/ordered_sum_oracle.h"
@@ -115,15 +116,16 @@ TEST(SelfTest, RefusesAnotherRoundingMode) {
 
 /// A self-test whose numbers gave the same bits in any order would prove nothing.
 TEST(SelfTest, ItsNumbersTellOrdersApart) {
-  const auto tree = SumTree::over_elements(333);
-  auto x = kernels::any_numbers<float>(333, 0, 11);
-  const auto sum = [&](const SumTree& along) {
-    float result = 0;
-    kernels::ordered_sum_oracle<float>({along, 0, 1, 333, 1}, x.data(), &result);
+  constexpr int64_t kCount = 333, kColumns = 19;
+  auto x = kernels::any_numbers<float>(kCount * kColumns, 0, 11);
+  const auto sums = [&](const SumTree& along) {
+    std::vector<float> result(kColumns);
+    kernels::ordered_sum_oracle<float>({along, 0, 1, kCount, kColumns}, x.data(), result.data());
     return result;
   };
-  EXPECT_NE(sum(tree), sum({333, 333}));
-  EXPECT_NE(sum(tree), sum({333, 41}));
+  const auto tree = SumTree::over_elements(kCount);
+  for (const int64_t leaf : {29, 35, 41, 43, 50, 64, 333})
+    EXPECT_NE(sums(tree), sums({kCount, leaf})) << "leaves of " << leaf;
 }
 
 }  // namespace

@@ -1,12 +1,15 @@
 // Ordered sums broken on purpose: the property that holds for the loops fails for each fault.
 #include <gtest/gtest.h>
 
+#include "runtime/kernels/lanes.h"
 #include "tests/support/mutants.h"
 #include "tests/support/sum_cases.h"
 
 namespace lockstep::testing {
 namespace {
 
+using kernels::sum_of_lanes;
+using kernels::SumLeaf;
 using kernels::loops::OrderedSum;
 using Operands = SumOperands<float>;
 
@@ -68,22 +71,26 @@ const auto kChain = [](int64_t start, int64_t end, const auto& x) {
   for (int64_t i = start; i < end; ++i) sum += x(i);
   return sum;
 };
+const auto kLanes = [](int64_t start, int64_t end, const auto& x) {
+  return kernels::lanes_oracle<float>(start, end, [&](float sum, int64_t i) { return sum + x(i); });
+};
 const auto kPairs = [](std::vector<float> leaves) {
   for (size_t step = 1; step < leaves.size(); step *= 2)
     for (size_t left = 0; left + step < leaves.size(); left += 2 * step) leaves[left] += leaves[left + step];
   return leaves[0];
 };
 
-void in_plain_words(const Operands& o, float* out) { by_leaves(o, out, kChain, kPairs); }
+void in_plain_words(const Operands& o, float* out) { by_leaves(o, out, kLanes, kPairs); }
+void in_one_chain(const Operands& o, float* out) { by_leaves(o, out, kChain, kPairs); }
 void joined_from_the_left(const Operands& o, float* out) {
-  by_leaves(o, out, kChain, [](const std::vector<float>& leaves) {
+  by_leaves(o, out, kLanes, [](const std::vector<float>& leaves) {
     float sum = leaves[0];
     for (size_t i = 1; i < leaves.size(); ++i) sum += leaves[i];
     return sum;
   });
 }
 void joined_from_the_right(const Operands& o, float* out) {
-  by_leaves(o, out, kChain, [](const std::vector<float>& leaves) {
+  by_leaves(o, out, kLanes, [](const std::vector<float>& leaves) {
     float sum = leaves.back();
     for (size_t i = leaves.size() - 1; i-- > 0;) sum = leaves[i] + sum;
     return sum;
@@ -91,7 +98,7 @@ void joined_from_the_right(const Operands& o, float* out) {
 }
 /// Leaf i with leaf i + half of them, as reductions of vectors do.
 void joined_by_halves(const Operands& o, float* out) {
-  by_leaves(o, out, kChain, [](std::vector<float> leaves) {
+  by_leaves(o, out, kLanes, [](std::vector<float> leaves) {
     for (size_t size = leaves.size(); size > 1; size = (size + 1) / 2)
       for (size_t i = 0; i < size / 2; ++i) leaves[i] += leaves[i + (size + 1) / 2];
     return leaves[0];
@@ -101,13 +108,14 @@ void from_the_first(const Operands& o, float* out) {
   by_leaves(
       o, out,
       [](int64_t start, int64_t end, const auto& x) {
-        float sum = end > start ? x(start) : 0;
-        for (int64_t i = start + 1; i < end; ++i) sum += x(i);
-        return sum;
+        float lanes[16];
+        for (int64_t i = start; i < start + 16; ++i) lanes[i - start] = i < end ? x(i) : -0.0f;
+        for (int64_t i = start + 16; i < end; ++i) lanes[(i - start) % 16] += x(i);
+        return sum_of_lanes<float>(static_cast<const float*>(lanes));
       },
       kPairs);
 }
-/// Accumulators side by side in a leaf.
+/// Lanes in a leaf that are added from the first to the last.
 template <int kAccumulators>
 void by_accumulators(const Operands& o, float* out) {
   by_leaves(
@@ -120,13 +128,26 @@ void by_accumulators(const Operands& o, float* out) {
       },
       kPairs);
 }
+/// Lanes 1 apart are added first.
+void neighbours_first(const Operands& o, float* out) {
+  by_leaves(
+      o, out,
+      [](int64_t start, int64_t end, const auto& x) {
+        float lanes[16] = {};
+        for (int64_t i = start; i < end; ++i) lanes[(i - start) % 16] += x(i);
+        for (int apart = 1; apart < 16; apart *= 2)
+          for (int lane = 0; lane < 16; lane += 2 * apart) lanes[lane] += lanes[lane + apart];
+        return lanes[0];
+      },
+      kPairs);
+}
 /// What is behind the last whole group of 16 comes from a loop of its own.
 void tail_apart(const Operands& o, float* out) {
   by_leaves(
       o, out,
       [](int64_t start, int64_t end, const auto& x) {
         const int64_t whole = start + (end - start) / 16 * 16;
-        return kChain(start, whole, x) + kChain(whole, end, x);
+        return kLanes(start, whole, x) + kChain(whole, end, x);
       },
       kPairs);
 }
@@ -134,9 +155,8 @@ void in_double(const Operands& o, float* out) {
   by_leaves(
       o, out,
       [](int64_t start, int64_t end, const auto& x) {
-        double sum = 0;
-        for (int64_t i = start; i < end; ++i) sum += static_cast<double>(x(i));
-        return static_cast<float>(sum);
+        return static_cast<float>(kernels::lanes_oracle<double>(
+            start, end, [&](double sum, int64_t i) { return sum + static_cast<double>(x(i)); }));
       },
       kPairs);
 }
@@ -160,9 +180,7 @@ void divided_first(const Operands& o, float* out) {
   by_leaves(
       o, out,
       [&](int64_t start, int64_t end, const auto& x) {
-        float sum = 0;
-        for (int64_t i = start; i < end; ++i) sum += x(i) / count;
-        return sum;
+        return kLanes(start, end, [&](int64_t i) { return x(i) / count; });
       },
       [&](const std::vector<float>& leaves) { return kPairs(leaves) * count; });
 }
@@ -174,22 +192,22 @@ void exponentials_of_libm(const Operands& o, float* out) {
 }
 void exponentials_scaled_later(const Operands& o, float* out) {
   kernels::columns_oracle(o.sum, out, [&](float sum, int64_t, int64_t i, int64_t outer) {
-    return sum + elementary::exp(o.x[i]) * elementary::exp(-o.shift[outer]);
+    return sum + elementary::normal_exp(o.x[i]) * elementary::normal_exp(-o.shift[outer]);
   });
 }
 void shift_of_the_row_before(const Operands& o, float* out) {
   kernels::columns_oracle(o.sum, out, [&](float sum, int64_t, int64_t i, int64_t outer) {
-    return sum + elementary::exp(o.x[i] - o.shift[std::max<int64_t>(outer - 1, 0)]);
+    return sum + elementary::normal_exp(o.x[i] - o.shift[std::max<int64_t>(outer - 1, 0)]);
   });
 }
 void norm_with_split_fma(const Operands& o, float* out) {
-  kernels::columns_oracle(o.sum, out, [&](float sum, int64_t row, int64_t i, int64_t) {
+  kernels::columns_oracle<SumLeaf::kChain>(o.sum, out, [&](float sum, int64_t row, int64_t i, int64_t) {
     const float product = o.g[i] * (o.x[i] * o.r[row]);
     return sum + product;
   });
 }
 void norm_reassociated(const Operands& o, float* out) {
-  kernels::columns_oracle(
+  kernels::columns_oracle<SumLeaf::kChain>(
       o.sum, out, [&](float sum, int64_t row, int64_t i, int64_t) { return std::fma(o.g[i] * o.x[i], o.r[row], sum); });
 }
 
@@ -215,8 +233,10 @@ constexpr SumMutant kMutants[] = {
     {"joined from the right", joined_from_the_right},
     {"joined by halves", joined_by_halves},
     {"from the first element", from_the_first, true},
-    {"two accumulators", by_accumulators<2>},
-    {"16 accumulators", by_accumulators<16>, true},
+    {"one chain", in_one_chain},
+    {"8 lanes", by_accumulators<8>},
+    {"lanes from the first", by_accumulators<16>, true},
+    {"lanes of neighbours", neighbours_first},
     {"the tail apart", tail_apart, true},
     {"leaves in double", in_double},
     {"compensated leaves", compensated},

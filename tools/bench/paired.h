@@ -62,6 +62,8 @@ double seconds_of(Function& function, int repetitions, const PairedOptions& opti
 
 template <class Function>
 int repetitions_for(Function& function, const PairedOptions& options) {
+  // Plans are made, memory is touched: what this takes says nothing of later calls.
+  for (double spent = 0; spent < options.seconds;) spent += seconds_of(function, 1, options);
   int repetitions = 1;
   while (seconds_of(function, repetitions, options) * repetitions < options.seconds && repetitions < 1 << 24)
     repetitions *= 2;
@@ -70,7 +72,8 @@ int repetitions_for(Function& function, const PairedOptions& options) {
 
 }  // namespace detail
 
-/// Measures `ours` and `peer` in alternation; which one goes first changes with every pair. Calls both once before.
+/// Measures `ours` and `peer` in alternation; which one goes first changes with every pair. Calls both for a while
+/// before.
 template <class Ours, class Peer>
 PairedTiming time_in_pairs(Ours&& ours, Peer&& peer, const PairedOptions& options = {}) {
   const int repeat_ours = detail::repetitions_for(ours, options);

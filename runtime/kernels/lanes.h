@@ -1,0 +1,121 @@
+#pragma once
+#include <cstdint>
+#include <utility>
+
+#include "core/portable.h"
+
+/// Sums of what lies side by side, in an order that every vector width can keep: element i belongs to lane i mod 16, a
+/// lane is one chain in ascending order from +0, then lanes 8 apart are added, then 4, 2 and 1 apart.
+namespace lockstep::kernels {
+
+constexpr int kSumLanes = 16;
+
+namespace detail {
+template <class T>
+struct LanesOf;
+template <>
+struct LanesOf<float> {
+  using Vector __attribute__((vector_size(kSumLanes * sizeof(float)))) = float;
+};
+template <>
+struct LanesOf<double> {
+  using Vector __attribute__((vector_size(kSumLanes * sizeof(double)))) = double;
+};
+}  // namespace detail
+
+/// As one value, whatever the machine's vectors are.
+template <class T>
+using Lanes = typename detail::LanesOf<T>::Vector;
+
+/// element(0) to element(15).
+template <class T, class Element>
+LOCKSTEP_PORTABLE void load_lanes(const Element& element, Lanes<T>& lanes) {
+  T group[kSumLanes];
+  for (int lane = 0; lane < kSumLanes; ++lane) group[lane] = element(lane);
+  __builtin_memcpy(&lanes, group, sizeof lanes);
+}
+
+/// Adds elements to their lanes, beginning with lane 0: element(i) for i < count, none if it is negative.
+template <class T, class Element>
+LOCKSTEP_PORTABLE void add_to_lanes(int64_t count, const Element& element, Lanes<T>& lanes) {
+  const int64_t whole = count < 0 ? 0 : count / kSumLanes * kSumLanes;
+  for (int64_t i = 0; i < whole; i += kSumLanes) {
+    Lanes<T> next;
+    load_lanes<T>([&element, i](int64_t lane) __attribute__((always_inline)) { return element(i + lane); }, next);
+    lanes += next;
+  }
+  if (whole >= count) return;
+  T rest[kSumLanes] = {};  // +0 changes no lane
+  for (int64_t i = whole; i < count; ++i) rest[i - whole] = element(i);
+  Lanes<T> vector;
+  __builtin_memcpy(&vector, rest, sizeof vector);
+  lanes += vector;
+}
+
+namespace detail {
+/// In blocks of 2 kApart lanes, those kApart apart are added; first what is left of a, then of b.
+template <int kApart, class Vector, int... kLane>
+LOCKSTEP_PORTABLE void join_lanes(const Vector& a, const Vector& b, Vector& out,
+                                  std::integer_sequence<int, kLane...> /*lanes*/) {
+  out = __builtin_shufflevector(a, b, (kLane / kApart * 2 * kApart + kLane % kApart)...) +
+        __builtin_shufflevector(a, b, (kLane / kApart * 2 * kApart + kLane % kApart + kApart)...);
+}
+}  // namespace detail
+
+/// Halves the number of lanes: those of a become the first half of `out`, those of b the second.
+template <int kApart, class Vector>
+LOCKSTEP_PORTABLE void join_lanes(const Vector& a, const Vector& b, Vector& out) {
+  detail::join_lanes<kApart>(a, b, out, std::make_integer_sequence<int, kSumLanes>());
+}
+
+/// 16 sums at once: element k of sums[0] becomes that of the lanes sums[k]. Destroys the others.
+template <class Vector>
+LOCKSTEP_PORTABLE void join_all_lanes(Vector* sums) {
+  for (int k = 0; k < 8; ++k) join_lanes<8>(sums[2 * k], sums[2 * k + 1], sums[k]);
+  for (int k = 0; k < 4; ++k) join_lanes<4>(sums[2 * k], sums[2 * k + 1], sums[k]);
+  for (int k = 0; k < 2; ++k) join_lanes<2>(sums[2 * k], sums[2 * k + 1], sums[k]);
+  join_lanes<1>(sums[0], sums[1], sums[0]);
+}
+
+template <class T>
+LOCKSTEP_PORTABLE T sum_of_lanes(const Lanes<T>& lanes) {
+  Lanes<T> sum;
+  join_lanes<8>(lanes, lanes, sum);
+  join_lanes<4>(sum, sum, sum);
+  join_lanes<2>(sum, sum, sum);
+  return sum[0] + sum[1];
+}
+
+/// As lanes of numbers that are siblings in a tree, left to right.
+template <class T>
+LOCKSTEP_PORTABLE T sum_of_siblings(const Lanes<T>& leaves) {
+  Lanes<T> sum;
+  join_lanes<1>(leaves, leaves, sum);
+  join_lanes<1>(sum, sum, sum);
+  join_lanes<1>(sum, sum, sum);
+  return sum[0] + sum[1];
+}
+
+/// The same for lane(0) to lane(15).
+template <int kApart = 1, class Lane>
+LOCKSTEP_PORTABLE auto sum_over_lanes(const Lane& lane, int first = 0) {
+  if constexpr (kApart == kSumLanes)
+    return lane(first);
+  else
+    return sum_over_lanes<2 * kApart>(lane, first) + sum_over_lanes<2 * kApart>(lane, first + kApart);
+}
+
+template <class T>
+LOCKSTEP_PORTABLE T sum_of_lanes(const T* lanes) {
+  return sum_over_lanes([lanes](int lane) __attribute__((always_inline)) { return lanes[lane]; });
+}
+
+/// The sum of element(i) over i < count. Never -0.
+template <class T, class Element>
+LOCKSTEP_PORTABLE T lane_sum(int64_t count, const Element& element) {
+  Lanes<T> lanes = {};
+  add_to_lanes<T>(count, element, lanes);
+  return sum_of_lanes<T>(lanes);
+}
+
+}  // namespace lockstep::kernels
