@@ -11,21 +11,31 @@ namespace lockstep::kernels {
 constexpr int kSumLanes = 16;
 
 namespace detail {
+/// Vectors of 32 bytes: compilers take longer ones apart, number by number, where the machine has none.
 template <class T>
-struct LanesOf;
+struct LanePiece;
 template <>
-struct LanesOf<float> {
-  using Vector __attribute__((vector_size(kSumLanes * sizeof(float)))) = float;
+struct LanePiece<float> {
+  static constexpr int kCount = 8;
+  using Vector __attribute__((vector_size(32))) = float;
 };
 template <>
-struct LanesOf<double> {
-  using Vector __attribute__((vector_size(kSumLanes * sizeof(double)))) = double;
+struct LanePiece<double> {
+  static constexpr int kCount = 4;
+  using Vector __attribute__((vector_size(32))) = double;
 };
 }  // namespace detail
 
-/// As one value, whatever the machine's vectors are.
+/// 16 numbers.
 template <class T>
-using Lanes = typename detail::LanesOf<T>::Vector;
+struct Lanes {
+  static constexpr int kPiece = detail::LanePiece<T>::kCount, kPieces = kSumLanes / kPiece;
+  typename detail::LanePiece<T>::Vector pieces[kPieces];
+
+  LOCKSTEP_PORTABLE void add(const Lanes& other) {
+    for (int p = 0; p < kPieces; ++p) pieces[p] += other.pieces[p];
+  }
+};
 
 /// element(0) to element(15).
 template <class T, class Element>
@@ -39,38 +49,50 @@ LOCKSTEP_PORTABLE void load_lanes(const Element& element, Lanes<T>& lanes) {
 template <class T, class Element>
 LOCKSTEP_PORTABLE void add_to_lanes(int64_t count, const Element& element, Lanes<T>& lanes) {
   const int64_t whole = count < 0 ? 0 : count / kSumLanes * kSumLanes;
+  Lanes<T> next;
   for (int64_t i = 0; i < whole; i += kSumLanes) {
-    Lanes<T> next;
-    load_lanes<T>([&element, i](int64_t lane) __attribute__((always_inline)) { return element(i + lane); }, next);
-    lanes += next;
+    load_lanes<T>(
+        [&element, i ](int64_t lane) __attribute__((always_inline)) { return element(i + lane); }, next);
+    lanes.add(next);
   }
   if (whole >= count) return;
   T rest[kSumLanes] = {};  // +0 changes no lane
   for (int64_t i = whole; i < count; ++i) rest[i - whole] = element(i);
-  Lanes<T> vector;
-  __builtin_memcpy(&vector, rest, sizeof vector);
-  lanes += vector;
+  __builtin_memcpy(&next, rest, sizeof next);
+  lanes.add(next);
 }
 
 namespace detail {
-/// In blocks of 2 kApart lanes, those kApart apart are added; first what is left of a, then of b.
+/// In blocks of 2 kApart numbers of two pieces, those kApart apart are added.
 template <int kApart, class Vector, int... kLane>
-LOCKSTEP_PORTABLE void join_lanes(const Vector& a, const Vector& b, Vector& out,
-                                  std::integer_sequence<int, kLane...> /*lanes*/) {
+LOCKSTEP_PORTABLE void join_pieces(const Vector& a, const Vector& b, Vector& out,
+                                   std::integer_sequence<int, kLane...> /*lanes*/) {
   out = __builtin_shufflevector(a, b, (kLane / kApart * 2 * kApart + kLane % kApart)...) +
         __builtin_shufflevector(a, b, (kLane / kApart * 2 * kApart + kLane % kApart + kApart)...);
 }
 }  // namespace detail
 
-/// Halves the number of lanes: those of a become the first half of `out`, those of b the second.
-template <int kApart, class Vector>
-LOCKSTEP_PORTABLE void join_lanes(const Vector& a, const Vector& b, Vector& out) {
-  detail::join_lanes<kApart>(a, b, out, std::make_integer_sequence<int, kSumLanes>());
+/// Halves the number of lanes: those of a become the first half of `out`, those of b the second. `out` may be a or b.
+template <int kApart, class T>
+LOCKSTEP_PORTABLE void join_lanes(const Lanes<T>& a, const Lanes<T>& b, Lanes<T>& out) {
+  constexpr int kPieces = Lanes<T>::kPieces, kPiece = Lanes<T>::kPiece, kStep = kApart / kPiece;
+  Lanes<T> both[2] = {a, b}, joined;
+  const auto* pieces = both[0].pieces;
+  for (int p = 0; p < kPieces; ++p) {
+    if constexpr (kStep > 0) {
+      const int first = p / kStep * 2 * kStep + p % kStep;
+      joined.pieces[p] = pieces[first] + pieces[first + kStep];
+    } else {
+      detail::join_pieces<kApart>(pieces[2 * p], pieces[2 * p + 1], joined.pieces[p],
+                                  std::make_integer_sequence<int, kPiece>());
+    }
+  }
+  out = joined;
 }
 
 /// 16 sums at once: element k of sums[0] becomes that of the lanes sums[k]. Destroys the others.
-template <class Vector>
-LOCKSTEP_PORTABLE void join_all_lanes(Vector* sums) {
+template <class T>
+LOCKSTEP_PORTABLE void join_all_lanes(Lanes<T>* sums) {
   for (int k = 0; k < 8; ++k) join_lanes<8>(sums[2 * k], sums[2 * k + 1], sums[k]);
   for (int k = 0; k < 4; ++k) join_lanes<4>(sums[2 * k], sums[2 * k + 1], sums[k]);
   for (int k = 0; k < 2; ++k) join_lanes<2>(sums[2 * k], sums[2 * k + 1], sums[k]);
@@ -83,7 +105,7 @@ LOCKSTEP_PORTABLE T sum_of_lanes(const Lanes<T>& lanes) {
   join_lanes<8>(lanes, lanes, sum);
   join_lanes<4>(sum, sum, sum);
   join_lanes<2>(sum, sum, sum);
-  return sum[0] + sum[1];
+  return sum.pieces[0][0] + sum.pieces[0][1];
 }
 
 /// As lanes of numbers that are siblings in a tree, left to right.
@@ -93,7 +115,7 @@ LOCKSTEP_PORTABLE T sum_of_siblings(const Lanes<T>& leaves) {
   join_lanes<1>(leaves, leaves, sum);
   join_lanes<1>(sum, sum, sum);
   join_lanes<1>(sum, sum, sum);
-  return sum[0] + sum[1];
+  return sum.pieces[0][0] + sum.pieces[0][1];
 }
 
 /// The same for lane(0) to lane(15).

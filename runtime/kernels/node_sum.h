@@ -47,7 +47,7 @@ struct RowElements {
       Lanes<T> second;
       load_lanes<T>(from(first), out);
       load_lanes<T>(from(first + kSumLanes), second);
-      out += second;
+      out.add(second);
     } else {
       Lanes<T> right;
       sums_of_leaves<kLeaves / 2>(first, out);
@@ -60,7 +60,7 @@ struct RowElements {
     if (leaf == 1) return lanes_of(first, kSumLanes, out);
     if (leaf == kUsualLeaf && count - first >= kSumLanes * kUsualLeaf) {
       sums_of_leaves<kSumLanes>(first, out);
-      out += Lanes<T>{};  // chains that began with their first elements may be -0
+      out.add(Lanes<T>{});  // chains that began with their first elements may be -0
       return;
     }
     Lanes<T> leaves[kSumLanes];

@@ -14,17 +14,16 @@ namespace {
 /// Of NaN any other: what is made of the row is NaN all the same.
 template <class T>
 LOCKSTEP_PORTABLE T maximum(int64_t width, const T* x) {
-  Lanes<T> lanes = Lanes<T>{} - std::numeric_limits<T>::infinity();
+  constexpr int64_t kBlock = 64;
+  T block[kBlock];
+  for (T& each : block) each = -std::numeric_limits<T>::infinity();
   int64_t i = 0;
-  for (; i + kSumLanes <= width; i += kSumLanes) {
-    Lanes<T> next;
-    __builtin_memcpy(&next, x + i, sizeof next);
-    lanes = next > lanes ? next : lanes;
-  }
-  T greatest = lanes[0];
-  for (int lane = 1; lane < kSumLanes; ++lane) greatest = lanes[lane] > greatest ? lanes[lane] : greatest;
-  for (; i < width; ++i) greatest = x[i] > greatest ? x[i] : greatest;
-  return greatest + T(0);
+  for (; i + kBlock <= width; i += kBlock)
+    for (int64_t j = 0; j < kBlock; ++j) block[j] = x[i + j] > block[j] ? x[i + j] : block[j];
+  for (int64_t j = 0; i + j < width; ++j) block[j] = x[i + j] > block[j] ? x[i + j] : block[j];
+  for (int64_t half = kBlock / 2; half > 0; half /= 2)
+    for (int64_t j = 0; j < half; ++j) block[j] = block[j + half] > block[j] ? block[j + half] : block[j];
+  return block[0] + T(0);
 }
 
 template <class T>
