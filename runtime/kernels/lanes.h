@@ -76,18 +76,17 @@ LOCKSTEP_PORTABLE void join_pieces(const Vector& a, const Vector& b, Vector& out
 template <int kApart, class T>
 LOCKSTEP_PORTABLE void join_lanes(const Lanes<T>& a, const Lanes<T>& b, Lanes<T>& out) {
   constexpr int kPieces = Lanes<T>::kPieces, kPiece = Lanes<T>::kPiece, kStep = kApart / kPiece;
-  Lanes<T> both[2] = {a, b}, joined;
-  const auto* pieces = both[0].pieces;
+  typename detail::LanePiece<T>::Vector pieces[2 * kPieces];
+  for (int p = 0; p < kPieces; ++p) pieces[p] = a.pieces[p], pieces[kPieces + p] = b.pieces[p];
   for (int p = 0; p < kPieces; ++p) {
     if constexpr (kStep > 0) {
       const int first = p / kStep * 2 * kStep + p % kStep;
-      joined.pieces[p] = pieces[first] + pieces[first + kStep];
+      out.pieces[p] = pieces[first] + pieces[first + kStep];
     } else {
-      detail::join_pieces<kApart>(pieces[2 * p], pieces[2 * p + 1], joined.pieces[p],
+      detail::join_pieces<kApart>(pieces[2 * p], pieces[2 * p + 1], out.pieces[p],
                                   std::make_integer_sequence<int, kPiece>());
     }
   }
-  out = joined;
 }
 
 /// 16 sums at once: element k of sums[0] becomes that of the lanes sums[k]. Destroys the others.
@@ -108,17 +107,7 @@ LOCKSTEP_PORTABLE T sum_of_lanes(const Lanes<T>& lanes) {
   return sum.pieces[0][0] + sum.pieces[0][1];
 }
 
-/// As lanes of numbers that are siblings in a tree, left to right.
-template <class T>
-LOCKSTEP_PORTABLE T sum_of_siblings(const Lanes<T>& leaves) {
-  Lanes<T> sum;
-  join_lanes<1>(leaves, leaves, sum);
-  join_lanes<1>(sum, sum, sum);
-  join_lanes<1>(sum, sum, sum);
-  return sum.pieces[0][0] + sum.pieces[0][1];
-}
-
-/// The same for lane(0) to lane(15).
+/// Of lane(0) to lane(15).
 template <int kApart = 1, class Lane>
 LOCKSTEP_PORTABLE auto sum_over_lanes(const Lane& lane, int first = 0) {
   if constexpr (kApart == kSumLanes)
@@ -130,6 +119,16 @@ LOCKSTEP_PORTABLE auto sum_over_lanes(const Lane& lane, int first = 0) {
 template <class T>
 LOCKSTEP_PORTABLE T sum_of_lanes(const T* lanes) {
   return sum_over_lanes([lanes](int lane) __attribute__((always_inline)) { return lanes[lane]; });
+}
+
+/// The sum of 16 siblings of a tree, left to right: neighbours first.
+template <class T>
+LOCKSTEP_PORTABLE T sum_of_siblings(const Lanes<T>& leaves) {
+  Lanes<T> sum;
+  join_lanes<1>(leaves, leaves, sum);
+  join_lanes<1>(sum, sum, sum);
+  join_lanes<1>(sum, sum, sum);
+  return sum.pieces[0][0] + sum.pieces[0][1];
 }
 
 /// The sum of element(i) over i < count. Never -0.

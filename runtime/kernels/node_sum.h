@@ -76,7 +76,8 @@ struct RowElements {
 template <class T, class Element>
 LOCKSTEP_PORTABLE T sum_row(const NodeWork& work, const Element& element) {
   const RowElements<T, Element> row{element, work.elements};
-  const uint64_t vectors = (static_cast<uint64_t>(work.leaves) + kSumLanes - 1) / kSumLanes;
+  const int64_t leaves = work.leaves > 0 ? work.leaves : 1;
+  const auto vectors = static_cast<uint64_t>((leaves + kSumLanes - 1) / kSumLanes);
   const Lanes<T> nothing = {};
   Lanes<T> waiting[60], sums = nothing;
   for (uint64_t v = 0; v < vectors; ++v) {
@@ -88,9 +89,10 @@ LOCKSTEP_PORTABLE T sum_row(const NodeWork& work, const Element& element) {
   int height = 0;
   while ((vectors >> height & 1) == 0) ++height;
   sums = waiting[height];
-  for (++height; vectors >> height != 0; ++height)
-    join_lanes<1>((vectors >> height & 1) != 0 ? waiting[height] : sums, (vectors >> height & 1) != 0 ? sums : nothing,
-                  sums);
+  for (++height; vectors >> height != 0; ++height) {
+    const bool has_left = (vectors >> height & 1) != 0;
+    join_lanes<1>(has_left ? waiting[height] : sums, has_left ? sums : nothing, sums);
+  }
   return sum_of_siblings<T>(sums);
 }
 
