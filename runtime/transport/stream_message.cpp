@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/transport/pair_memory.h"
+
 namespace lockstep {
 namespace {
 
@@ -23,8 +25,9 @@ size_t add_range(Spans<Byte>& to, std::span<const std::span<Byte>> parts, size_t
   return to.bytes() - before;
 }
 
-/// From here on lending is quicker than copying into the stream and out of it.
-constexpr size_t kLeastLent = size_t{1} << 15;
+/// What fits into the pipe goes through it: two copies by two cores take less time than a system call that pins pages,
+/// and nobody waits. What does not fit is lent, so that it travels while the sender computes.
+constexpr size_t kLeastLent = kPipeBytes + 1;
 
 bool should_lend(const Message& message, const Stream& stream) {
   return message.header.bytes >= kLeastLent && message.payload.parts.size() <= kMostLent && stream.can_lend();
