@@ -22,7 +22,7 @@ LOCKSTEP_PORTABLE int rounded_integer(double shifted) {
 }
 
 /// 2^n for such a sum of n, -1022 <= n <= 1023.
-LOCKSTEP_PORTABLE double two_to(double shifted) {
+LOCKSTEP_PORTABLE double power_of_two(double shifted) {
   return portable::bits<double>((portable::bits<uint64_t>(shifted) << 52) + 0x3ff0000000000000u);
 }
 
@@ -35,24 +35,30 @@ LOCKSTEP_PORTABLE double exp_near_zero(double r) {
   return portable::fma(r * r, q, r) + 1.0;
 }
 
+/// As in single precision; `shifted` is 1.5 * 2^52 + n.
+LOCKSTEP_PORTABLE ReducedExp<double> reduced_exp(double x) {
+  const double shifted = portable::fma(x, 0x1.71547652b82fep+0, kRoundDouble);
+  const double n = shifted - kRoundDouble;
+  const double r = portable::fma(n, -0x1.9ef35793c7673p-41, portable::fma(n, -0x1.62e42fefa2p-1, x));
+  return {exp_near_zero(r), shifted};
+}
+
 }  // namespace detail
 
-/// e^x. n = rint(x / ln 2), r = x - n ln 2 in two steps (the first exact), e^r * 2^n.
+/// 2^n for integers -1022 <= n <= 1023; any number for others.
+LOCKSTEP_PORTABLE double two_to(double n) { return detail::power_of_two(n + detail::kRoundDouble); }
+
 LOCKSTEP_PORTABLE double exp(double x) {
   x = x > 710.0 ? 710.0 : x;
   x = x < -746.0 ? -746.0 : x;
-  const double shifted = portable::fma(x, 0x1.71547652b82fep+0, detail::kRoundDouble);
-  const double n = shifted - detail::kRoundDouble;
-  const double r = portable::fma(n, -0x1.9ef35793c7673p-41, portable::fma(n, -0x1.62e42fefa2p-1, x));
-  return detail::scale(detail::exp_near_zero(r), detail::rounded_integer(shifted));
+  const auto reduced = detail::reduced_exp(x);
+  return detail::scale(reduced.value, detail::rounded_integer(reduced.shifted));
 }
 
 /// e^x with its bits for -707 <= x <= 709; 0 below, infinity above.
 LOCKSTEP_PORTABLE double normal_exp(double x) {
-  const double shifted = portable::fma(x, 0x1.71547652b82fep+0, detail::kRoundDouble);
-  const double n = shifted - detail::kRoundDouble;
-  const double r = portable::fma(n, -0x1.9ef35793c7673p-41, portable::fma(n, -0x1.62e42fefa2p-1, x));
-  const double value = detail::exp_near_zero(r) * detail::two_to(shifted);
+  const auto reduced = detail::reduced_exp(x);
+  const double value = reduced.value * detail::power_of_two(reduced.shifted);
   const double bounded = x < -707.0 ? 0.0 : value;
   return x > 709.0 ? static_cast<double>(detail::kInfinity) : bounded;
 }

@@ -17,7 +17,7 @@ LOCKSTEP_PORTABLE NormalTail<float> normal_tail(float y) {
   const float square = y * y;
   const float shifted = portable::fma(square, kRate, detail::kRoundSingle);
   const float r = portable::fma(square, kRate, -(shifted - detail::kRoundSingle));
-  const float bell = exp2_near_zero(r) * detail::two_to(shifted);
+  const float bell = exp2_near_zero(r) * detail::power_of_two(shifted);
   const float upper = detail::polynomial(y, 0x1p-1f, 0x1.51a5p-2f, 0x1.a159eap-4f, 0x1.abe778p-7f);
   const float lower = detail::polynomial(y, 0x1p+0f, 0x1.75149cp+0f, 0x1.bbb21cp-1f, 0x1.04e30ap-2f, 0x1.0c5a54p-5f);
   const float beyond = bell * upper / lower;

@@ -31,7 +31,7 @@ LOCKSTEP_PORTABLE int rounded_integer(float shifted) {
 }
 
 /// 2^n for such a sum of n, -126 <= n <= 127.
-LOCKSTEP_PORTABLE float two_to(float shifted) {
+LOCKSTEP_PORTABLE float power_of_two(float shifted) {
   return portable::bits<float>((portable::bits<uint32_t>(shifted) << 23) + 0x3f800000u);
 }
 inline constexpr float kInfinity = __builtin_huge_valf();
@@ -43,25 +43,36 @@ LOCKSTEP_PORTABLE float exp_near_zero(float r) {
   return portable::fma(r * r, q, r) + 1.0f;
 }
 
+/// e^x = value * 2^n, where `shifted` is 1.5 * 2^23 + n.
+template <class T>
+struct ReducedExp {
+  T value, shifted;
+};
+/// n = rint(x / ln 2), r = x - n ln 2 in two steps (the first exact), value = e^r.
+LOCKSTEP_PORTABLE ReducedExp<float> reduced_exp(float x) {
+  const float shifted = portable::fma(x, 0x1.715476p+0f, kRoundSingle);
+  const float n = shifted - kRoundSingle;
+  const float r = portable::fma(n, 0x1.bd0106p-13f, portable::fma(n, -0x1.63p-1f, x));
+  return {exp_near_zero(r), shifted};
+}
+
 }  // namespace detail
 
-/// e^x. n = rint(x / ln 2), r = x - n ln 2 in two steps (the first exact), e^r * 2^n.
+/// 2^n for integers -126 <= n <= 127; any number for others.
+LOCKSTEP_PORTABLE float two_to(float n) { return detail::power_of_two(n + detail::kRoundSingle); }
+
 LOCKSTEP_PORTABLE float exp(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
-  const float shifted = portable::fma(x, 0x1.715476p+0f, detail::kRoundSingle);
-  const float n = shifted - detail::kRoundSingle;
-  const float r = portable::fma(n, 0x1.bd0106p-13f, portable::fma(n, -0x1.63p-1f, x));
-  return detail::scale(detail::exp_near_zero(r), detail::rounded_integer(shifted));
+  const auto reduced = detail::reduced_exp(x);
+  return detail::scale(reduced.value, detail::rounded_integer(reduced.shifted));
 }
 
 /// e^x with its bits for -86 <= x <= 88; 0 below, infinity above. Without subnormal results it takes two thirds of the
 /// time.
 LOCKSTEP_PORTABLE float normal_exp(float x) {
-  const float shifted = portable::fma(x, 0x1.715476p+0f, detail::kRoundSingle);
-  const float n = shifted - detail::kRoundSingle;
-  const float r = portable::fma(n, 0x1.bd0106p-13f, portable::fma(n, -0x1.63p-1f, x));
-  const float value = detail::exp_near_zero(r) * detail::two_to(shifted);
+  const auto reduced = detail::reduced_exp(x);
+  const float value = reduced.value * detail::power_of_two(reduced.shifted);
   const float bounded = x < -86.0f ? 0.0f : value;
   return x > 88.0f ? detail::kInfinity : bounded;
 }

@@ -14,28 +14,20 @@ constexpr double kLog2E = 0x1.71547652b82fep+0;
 template <class T>
 constexpr T kLeastExponent = T(-125);
 
-/// 2^n for integers -126 <= n <= 127; any number for others.
-LOCKSTEP_PORTABLE float two_to(float n) {
-  return portable::bits<float>((portable::bits<uint32_t>(n + 0x1.8p23f) - 0x4b400000u + 127u) << 23);
-}
-LOCKSTEP_PORTABLE double two_to(double n) {
-  return portable::bits<double>((portable::bits<uint64_t>(n + 0x1.8p52) + 1023u) << 52);
-}
-
 LOCKSTEP_PORTABLE float rint(float x) { return __builtin_rintf(x); }
 LOCKSTEP_PORTABLE double rint(double x) { return __builtin_rint(x); }
 
 /// 2^n, 0 where it is too small. NaN gives NaN or any number.
 template <class T>
 LOCKSTEP_PORTABLE T rescaling(T n) {
-  return n < kLeastExponent<T> ? T(0) : two_to(n);
+  return n < kLeastExponent<T> ? T(0) : elementary::two_to(n);
 }
 
 /// 2^(y - highest) for an integer `highest` that y exceeds by 1/2 at most.
 template <class T>
 LOCKSTEP_PORTABLE T weight(T y, T highest) {
   const T n = rint(y), exponent = n - highest;
-  const T power = elementary::exp2_near_zero(y - n) * two_to(exponent);
+  const T power = elementary::exp2_near_zero(y - n) * elementary::two_to(exponent);
   return exponent < kLeastExponent<T> ? T(0) : power;
 }
 
@@ -43,7 +35,7 @@ LOCKSTEP_PORTABLE T weight(T y, T highest) {
 template <class T>
 LOCKSTEP_PORTABLE T probability(T x) {
   const T n = rint(x), bounded = n > T(126) ? T(126) : n;
-  const T power = elementary::exp2_near_zero(x - n) * two_to(bounded);
+  const T power = elementary::exp2_near_zero(x - n) * elementary::two_to(bounded);
   return n < kLeastExponent<T> ? T(0) : power;
 }
 

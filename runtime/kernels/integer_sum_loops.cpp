@@ -80,11 +80,12 @@ FixedPoint fixed_point_sum(int64_t count, const T* x) {
 template <class T>
 WideSum scaled_squares(int64_t count, const T* x, double scale) {
   WideSum result;
-  if (std::is_same_v<T, float> && scale < 0x1p127)
-    on_best_instruction_set<SquaresOfFloats>(count, reinterpret_cast<const float*>(x), static_cast<float>(scale),
-                                             &result);
-  else
-    on_best_instruction_set<ScaledSquares<T>>(count, x, scale, &result);
+  if constexpr (std::is_same_v<T, float>)
+    if (scale < 0x1p127) {
+      on_best_instruction_set<SquaresOfFloats>(count, x, static_cast<float>(scale), &result);
+      return result;
+    }
+  on_best_instruction_set<ScaledSquares<T>>(count, x, scale, &result);
   return result;
 }
 

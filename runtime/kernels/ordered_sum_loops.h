@@ -39,6 +39,7 @@ struct TableGradient {
 };
 /// Tokens outside of the rows are skipped.
 template <class T>
-void table_gradient(const TableGradient& shape, const int64_t* tokens, const T* gradient, T* out);
+void table_gradient(const TableGradient& shape, const int64_t* tokens, const T* gradient, T* out,
+                    InstructionSet set = best_instruction_set());
 
 }  // namespace lockstep::kernels::loops

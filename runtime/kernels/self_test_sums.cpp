@@ -81,12 +81,13 @@ void test_table_gradients(SelfTestComparer& comparer) {
   std::vector<float> expected(nodes * kRows * kWidth);
   auto gradient = any_numbers<float>(shape.count * kWidth, 0, 17);
   table_gradient_oracle<float>(shape, tokens.data(), gradient.data(), expected.data());
-  for (int64_t shift = 0; shift < 16; ++shift) {  // one instruction set: the one the build is for
-    auto shifted = any_numbers<float>(shape.count * kWidth, shift, 17);
-    ShiftedBuffer<float> ours(static_cast<int64_t>(expected.size()), shift);
-    loops::table_gradient<float>(shape, tokens.data(), shifted.data(), ours.data());
-    comparer.expect({"table gradient", InstructionSet::kBaseline, shift * 4}, ours, expected);
-  }
+  for (const InstructionSet set : available_instruction_sets())
+    for (int64_t shift = 0; shift < 16; ++shift) {
+      auto shifted = any_numbers<float>(shape.count * kWidth, shift, 17);
+      ShiftedBuffer<float> ours(static_cast<int64_t>(expected.size()), shift);
+      loops::table_gradient<float>(shape, tokens.data(), shifted.data(), ours.data(), set);
+      comparer.expect({"table gradient", set, shift * 4}, ours, expected);
+    }
 }
 
 }  // namespace lockstep::kernels

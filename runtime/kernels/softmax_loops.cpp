@@ -1,6 +1,5 @@
 #include "runtime/kernels/softmax_loops.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "core/elementary.h"
@@ -75,10 +74,9 @@ struct LogSoftmaxBackward {
   }
 };
 
-/// A row of nothing has one leaf of nothing.
 NodeWork whole(int64_t width) {
   const auto tree = SumTree::over_elements(width);
-  return {tree.leaf, std::max<int64_t>(tree.leaf_count(), 1), width, 1, 1};
+  return {tree.leaf, tree.leaf_count(), width, 1, 1};
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ struct AddRow {
 template <class T>
 class RowSum {
  public:
-  RowSum(const TableGradient& shape, const T* gradient)
-      : shape_(shape), places_(SumTree::over_elements(shape.length)), gradient_(gradient) {}
+  RowSum(const TableGradient& shape, const T* gradient, InstructionSet set)
+      : shape_(shape), places_(SumTree::over_elements(shape.length)), gradient_(gradient), set_(set) {}
 
   /// False, and nothing written, if there are no positions.
   bool over_samples(SumNode node, std::span<const int64_t> positions, T* out, size_t depth) {
@@ -62,15 +62,15 @@ class RowSum {
     half(false, left, out, depth);
     T* other = buffer(depth);
     half(true, right, other, depth + 1);
-    on_best_instruction_set<AddRow<T>>(shape_.width, static_cast<const T*>(other), out);
+    on_instruction_set<AddRow<T>>(set_, shape_.width, static_cast<const T*>(other), out);
     return true;
   }
 
   bool chain(std::span<const int64_t> positions, T* out) const {
     const auto row = [&](int64_t position) { return gradient_ + position * shape_.width; };
-    on_best_instruction_set<FirstRow<T>>(shape_.width, row(positions.front()), out);
+    on_instruction_set<FirstRow<T>>(set_, shape_.width, row(positions.front()), out);
     for (const int64_t position : positions.subspan(1))
-      on_best_instruction_set<AddRow<T>>(shape_.width, row(position), out);
+      on_instruction_set<AddRow<T>>(set_, shape_.width, row(position), out);
     return true;
   }
 
@@ -82,6 +82,7 @@ class RowSum {
   const TableGradient& shape_;
   SumTree places_;
   const T* gradient_;
+  InstructionSet set_;
   std::vector<std::vector<T>> buffers_;
 };
 
@@ -109,10 +110,10 @@ PositionsByRow sort_by_row(const TableGradient& shape, const int64_t* tokens) {
 }  // namespace
 
 template <class T>
-void table_gradient(const TableGradient& shape, const int64_t* tokens, const T* gradient, T* out) {
+void table_gradient(const TableGradient& shape, const int64_t* tokens, const T* gradient, T* out, InstructionSet set) {
   const auto sorted = sort_by_row(shape, tokens);
   const auto nodes = cover(shape.samples, shape.first_sample, shape.sample_count);
-  RowSum<T> sum(shape, gradient);
+  RowSum<T> sum(shape, gradient, set);
   for (int64_t row = 0; row < shape.rows; ++row) {
     const auto begin = static_cast<size_t>(sorted.starts[static_cast<size_t>(row)]);
     const auto end = static_cast<size_t>(sorted.starts[static_cast<size_t>(row) + 1]);
@@ -127,7 +128,7 @@ void table_gradient(const TableGradient& shape, const int64_t* tokens, const T* 
   }
 }
 
-template void table_gradient(const TableGradient&, const int64_t*, const float*, float*);
-template void table_gradient(const TableGradient&, const int64_t*, const double*, double*);
+template void table_gradient(const TableGradient&, const int64_t*, const float*, float*, InstructionSet);
+template void table_gradient(const TableGradient&, const int64_t*, const double*, double*, InstructionSet);
 
 }  // namespace lockstep::kernels::loops

@@ -20,54 +20,22 @@
 namespace lockstep {
 namespace {
 
-struct Exp {
-  template <class T>
-  LOCKSTEP_PORTABLE T operator()(T x) const {
-    return elementary::exp(x);
+#define LOCKSTEP_FUNCTION(Name, expression)     \
+  struct Name {                                 \
+    template <class T>                          \
+    LOCKSTEP_PORTABLE T operator()(T x) const { \
+      return elementary::expression;            \
+    }                                           \
   }
-};
-struct NormalExp {
-  template <class T>
-  LOCKSTEP_PORTABLE T operator()(T x) const {
-    return elementary::normal_exp(x);
-  }
-};
-struct Beyond {
-  template <class T>
-  LOCKSTEP_PORTABLE T operator()(T x) const {
-    return elementary::normal_tail(x < T(0) ? -x : x).beyond;
-  }
-};
-struct Exp2 {
-  template <class T>
-  LOCKSTEP_PORTABLE T operator()(T x) const {
-    return elementary::exp2(x);
-  }
-};
-struct Log {
-  template <class T>
-  LOCKSTEP_PORTABLE T operator()(T x) const {
-    return elementary::log(x);
-  }
-};
-struct Tanh {
-  template <class T>
-  LOCKSTEP_PORTABLE T operator()(T x) const {
-    return elementary::tanh(x);
-  }
-};
-struct Sin {
-  template <class T>
-  LOCKSTEP_PORTABLE T operator()(T x) const {
-    return elementary::sin(x);
-  }
-};
-struct Cos {
-  template <class T>
-  LOCKSTEP_PORTABLE T operator()(T x) const {
-    return elementary::cos(x);
-  }
-};
+LOCKSTEP_FUNCTION(Exp, exp(x));
+LOCKSTEP_FUNCTION(NormalExp, normal_exp(x));
+LOCKSTEP_FUNCTION(Beyond, normal_tail(portable::absolute(x)).beyond);
+LOCKSTEP_FUNCTION(Exp2, exp2(x));
+LOCKSTEP_FUNCTION(Log, log(x));
+LOCKSTEP_FUNCTION(Tanh, tanh(x));
+LOCKSTEP_FUNCTION(Sin, sin(x));
+LOCKSTEP_FUNCTION(Cos, cos(x));
+#undef LOCKSTEP_FUNCTION
 
 template <class F, class T>
 void map_baseline(const T* __restrict x, T* __restrict y, std::size_t n) {

@@ -22,7 +22,9 @@ void sums_equal_oracles() {
   sum_equals_oracle<T>(
       false, [&](const auto& o, T* out) { kernels::loops::ordered_norm_gradient<T>(o.sum, o.g, o.x, o.r, out, set); },
       plain_norm_gradient<T>);
-  table_equals_oracle<T>(kernels::loops::table_gradient<T>);
+  table_equals_oracle<T>([&](const TableGradient& shape, const int64_t* tokens, const T* gradient, T* out) {
+    kernels::loops::table_gradient<T>(shape, tokens, gradient, out, set);
+  });
 }
 
 RC_GTEST_PROP(SumLoops, GiveTheOraclesBitsInSinglePrecision, ()) { sums_equal_oracles<float>(); }
