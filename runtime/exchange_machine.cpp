@@ -21,10 +21,11 @@ ExchangeMachine::ExchangeMachine(Exchange request, uint64_t number)
       transport_(*request_.mesh.world().transport()),
       recorder_(request_.mesh.local_count() == 1 ? transport_.recorder() : nullptr),
       received_(empty_bundle(request_)) {
+  const auto purpose = purpose_digest(id_.op, request_.subject);
   for (const int rank : request_.mesh.local_ranks()) {
     groups_.push_back(request_.mesh.group(rank, request_.axis));
     arrivals_.emplace_back(groups_.back().size());
-    headers_.push_back({number, 0, static_cast<uint8_t>(request_.kind), static_cast<int8_t>(request_.dtype),
+    headers_.push_back({number, purpose, static_cast<uint8_t>(request_.kind), static_cast<int8_t>(request_.dtype),
                         group_digest(groups_.back()), 0});
     missing_pieces_ += groups_.back().size();
   }
@@ -112,9 +113,6 @@ void ExchangeMachine::post(size_t i, size_t m) {
   auto header = headers_[i];
   auto payload = payload_of(i, m);
   for (const auto& part : payload.parts) header.bytes += part.size();
-  sizes_.clear();
-  for (const auto& sent : request_.sent) add_sizes(sent[i][m].sizes());
-  header.purpose = purpose_digest(id_.op, sizes_);
   sent_bytes_ += header.bytes;
   transport_.post({source, destination, header, std::move(payload)});
 }
@@ -130,20 +128,12 @@ Payload ExchangeMachine::payload_of(size_t i, size_t m) const {
   return payload;
 }
 
-void ExchangeMachine::add_sizes(c10::IntArrayRef sizes) {
-  sizes_.push_back(static_cast<int64_t>(sizes.size()));
-  sizes_.insert(sizes_.end(), sizes.begin(), sizes.end());
-}
-
-MessageHeader ExchangeMachine::expected(size_t i, size_t m) {
+MessageHeader ExchangeMachine::expected(size_t i, size_t m) const {
   auto header = headers_[i];
-  sizes_.clear();
   for (size_t t = 0; t < received_.size(); ++t) {
-    const auto sizes = request_.received_sizes(t, i, m);
-    add_sizes(sizes);
-    header.bytes += static_cast<uint64_t>(c10::multiply_integers(sizes)) * c10::elementSize(request_.dtype);
+    const auto elements = c10::multiply_integers(request_.received_sizes(t, i, m));
+    header.bytes += static_cast<uint64_t>(elements) * c10::elementSize(request_.dtype);
   }
-  header.purpose = purpose_digest(id_.op, sizes_);
   return header;
 }
 

@@ -47,8 +47,7 @@ class ExchangeMachine {
   bool takes_from(int source, int destination) const;
   void post(size_t i, size_t m);
   Payload payload_of(size_t i, size_t m) const;
-  void add_sizes(c10::IntArrayRef sizes);
-  MessageHeader expected(size_t i, size_t m);
+  MessageHeader expected(size_t i, size_t m) const;
   void take(size_t i, size_t m);
   void check(size_t i, size_t m, const MessageHeader& header);
   void make_room(size_t i, size_t m);
@@ -59,7 +58,6 @@ class ExchangeMachine {
   bool announced_ = false;
   uint64_t sent_bytes_ = 0;
   const OpId id_ = op_running();
-  std::vector<int64_t> sizes_;  ///< of the pieces of a message, each behind its number of dimensions
   std::vector<int> missing_;
   std::vector<RankGroup> groups_;
   std::vector<MessageHeader> headers_;

@@ -33,8 +33,9 @@ void choose_rounds(std::vector<Mover>& movers) {
 /// `movers` are kept for as long as the exchange may ask for sizes.
 Exchange round_of(const std::shared_ptr<std::vector<Mover>>& movers, int round) {
   const auto& first = movers->front();
-  Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {}, {}};
+  Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {round}, {}, {}};
   for (auto& mover : *movers) {
+    mover.describe(request.subject);
     request.sent.push_back(mover.pieces(round));
     if (first.mesh().world().transport()) request.places.push_back(mover.places(round));
   }

@@ -48,6 +48,12 @@ std::vector<int64_t> node_dim(const TensorSpec& spec, int rank) {
   return {static_cast<int64_t>(sum_nodes(spec.layout, rank).size())};
 }
 
+void append(std::vector<int64_t>& numbers, const Placement& placement) {
+  const auto& [kind, reduction, depth, dim, unit, summands, leaf] = placement;
+  numbers.insert(numbers.end(),
+                 {static_cast<int64_t>(kind), static_cast<int64_t>(reduction), depth, dim, unit, summands, leaf});
+}
+
 std::vector<int64_t> joined(std::vector<int64_t> front, const std::vector<int64_t>& back) {
   front.insert(front.end(), back.begin(), back.end());
   return front;
@@ -171,6 +177,14 @@ Shards Mover::gathered(const Pieces& received, int round) {
 
 size_t Mover::whole_bytes() const {
   return static_cast<size_t>(c10::multiply_integers(move_.before->sizes)) * shards_[0].element_size();
+}
+
+void Mover::describe(std::vector<int64_t>& subject) const {
+  const auto& sizes = move_.before->sizes;
+  subject.push_back(static_cast<int64_t>(sizes.size()));
+  subject.insert(subject.end(), sizes.begin(), sizes.end());
+  for (const auto& placement : move_.before->layout.placements()) append(subject, placement);
+  append(subject, to_);
 }
 
 void Mover::absorb(int round, const Pieces& received) {

@@ -26,9 +26,9 @@ std::string MessageHeader::text() const {
 
 uint64_t group_digest(std::span<const int> ranks) { return XXH3_64bits(ranks.data(), ranks.size_bytes()); }
 
-uint32_t purpose_digest(std::string_view op, std::span<const int64_t> sizes) {
+uint32_t purpose_digest(std::string_view op, std::span<const int64_t> subject) {
   const auto seed = XXH3_64bits(op.data(), op.size());
-  const auto digest = static_cast<uint32_t>(XXH3_64bits_withSeed(sizes.data(), sizes.size_bytes(), seed));
+  const auto digest = static_cast<uint32_t>(XXH3_64bits_withSeed(subject.data(), subject.size_bytes(), seed));
   return std::max(digest, uint32_t{1});
 }
 
@@ -53,7 +53,7 @@ std::string difference(const MessageHeader& mine, const MessageHeader& theirs) {
   field("dtype", dtype_text(mine.dtype), dtype_text(theirs.dtype));
   field("group", mine.group, theirs.group);
   field("bytes", mine.bytes, theirs.bytes);
-  field("purpose", mine.purpose, theirs.purpose);
+  field("purpose (op, sizes, placements)", mine.purpose, theirs.purpose);
   return text;
 }
 

@@ -33,9 +33,9 @@ std::string difference(const MessageHeader& mine, const MessageHeader& theirs);
 /// MessageHeader::group of these ranks.
 uint64_t group_digest(std::span<const int> ranks);
 
-/// MessageHeader::purpose: the name of the op that asks, and of each tensor how many dimensions, and their sizes. Tells
-/// apart what has as many bytes: the pieces of a square cut along its rows or its columns. Never 0.
-uint32_t purpose_digest(std::string_view op, std::span<const int64_t> sizes);
+/// MessageHeader::purpose: the name of the op that asks, and what it moves (Exchange::subject). Tells apart what has as
+/// many bytes: a square cut along its rows or its columns, pieces alike of tensors of several sizes. Never 0.
+uint32_t purpose_digest(std::string_view op, std::span<const int64_t> subject);
 
 using Bytes = std::vector<std::byte>;
 using ConstSpan = std::span<const std::byte>;

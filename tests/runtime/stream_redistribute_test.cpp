@@ -41,17 +41,32 @@ std::string run_rank(const Trial& trial, int rank, int ranks, std::shared_ptr<Tr
   }
 }
 
-/// Pieces of a square have as many bytes whichever dimension is cut; taken for each other they would be wrong numbers.
-TEST(StreamRedistribute, RanksThatCutAnotherDimensionDisagree) {
-  Trial rows{{{"tp", 2}}, {4, 4}, "[tp=P(sum)]", "[tp=S(0)]"}, columns = rows;
-  columns.target = "[tp=S(1)]";
+/// Of two ranks' errors: both have noticed, and that what they move is not the same.
+void expect_disagreement(const Trial& first, const Trial& second, const char* what) {
   const auto transports = testing::connected_transports(2, StreamKind::kMemory, std::chrono::seconds{20});
   std::string other;
-  std::thread thread([&] { other = run_rank(columns, 1, 2, transports[1]); });
-  const auto mine = run_rank(rows, 0, 2, transports[0]);
+  std::thread thread([&] { other = run_rank(second, 1, 2, transports[1]); });
+  const auto mine = run_rank(first, 0, 2, transports[0]);
   thread.join();
-  EXPECT_THAT(mine, ::testing::HasSubstr("rank 0 and rank 1 disagree about a collective: purpose "));
-  EXPECT_THAT(other, ::testing::HasSubstr("rank 1 and rank 0 disagree about a collective: purpose "));
+  const auto text = [](int a, int b) { return fmt::format("rank {} and rank {} disagree about a collective: ", a, b); };
+  EXPECT_THAT(mine, ::testing::AllOf(::testing::HasSubstr(text(0, 1)), ::testing::HasSubstr(what)));
+  EXPECT_THAT(other, ::testing::AllOf(::testing::HasSubstr(text(1, 0)), ::testing::HasSubstr(what)));
+}
+
+/// Pieces with as many bytes: taken for each other they would be wrong numbers.
+TEST(StreamRedistribute, RanksThatMoveOtherThingsDisagree) {
+  const std::vector<MeshAxis> tp{{"tp", 2}};
+  const char* const purpose = "purpose (op, sizes, placements) ";
+  expect_disagreement({tp, {4, 4}, "[tp=P(sum)]", "[tp=S(0)]"}, {tp, {4, 4}, "[tp=P(sum)]", "[tp=S(1)]"}, purpose);
+  expect_disagreement({tp, {4, 4}, "[tp=S(0)]", "[tp=S(1)]"}, {tp, {4, 4}, "[tp=S(1)]", "[tp=S(0)]"}, purpose);
+  expect_disagreement({tp, {4, 3}, "[tp=P(avg)]", "[tp=S(0)]"}, {tp, {4, 3}, "[tp=P(sum)]", "[tp=S(0)]"}, purpose);
+}
+
+/// What the second rank holds of 5 rows is as large as what it holds of 4: the first rank has to notice by more than
+/// that.
+TEST(StreamRedistribute, RanksWithTensorsOfOtherSizesDisagree) {
+  const std::vector<MeshAxis> tp{{"tp", 2}};
+  expect_disagreement({tp, {4, 3}, "[tp=S(0)]", "[]"}, {tp, {5, 3}, "[tp=S(0)]", "[]"}, "sizes");
 }
 
 RC_GTEST_PROP(StreamRedistribute, GivesTheBitsOfOneProcess, ()) {
