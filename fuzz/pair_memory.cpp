@@ -1,13 +1,18 @@
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
 #include "fuzz/target.h"
 #include "runtime/transport/memory_stream.h"
+#include "runtime/transport/pass_descriptor.h"
 
 namespace lockstep {
 namespace {
+
+/// An arena that the other side gives, of zeros.
+constexpr size_t kArenaBytes = 1 << 13;
 
 /// One step: the other side stores any value in any of the shared words, then this side moves some bytes.
 struct Step {
@@ -17,17 +22,25 @@ struct Step {
 };
 
 void store(PairMemory& memory, const Step& step) {
-  switch (step.word % 6) {
+  auto& theirs = memory.sides[1];
+  switch (const int word = step.word % 8; word) {
     case 0:
     case 1:
-      memory.counters[step.word % 6].written = step.value;
+      memory.counters[word].written = step.value;
       return;
     case 2:
     case 3:
-      memory.counters[step.word % 6 - 2].read = step.value;
+      memory.counters[word - 2].read = step.value;
       return;
     case 4:
       memory.sides[step.value % 2].asleep = static_cast<uint32_t>(step.value >> 1);
+      return;
+    case 5:
+      theirs.has_arena = theirs.maps = theirs.withdrawn = static_cast<uint32_t>(step.value);
+      return;
+    case 6:
+      theirs.arena_address = step.value;
+      theirs.arena_bytes = step.bytes;
       return;
     default:
       return;
@@ -40,6 +53,11 @@ void act(MemoryStream& stream, const Step& step, MutableSpan buffer) {
   const MutableSpan in[] = {part};
   const size_t moved = step.action % 2 == 0 ? stream.send(out) : stream.receive(in);
   fuzz::require(moved <= part.size(), "no more is moved than was asked for");
+  const LentPart lent[] = {{step.value, step.bytes}};
+  if (const auto loan = stream.borrow(lent))
+    for (const auto& seen : loan->parts)
+      fuzz::require(std::count(seen.begin(), seen.end(), std::byte{1}) == 0, "zeros");
+  stream.settle();
   stream.asleep(true, true);
   stream.awake(POLLIN);
 }
@@ -56,6 +74,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "two sockets");
   const FileDescriptor peer(ends[1]);
   MemoryStream stream(FileDescriptor(ends[0]), memory, 0);
+  static const auto arena = create_sealed_memory(kArenaBytes);
+  if (size > 0 && data[0] % 2 == 0) {
+    const std::byte bell{};
+    fuzz::require(send_with(peer, std::span(&bell, 1), data[0] % 4 == 0 ? arena : memory), "a bell");
+  }
   std::vector<std::byte> buffer(1 << 16);
   for (; size >= sizeof(Step); data += sizeof(Step), size -= sizeof(Step)) {
     Step step;

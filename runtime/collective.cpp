@@ -45,36 +45,51 @@ void notify_received(Observers& observers, const CollectiveEvent& event, std::ve
     }
 }
 
-std::vector<Pieces> exchange_messages(Exchange request, uint64_t number) {
-  auto& in_flight = request.mesh.world().in_flight();
-  const auto machine = in_flight.begin(std::move(request), number, /*announced=*/true);
-  in_flight.await_both_ways(*machine);
-  return machine->finish();
+/// Observers may put other values into what arrived: they get tensors of their own.
+void exchange_messages(Exchange request, const CollectiveEvent& event, const Use& use) {
+  auto& world = request.mesh.world();
+  auto& observers = world.observers();
+  const auto machine = std::make_shared<ExchangeMachine>(std::move(request), event.number, observers.empty());
+  world.in_flight().begin(machine, /*announced=*/true);
+  world.in_flight().await(*machine);
+  const auto leave = [&] {
+    machine->settle();
+    world.in_flight().await_sent(*machine);
+    machine->end();
+  };
+  if (!machine->has_borrowed()) leave();
+  {
+    auto received = machine->take_all();
+    if (!observers.empty()) notify_received(observers, event, received);
+    use(received);
+  }
+  if (machine->has_borrowed()) leave();
 }
 
 }  // namespace
 
 PendingExchange::PendingExchange(Exchange request) : in_flight_(request.mesh.world().in_flight()) {
   const uint64_t number = request.mesh.next_collective();
-  machine_ = in_flight_.begin(std::move(request), number, /*announced=*/false);
+  machine_ = std::make_shared<ExchangeMachine>(std::move(request), number, /*may_borrow=*/false);
+  in_flight_.begin(machine_, /*announced=*/false);
 }
 
 std::vector<Pieces> PendingExchange::finish() {
   in_flight_.await(*machine_);
-  return machine_->finish();
+  machine_->end();
+  return machine_->take_all();
 }
 
-std::vector<Pieces> exchange(Exchange request) {
+void exchange(Exchange request, const Use& use) {
   auto& world = request.mesh.world();
   const uint64_t number = request.mesh.next_collective();
   auto& observers = world.observers();
   const CollectiveEvent event{current_op_id(), request.mesh, request.axis, request.kind, request.dtype, number};
   if (!observers.empty()) observers.notify([&](Observer& o) { o.before_collective(event); });
-  auto received = world.meta()        ? exchange_sizes(request)
-                  : world.transport() ? exchange_messages(std::move(request), number)
-                                      : exchange_directly(request);
+  if (!world.meta() && world.transport()) return exchange_messages(std::move(request), event, use);
+  auto received = world.meta() ? exchange_sizes(request) : exchange_directly(request);
   if (!observers.empty()) notify_received(observers, event, received);
-  return received;
+  use(received);
 }
 
 }  // namespace lockstep

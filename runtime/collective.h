@@ -24,16 +24,19 @@ struct Exchange {
   std::vector<Pieces> sent;      ///< per tensor; the pieces of a bundle for one member travel in one message
   /// Sizes of the piece of tensor t that local rank i receives from member m of its group: (t, i, m).
   std::function<std::vector<int64_t>(size_t, size_t, size_t)> received_sizes;
-  /// Per tensor, where its pieces arrive when they come as messages: contiguous, of those sizes. Empty: in tensors of
-  /// their own. Our own piece is handed over as it is.
+  /// Per tensor, where its pieces arrive when they come as messages, our own included: contiguous, of those sizes.
+  /// Empty: in tensors of their own, or of whoever sent them; our own piece is handed over as it is.
   std::vector<Pieces> places = {};
 };
 
 /// The one primitive of communication: every local rank gives each member of its group a piece and gets one from each.
 /// All collectives are an exchange and a local combination. Where all ranks live in this process and there is no
 /// transport, pieces are handed over as they are; otherwise they travel as messages, with the same bits.
+/// `use` gets what arrived, to be read and not kept: it may lie in the memory of others, who wait for that. Once this
+/// returns, what was sent may change.
 /// Throws TransportError when peers disagree about the collective or cannot be reached.
-std::vector<Pieces> exchange(Exchange request);
+using Use = std::function<void(const std::vector<Pieces>&)>;
+void exchange(Exchange request, const Use& use);
 
 /// An exchange in two halves: in between something else is computed. Messages move whenever an op has run.
 /// What is sent must stay as it is until a later exchange() has ended, on all ranks alike.

@@ -10,16 +10,31 @@
 #include "runtime/world.h"
 
 namespace lockstep {
+namespace {
+
+/// Part t of what another rank lends. To be read only.
+at::Tensor borrowed(const Loan& loan, size_t t, at::IntArrayRef sizes, const at::TensorOptions& options) {
+  const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * options.dtype().itemsize();
+  if (t >= loan.parts.size() || loan.parts[t].size() != bytes)
+    fail<TransportError>("a message has {} bytes, but not in the expected pieces", bytes);
+  if (bytes == 0) return at::empty(sizes, options);
+  auto* start = const_cast<std::byte*>(loan.parts[t].data());
+  return at::from_blob(
+      start, sizes, [lease = loan.lease](void*) {}, options);
+}
+
+}  // namespace
 
 std::vector<Pieces> empty_bundle(const Exchange& request) {
   const auto members = static_cast<size_t>(request.mesh.axis_size(request.axis));
   return std::vector<Pieces>(request.sent.size(), Pieces(request.mesh.local_count(), std::vector<at::Tensor>(members)));
 }
 
-ExchangeMachine::ExchangeMachine(Exchange request, uint64_t number)
+ExchangeMachine::ExchangeMachine(Exchange request, uint64_t number, bool may_borrow)
     : request_(std::move(request)),
       transport_(*request_.mesh.world().transport()),
       recorder_(request_.mesh.local_count() == 1 ? transport_.recorder() : nullptr),
+      may_borrow_(may_borrow),
       received_(empty_bundle(request_)) {
   const auto purpose = purpose_digest(id_.op, request_.subject);
   for (const int rank : request_.mesh.local_ranks()) {
@@ -58,8 +73,12 @@ void ExchangeMachine::announce() {
 void ExchangeMachine::start() {
   guarded([this] {
     for (size_t i = 0; i < groups_.size(); ++i)
-      for (size_t m = 0; m < groups_[i].size(); ++m) post(i, m);
+      for (size_t m = 0; m < groups_[i].size(); ++m)
+        if (!is_own(i, m)) post(i, m);
   });
+  for (size_t i = 0; i < groups_.size(); ++i)
+    for (size_t m = 0; m < groups_[i].size(); ++m)
+      if (is_own(i, m)) keep_own(i, m);
   if (announced_ && recorder_) recorder_->sends(sent_bytes_);
 }
 
@@ -89,32 +108,35 @@ void ExchangeMachine::wait() {
   guarded([this] { transport_.progress(); });
 }
 
-std::vector<Pieces> ExchangeMachine::finish() {
+void ExchangeMachine::settle() {
+  guarded([this] { transport_.settle(); });
+}
+
+void ExchangeMachine::end() {
   if (recorder_) recorder_->end();
-  return std::move(received_);
 }
 
 /// Whom this rank waits for: nobody if others only have to take what it sent.
 const std::vector<int>& ExchangeMachine::missing() {
   missing_.clear();
-  for (size_t m = 0; m < groups_[0].size(); ++m)
+  for (size_t m = 0; !is_complete() && m < groups_[0].size(); ++m)
     if (is_missing(0, m)) missing_.push_back(groups_[0][m]);
   return missing_;
 }
 
 void ExchangeMachine::post(size_t i, size_t m) {
-  const int source = request_.mesh.local_ranks()[i];
-  const int destination = groups_[i][m];
-  if (destination == source) {
-    for (size_t t = 0; t < received_.size(); ++t) received_[t][i][m] = request_.sent[t][i][m];
-    --missing_pieces_;
-    return;
-  }
   auto header = headers_[i];
   auto payload = payload_of(i, m);
   for (const auto& part : payload.parts) header.bytes += part.size();
   sent_bytes_ += header.bytes;
-  transport_.post({source, destination, header, std::move(payload)});
+  transport_.post({request_.mesh.local_ranks()[i], groups_[i][m], header, std::move(payload)});
+}
+
+/// While what was sent is on its way.
+void ExchangeMachine::keep_own(size_t i, size_t m) {
+  for (size_t t = 0; t < received_.size(); ++t)
+    received_[t][i][m] = is_placed(t) ? request_.places[t][i][m].copy_(request_.sent[t][i][m]) : request_.sent[t][i][m];
+  --missing_pieces_;
 }
 
 /// The tensors' own memory: it stays as it is until the exchange is over.
@@ -145,6 +167,7 @@ void ExchangeMachine::take(size_t i, size_t m) {
     const auto header = transport_.arrived(groups_[i][m], rank);
     if (!header) return;
     check(i, m, *header);
+    if (borrow(i, m)) return;
     make_room(i, m);
   }
   if (!transport_.receive(groups_[i][m], rank, arrival.parts)) return;
@@ -163,12 +186,25 @@ void ExchangeMachine::check(size_t i, size_t m, const MessageHeader& header) {
                        header.text());
 }
 
+/// Not what has a place to go to.
+bool ExchangeMachine::borrow(size_t i, size_t m) {
+  for (size_t t = 0; t < received_.size(); ++t)
+    if (!may_borrow_ || is_placed(t)) return false;
+  const auto loan = transport_.borrow(groups_[i][m], request_.mesh.local_ranks()[i]);
+  if (!loan) return false;
+  has_borrowed_ = true;
+  for (size_t t = 0; t < received_.size(); ++t)
+    received_[t][i][m] = borrowed(*loan, t, request_.received_sizes(t, i, m), request_.sent[t][i][m].options());
+  --missing_pieces_;
+  return true;
+}
+
 void ExchangeMachine::make_room(size_t i, size_t m) {
   auto& arrival = arrivals_[i][m];
   for (size_t t = 0; t < received_.size(); ++t) {
-    const bool placed = t < request_.places.size() && !request_.places[t].empty();
-    arrival.tensors.push_back(placed ? request_.places[t][i][m]
-                                     : at::empty(request_.received_sizes(t, i, m), request_.sent[t][i][m].options()));
+    arrival.tensors.push_back(is_placed(t)
+                                  ? request_.places[t][i][m]
+                                  : at::empty(request_.received_sizes(t, i, m), request_.sent[t][i][m].options()));
     auto& tensor = arrival.tensors.back();
     arrival.parts.emplace_back(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
   }

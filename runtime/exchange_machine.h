@@ -14,7 +14,8 @@ class ExchangeMachine {
  public:
   using Earlier = std::span<const std::shared_ptr<ExchangeMachine>>;
 
-  ExchangeMachine(Exchange request, uint64_t number);
+  /// `may_borrow`: pieces may lie in other ranks' memory, who wait until they are dropped and settle() was called.
+  ExchangeMachine(Exchange request, uint64_t number, bool may_borrow);
 
   CollectiveKind kind() const { return request_.kind; }
 
@@ -28,8 +29,14 @@ class ExchangeMachine {
   bool is_complete() const { return missing_pieces_ == 0; }
   /// Lets the transport wait for what is missing, or to be taken.
   void wait();
+  /// Whether a piece lies in another rank's memory.
+  bool has_borrowed() const { return has_borrowed_; }
   /// All that arrived. REQUIRES: is_complete().
-  std::vector<Pieces> finish();
+  std::vector<Pieces> take_all() { return std::move(received_); }
+  /// The pieces are dropped.
+  void settle();
+  /// It is over: nobody is waited for.
+  void end();
 
  private:
   /// A member's pieces, which arrive in one message.
@@ -43,19 +50,23 @@ class ExchangeMachine {
   [[noreturn]] void give_up(const TransportError& error);
   const std::vector<int>& missing();
   const std::string& axis_name() const { return request_.mesh.axes()[static_cast<size_t>(request_.axis)].name; }
+  bool is_own(size_t i, size_t m) const { return groups_[i][m] == request_.mesh.local_ranks()[i]; }
   bool is_missing(size_t i, size_t m) const { return !received_[0][i][m].defined(); }
   bool takes_from(int source, int destination) const;
   void post(size_t i, size_t m);
+  void keep_own(size_t i, size_t m);
   Payload payload_of(size_t i, size_t m) const;
   MessageHeader expected(size_t i, size_t m) const;
   void take(size_t i, size_t m);
   void check(size_t i, size_t m, const MessageHeader& header);
+  bool borrow(size_t i, size_t m);
   void make_room(size_t i, size_t m);
+  bool is_placed(size_t t) const { return t < request_.places.size() && !request_.places[t].empty(); }
 
   Exchange request_;
   Transport& transport_;
   FlightRecorder* recorder_;  ///< null: nobody writes down what happens
-  bool announced_ = false;
+  bool may_borrow_, has_borrowed_ = false, announced_ = false;
   uint64_t sent_bytes_ = 0;
   const OpId id_ = op_running();
   std::vector<int> missing_;

@@ -4,12 +4,10 @@
 
 namespace lockstep {
 
-std::shared_ptr<ExchangeMachine> ExchangesInFlight::begin(Exchange request, uint64_t number, bool announced) {
-  auto machine = std::make_shared<ExchangeMachine>(std::move(request), number);
+void ExchangesInFlight::begin(const std::shared_ptr<ExchangeMachine>& machine, bool announced) {
   if (announced) machine->announce();
   machines_.push_back(machine);
   machine->start();
-  return machine;
 }
 
 void ExchangesInFlight::advance() {
@@ -31,8 +29,8 @@ void ExchangesInFlight::await(ExchangeMachine& machine) {
   wait_until([&] { return machine.is_complete(); }, machine);
 }
 
-void ExchangesInFlight::await_both_ways(ExchangeMachine& machine) {
-  wait_until([&] { return machine.is_complete() && !transport_.is_sending(); }, machine);
+void ExchangesInFlight::await_sent(ExchangeMachine& machine) {
+  wait_until([&] { return !transport_.is_sending(); }, machine);
 }
 
 }  // namespace lockstep

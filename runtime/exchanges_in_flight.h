@@ -17,14 +17,14 @@ class ExchangesInFlight {
 
   bool empty() const { return machines_.empty(); }
   /// Begins an exchange. `announced`: nothing else is done until it is over.
-  std::shared_ptr<ExchangeMachine> begin(Exchange request, uint64_t number, bool announced);
+  void begin(const std::shared_ptr<ExchangeMachine>& machine, bool announced);
   /// Moves what can move at once.
   void advance();
   /// Waits until all has arrived.
   void await(ExchangeMachine& machine);
-  /// Waits, too, until all that this rank has posted has left: it may compute for long before it looks here again, and
-  /// others wait.
-  void await_both_ways(ExchangeMachine& machine);
+  /// Waits until all that this rank has posted has left: it may compute for long before it looks here again, and others
+  /// wait.
+  void await_sent(ExchangeMachine& machine);
 
   /// Seconds that this rank has stood still for collectives of this kind: those of the two above.
   double waited(CollectiveKind kind) const { return waited_[static_cast<size_t>(kind)]; }

@@ -1,5 +1,6 @@
 #include "runtime/journeys.h"
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 
@@ -20,13 +21,16 @@ std::tuple<int, CollectiveKind, c10::ScalarType> bundle_key(const Mover& mover) 
   return {mover.axis(), mover.kind(), mover.dtype()};
 }
 
-/// Small sums over messages are quickest in one round.
+/// Small sums over messages are quickest in one round, and so are sums of two ranks if that takes no more bytes.
 void choose_rounds(std::vector<Mover>& movers) {
   const auto& mesh = movers[0].mesh();
   const auto others = static_cast<size_t>(mesh.axis_size(movers[0].axis())) - 1;
+  if (mesh.world().meta()) return;
   size_t bytes = 0;
   for (const auto& mover : movers) bytes += mover.whole_bytes() * others;
-  if (bytes > mesh.world().one_round_bytes() || mesh.world().meta()) return;
+  const bool is_small = bytes <= mesh.world().one_round_bytes();
+  const auto is_as_cheap = [](const Mover& mover) { return mover.whole_is_as_cheap(); };
+  if (!is_small && !(others == 1 && std::all_of(movers.begin(), movers.end(), is_as_cheap))) return;
   for (auto& mover : movers) mover.send_whole();
 }
 
@@ -93,9 +97,13 @@ struct Journeys::Bundle {
 
   void run() {
     for (int round = 0; round < first().rounds(); ++round) {
-      const auto received = pending ? pending->finish() : exchange(round_of(movers, round));
-      pending.reset();
-      for (size_t t = 0; t < movers->size(); ++t) (*movers)[t].absorb(round, received[t]);
+      const auto absorb = [&](const std::vector<Pieces>& received) {
+        for (size_t t = 0; t < movers->size(); ++t) (*movers)[t].absorb(round, received[t]);
+      };
+      if (pending)
+        absorb(std::exchange(pending, std::nullopt)->finish());
+      else
+        exchange(round_of(movers, round), absorb);
     }
     for (size_t t = 0; t < movers->size(); ++t) journeys[t]->arrive((*movers)[t].take_result());
   }

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/observer.h"
+#include "runtime/sent_bytes.h"
 #include "runtime/world.h"
 
 namespace lockstep {
@@ -169,14 +170,16 @@ bool Mover::make_places(size_t index, int round) {
 
 /// Everything that arrived, in the order of the group.
 Shards Mover::gathered(const Pieces& received, int round) {
-  if (gathered_.empty()) return concatenate(received, gathered_dim(0, round));
-  for (size_t i = 0; i < received.size(); ++i) places_[i][place(i)].copy_(received[i][place(i)]);
   places_.clear();
-  return std::move(gathered_);
+  return gathered_.empty() ? concatenate(received, gathered_dim(0, round)) : std::move(gathered_);
 }
 
 size_t Mover::whole_bytes() const {
   return static_cast<size_t>(c10::multiply_integers(move_.before->sizes)) * shards_[0].element_size();
+}
+
+bool Mover::whole_is_as_cheap() const {
+  return nodes_per_rank(move_.before->layout) <= nodes_per_rank(move_.after->layout);
 }
 
 void Mover::describe(std::vector<int64_t>& subject) const {

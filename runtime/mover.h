@@ -30,6 +30,8 @@ class Mover {
   void describe(std::vector<int64_t>& subject) const;
   /// Makes an all-reduce one round of whole tensors: the same bits, less waiting, more bytes. All ranks decide alike.
   void send_whole() { sends_whole_ = true; }
+  /// Whether that takes no more bytes between two ranks: where an ordered sum has no more nodes before than after.
+  bool whole_is_as_cheap() const;
   Pieces pieces(int round) const;
   std::vector<int64_t> received_sizes(int round, size_t index, size_t member) const;
   /// Where the pieces of a gather are to arrive: in the result itself, if each lies there in one piece. Else empty.

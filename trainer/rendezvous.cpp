@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "runtime/gpu.h"
+#include "runtime/shared_tensors.h"
 #include "runtime/transport/connect.h"
 #include "runtime/transport/device_transport.h"
 #include "runtime/transport/handshake.h"
@@ -122,7 +123,7 @@ Streams streams_of(int rank, std::vector<Connection> connections) {
     const int side = static_cast<int>(streams.size()) < rank ? 1 : 0;
     auto& stream = streams.emplace_back();
     if (memory.is_open())
-      stream = std::make_unique<MemoryStream>(std::move(socket), memory, side);
+      stream = std::make_unique<MemoryStream>(std::move(socket), memory, side, share_tensors());
     else if (socket.is_open())
       stream = std::make_unique<SocketStream>(std::move(socket));
   }

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "runtime/transport/pass_descriptor.h"
+#include "runtime/transport/shared_word.h"
+
 namespace lockstep {
 namespace {
 
@@ -16,15 +19,18 @@ constexpr const char* kBroken = "its counters in shared memory are damaged";
 
 }  // namespace
 
-MemoryStream::MemoryStream(FileDescriptor socket, const FileDescriptor& memory, int side)
+MemoryStream::MemoryStream(FileDescriptor socket, const FileDescriptor& memory, int side, const SharedArena* arena)
     : socket_(std::move(socket)),
       memory_(memory),
       writer_(memory_->counters[side], memory_->bytes[side]),
       reader_(memory_->counters[1 - side], memory_->bytes[1 - side]),
-      remote_(*memory_, side),
+      remote_(*memory_, side, arena),
       mine_(memory_->sides[side]),
       theirs_(memory_->sides[1 - side]) {
   ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+  if (!arena) return;
+  const std::byte bell{};
+  if (send_with(socket_, std::span(&bell, 1), arena->read_only())) store(mine_.has_arena, 1U);
 }
 
 size_t MemoryStream::send(ConstSpans from) {
@@ -52,6 +58,7 @@ size_t MemoryStream::write(ConstSpan from) {
 }
 
 size_t MemoryStream::receive(MutableSpans to) {
+  if (remote_.is_offered_arena()) take_bells();
   remote_.try_probe();
   size_t total = 0;
   for (const auto& span : to) {
@@ -78,14 +85,22 @@ size_t MemoryStream::read(MutableSpan to) {
 
 /// That the other process was there until the end proves that it was its memory: numbers of processes are used again.
 bool MemoryStream::fetch(std::span<const LentPart> from, MutableSpans to) {
-  const bool all = remote_.fetch(from, to) && is_connected();
-  if (all) {
-    wake_other();
-  } else {
-    broken_ = true;
-    end("its memory cannot be read");
-  }
-  return all;
+  if (!remote_.fetch(from, to) || !is_connected()) return fail_to_read();
+  wake_other();
+  return true;
+}
+
+bool MemoryStream::settle() {
+  if (!remote_.has_dropped()) return true;
+  if (!remote_.settle()) return fail_to_read();
+  wake_other();
+  return true;
+}
+
+bool MemoryStream::fail_to_read() {
+  broken_ = true;
+  end("its memory cannot be read");
+  return false;
 }
 
 /// Our side lets go of what it lent: the other may live, and must not take what comes to lie there.
@@ -123,11 +138,17 @@ pollfd MemoryStream::asleep(bool, bool) {
 
 void MemoryStream::awake(short events) {
   std::atomic_ref(mine_.asleep).store(0);
-  if (events == 0) return;
-  char bells[64];
-  const auto count = ::recv(socket_.get(), bells, sizeof bells, MSG_DONTWAIT);
+  if (events != 0) take_bells();
+}
+
+/// With the first one may come what the other's tensors can be read by.
+void MemoryStream::take_bells() {
+  std::array<std::byte, 64> bells;
+  FileDescriptor arena;
+  const auto count = receive_with(socket_, bells, arena);
   const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
   if (count <= 0 && !nothing) end("it was closed by the other side");
+  if (arena.is_open() && !remote_.map(arena)) end("what it gave to read its tensors by is something else");
 }
 
 }  // namespace lockstep

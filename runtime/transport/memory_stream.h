@@ -9,7 +9,8 @@ namespace lockstep {
 class MemoryStream final : public Stream {
  public:
   /// `side`: 0 for one of the two ranks, 1 for the other. Throws TransportError for memory that cannot be used.
-  MemoryStream(FileDescriptor socket, const FileDescriptor& memory, int side);
+  /// `arena`: where tensors lie that the other side may read, if there is one; it must outlive this.
+  MemoryStream(FileDescriptor socket, const FileDescriptor& memory, int side, const SharedArena* arena = nullptr);
 
   size_t send(ConstSpans from) override;
   size_t receive(MutableSpans to) override;
@@ -17,11 +18,13 @@ class MemoryStream final : public Stream {
   bool can_send() const override;
   bool is_memory() const override { return true; }
   bool shares_core() const override;
-  bool can_lend() const override { return remote_.can_lend(); }
+  bool should_lend(ConstSpans parts) const override { return remote_.should_lend(parts); }
   uint64_t lend() override { return remote_.lend(); }
   uint64_t fetched() const override { return remote_.fetched(); }
   bool can_fetch() const override { return remote_.can_fetch(); }
   bool fetch(std::span<const LentPart> from, MutableSpans to) override;
+  std::optional<Loan> borrow(std::span<const LentPart> from) override { return remote_.borrow(from); }
+  bool settle() override;
   pollfd asleep(bool to_receive, bool to_send) override;
   void awake(short events) override;
 
@@ -29,7 +32,9 @@ class MemoryStream final : public Stream {
   size_t write(ConstSpan from);
   size_t read(MutableSpan to);
   void wake_other();
+  void take_bells();
   bool is_connected() const;
+  bool fail_to_read();
   void end(const char* why);
 
   FileDescriptor socket_;

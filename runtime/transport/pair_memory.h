@@ -25,6 +25,9 @@ struct SideState {
   uint32_t has_probe = 0;              ///< whether the rest is there, which tells if memory can be read:
   int32_t process = 0;
   uint64_t probe_address = 0, probe_value = 0;
+  uint64_t arena_address = 0, arena_bytes = 0;  ///< of the memory in which its tensors lie, if it gives us that
+  uint32_t has_arena = 0;                       ///< whether a descriptor of it is on the way
+  uint32_t maps = 0;                            ///< whether it can read the arena that we gave it
 };
 
 /// What two ranks of one host share: a pipe each way, and what they say of themselves. Side 0 writes pipe 0.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/error.h"
 #include "runtime/transport/shared_word.h"
@@ -17,6 +18,12 @@ uint64_t random_word() {
   LOCKSTEP_CHECK(::getrandom(&word, sizeof word, 0) == sizeof word);
   return word;
 }
+
+/// What fits into the pipe goes through it: two copies by two cores take less time than a system call that pins pages,
+/// and nobody waits. What does not fit is lent, so that it travels while the sender computes.
+constexpr size_t kLeastBySystem = kPipeBytes + 1;
+/// Of what the other has mapped.
+constexpr size_t kLeastMapped = size_t{1} << 15;
 
 /// Whether they are as large, with no sum that overflows.
 bool equally_large(std::span<const LentPart> from, MutableSpans to) {
@@ -31,8 +38,13 @@ bool equally_large(std::span<const LentPart> from, MutableSpans to) {
 
 }  // namespace
 
-RemoteMemory::RemoteMemory(PairMemory& memory, int side) : memory_(memory), side_(side), probe_(random_word()) {
+RemoteMemory::RemoteMemory(PairMemory& memory, int side, const SharedArena* arena)
+    : memory_(memory), side_(side), arena_(arena), probe_(random_word()) {
   auto& mine = memory_.sides[side_];
+  if (arena) {
+    store(mine.arena_address, arena->address());
+    store(mine.arena_bytes, uint64_t{arena->bytes()});
+  }
   store(mine.process, int32_t{::getpid()});
   store(mine.probe_address, uint64_t{reinterpret_cast<uintptr_t>(&probe_)});
   store(mine.probe_value, probe_);
@@ -47,12 +59,36 @@ void RemoteMemory::try_probe() {
   if (tried_ || load(other.has_probe) == 0) return;
   tried_ = true;
   uint64_t value = 0;
-  can_fetch_ =
-      read(load(other.probe_address), std::as_writable_bytes(std::span(&value, 1))) && value == load(other.probe_value);
+  can_fetch_ = read_by_system(load(other.probe_address), std::as_writable_bytes(std::span(&value, 1))) &&
+               value == load(other.probe_value);
   store(memory_.sides[side_].can_fetch, can_fetch_ ? 1U : 0U);
 }
 
-bool RemoteMemory::can_lend() const { return load(memory_.sides[1 - side_].can_fetch) != 0; }
+bool RemoteMemory::is_offered_arena() const { return !theirs_ && load(memory_.sides[1 - side_].has_arena) != 0; }
+
+bool RemoteMemory::map(const FileDescriptor& arena) {
+  const auto& other = memory_.sides[1 - side_];
+  if (theirs_) return false;
+  try {
+    theirs_ = std::make_shared<MappedMemory>(arena, load(other.arena_bytes), /*writable=*/false);
+  } catch (const TransportError&) {
+    return false;
+  }
+  their_address_ = load(other.arena_address);
+  store(memory_.sides[side_].maps, 1U);
+  return true;
+}
+
+bool RemoteMemory::should_lend(ConstSpans parts) const {
+  const auto& other = memory_.sides[1 - side_];
+  size_t bytes = 0;
+  bool mapped = arena_ && load(other.maps) != 0;
+  for (const auto& part : parts) {
+    bytes += part.size();
+    mapped = mapped && (part.empty() || arena_->holds(part.data(), part.size()));
+  }
+  return mapped ? bytes >= kLeastMapped : bytes >= kLeastBySystem && load(other.can_fetch) != 0;
+}
 
 uint64_t RemoteMemory::fetched() const { return load(memory_.counters[side_].fetched); }
 
@@ -69,12 +105,43 @@ bool RemoteMemory::fetch(std::span<const LentPart> from, MutableSpans to) {
       offset = 0;
       ++part;
     }
+  loans_->close(loans_->open());
+  return settle();
+}
+
+std::optional<Loan> RemoteMemory::borrow(std::span<const LentPart> from) {
+  Loan loan;
+  for (const auto& part : from) {
+    const auto* bytes = mapped(part.address, part.bytes);
+    if (!bytes && part.bytes > 0) return std::nullopt;
+    loan.parts.emplace_back(bytes, part.bytes);
+  }
+  const auto close = [book = loans_, number = loans_->open(), arena = theirs_](const void*) { book->close(number); };
+  loan.lease = std::shared_ptr<const void>(theirs_->get(), close);
+  return loan;
+}
+
+bool RemoteMemory::settle() {
   if (load(memory_.sides[1 - side_].withdrawn) != 0) return false;
-  store(memory_.counters[1 - side_].fetched, ++fetched_);
+  settled_ = loans_->closed();
+  store(memory_.counters[1 - side_].fetched, settled_);
   return true;
 }
 
+const std::byte* RemoteMemory::mapped(uint64_t address, uint64_t bytes) const {
+  const uint64_t offset = address - their_address_;
+  if (!theirs_ || offset >= theirs_->bytes() || bytes > theirs_->bytes() - offset) return nullptr;
+  return static_cast<const std::byte*>(theirs_->get()) + offset;
+}
+
 bool RemoteMemory::read(uint64_t address, MutableSpan to) const {
+  const auto* bytes = mapped(address, to.size());
+  if (!bytes) return can_fetch_ && read_by_system(address, to);
+  std::memcpy(to.data(), bytes, to.size());
+  return true;
+}
+
+bool RemoteMemory::read_by_system(uint64_t address, MutableSpan to) const {
   while (!to.empty()) {
     const iovec mine{to.data(), to.size()}, theirs{reinterpret_cast<void*>(address), to.size()};
     const auto count = ::process_vm_readv(load(memory_.sides[1 - side_].process), &mine, 1, &theirs, 1, 0);

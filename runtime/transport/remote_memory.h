@@ -1,15 +1,20 @@
 #pragma once
+#include <optional>
+
+#include "runtime/transport/loan_book.h"
 #include "runtime/transport/pair_memory.h"
+#include "runtime/transport/shared_arena.h"
 #include "runtime/transport/stream.h"
 
 namespace lockstep {
 
-/// Reading the other process's tensors where they lie (process_vm_readv): one copy instead of two, and one hand-over
-/// instead of many. Only where the system allows it, which a probe finds out; nobody's rights are widened for it.
+/// Reading the other process's tensors where they lie: one copy instead of two, and one hand-over instead of many.
+/// Those in its arena through a mapping, others by process_vm_readv; that only where the system allows it, which a
+/// probe finds out: nobody's rights are widened for it.
 class RemoteMemory {
  public:
   /// We are `side`; publishes a probe of our own memory.
-  RemoteMemory(PairMemory& memory, int side);
+  RemoteMemory(PairMemory& memory, int side, const SharedArena* arena);
   ~RemoteMemory() { withdraw(); }
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
@@ -19,9 +24,13 @@ class RemoteMemory {
 
   /// Reads the other's probe once it is there, and lets it know whether that went well.
   void try_probe();
-  /// Whether we can read the other's memory, and whether it can read ours.
-  bool can_fetch() const { return can_fetch_; }
-  bool can_lend() const;
+  /// Whether the other gives us its arena and we have not mapped it yet. map() does; false if it is none.
+  bool is_offered_arena() const;
+  bool map(const FileDescriptor& arena);
+
+  /// Whether we can read the other's memory, and whether it had better read these parts of ours than be sent them.
+  bool can_fetch() const { return can_fetch_ || theirs_; }
+  bool should_lend(ConstSpans parts) const;
 
   /// A number for the next payload that is lent; it has been read once fetched() is as large.
   uint64_t lend() { return ++lent_; }
@@ -29,15 +38,27 @@ class RemoteMemory {
 
   /// Reads `from` into `to`. False if they are not equally large, or the other has withdrawn it or cannot be read.
   bool fetch(std::span<const LentPart> from, MutableSpans to);
+  /// `from` as it lies in the other's arena; nothing if it does not.
+  std::optional<Loan> borrow(std::span<const LentPart> from);
+  /// Whether leases were dropped since the other heard of it. settle() tells it; false if it has withdrawn them.
+  bool has_dropped() const { return loans_->closed() != settled_; }
+  bool settle();
 
  private:
+  /// Bytes of the other's arena; null if they are not in there.
+  const std::byte* mapped(uint64_t address, uint64_t bytes) const;
   bool read(uint64_t address, MutableSpan to) const;
+  bool read_by_system(uint64_t address, MutableSpan to) const;
 
   PairMemory& memory_;
   int side_;
-  uint64_t probe_;  ///< random, in our own memory
+  const SharedArena* arena_;                    ///< ours
+  std::shared_ptr<const MappedMemory> theirs_;  ///< the other's arena,
+  uint64_t their_address_ = 0;                  ///< which lies there in its own memory
+  uint64_t probe_;                              ///< random, in our own memory
   bool tried_ = false, can_fetch_ = false;
-  uint64_t lent_ = 0, fetched_ = 0;
+  uint64_t lent_ = 0, settled_ = 0;
+  std::shared_ptr<LoanBook> loans_ = std::make_shared<LoanBook>();
 };
 
 }  // namespace lockstep

@@ -23,14 +23,15 @@ FileDescriptor create_sealed_memory(size_t bytes) {
   return made ? std::move(memory) : FileDescriptor();
 }
 
-MappedMemory::MappedMemory(const FileDescriptor& memory, size_t bytes) : bytes_(bytes) {
+MappedMemory::MappedMemory(const FileDescriptor& memory, size_t bytes, bool writable) : bytes_(bytes) {
   struct stat status {};
   if (::fstat(memory.get(), &status) != 0 || status.st_size != static_cast<off_t>(bytes) ||
       ::fcntl(memory.get(), F_GET_SEALS) != kSeals)
     fail<TransportError>("what should be memory shared with a process of this host is something else");
-  mapped_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  mapped_ = ::mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, memory.get(), 0);
   if (mapped_ == MAP_FAILED)
     fail<TransportError>("memory shared with a process of this host cannot be mapped: {}", std::strerror(errno));
+  if (!writable) ::madvise(mapped_, bytes, MADV_DONTDUMP);  // who owns it has it in its own core file
 }
 
 MappedMemory::~MappedMemory() { ::munmap(mapped_, bytes_); }

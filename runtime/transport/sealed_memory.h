@@ -14,12 +14,13 @@ class MappedMemory {
  public:
   /// Throws TransportError if that is not what create_sealed_memory() makes of so many bytes: who could shrink it
   /// could kill us.
-  MappedMemory(const FileDescriptor& memory, size_t bytes);
+  MappedMemory(const FileDescriptor& memory, size_t bytes, bool writable = true);
   ~MappedMemory();
   MappedMemory(const MappedMemory&) = delete;
   MappedMemory& operator=(const MappedMemory&) = delete;
 
   void* get() const { return mapped_; }
+  size_t bytes() const { return bytes_; }
 
  private:
   void* mapped_;

@@ -59,14 +59,18 @@ class Stream {
   /// Whether bytes can come to harm on the way.
   bool is_checked() const { return !is_memory(); }
 
-  /// Whether the other side can read our memory by itself: instead of bytes it can be sent where they lie. Then lend()
+  /// Whether the other side had better read these by itself: instead of bytes it is sent where they lie. Then lend()
   /// gives a number for them, and they must stay as they are until fetched() has reached it.
-  virtual bool can_lend() const { return false; }
+  virtual bool should_lend(ConstSpans /*parts*/) const { return false; }
   virtual uint64_t lend() { return 0; }
   virtual uint64_t fetched() const { return 0; }
   /// Whether we can read the other side's; fetch() does, if it is as much as `to` takes. False closes the stream.
   virtual bool can_fetch() const { return false; }
   virtual bool fetch(std::span<const LentPart> /*from*/, MutableSpans /*to*/) { return false; }
+  /// Instead of fetch(), without a copy; nothing where that cannot be. settle() lets the other side know which leases
+  /// were dropped; false, and the stream is closed, if what was read may have been something else.
+  virtual std::optional<Loan> borrow(std::span<const LentPart> /*from*/) { return std::nullopt; }
+  virtual bool settle() { return true; }
 
   /// Announces that this rank sleeps in poll() with this event until something can be received (or sent). What came
   /// before is no news: ask can_receive() and can_send() once more in between. awake() ends it.

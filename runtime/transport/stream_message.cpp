@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/transport/pair_memory.h"
-
 namespace lockstep {
 namespace {
 
@@ -25,12 +23,8 @@ size_t add_range(Spans<Byte>& to, std::span<const std::span<Byte>> parts, size_t
   return to.bytes() - before;
 }
 
-/// What fits into the pipe goes through it: two copies by two cores take less time than a system call that pins pages,
-/// and nobody waits. What does not fit is lent, so that it travels while the sender computes.
-constexpr size_t kLeastLent = kPipeBytes + 1;
-
-bool should_lend(const Message& message, const Stream& stream) {
-  return message.header.bytes >= kLeastLent && message.payload.parts.size() <= kMostLent && stream.can_lend();
+bool should_lend(const Payload& payload, const Stream& stream) {
+  return payload.parts.size() <= kMostLent && stream.should_lend(payload.parts);
 }
 
 std::vector<LentPart> lent_parts(const Payload& payload) {
@@ -45,7 +39,7 @@ size_t trailer_bytes(const Stream& stream) { return stream.is_checked() ? sizeof
 
 void Outgoing::start(Stream& stream) {
   started_ = true;
-  if (should_lend(message_, stream)) {
+  if (should_lend(message_.payload, stream)) {
     lent_ = lent_parts(message_.payload);
     ticket_ = stream.lend();
     parts_ = {std::as_bytes(std::span(lent_))};
@@ -105,10 +99,23 @@ bool Outgoing::is_sent(const Stream& stream) const {
 bool Outgoing::can_move(const Stream& stream) const { return has_left(stream) ? is_sent(stream) : stream.can_send(); }
 
 size_t Incoming::receive_frame(Stream& stream) {
-  const MutableSpan rest[] = {MutableSpan(frame_).subspan(frame_bytes_)};
-  const size_t count = has_frame() ? 0 : stream.receive(rest);
-  frame_bytes_ += count;
-  return count;
+  size_t count = 0;
+  if (frame_bytes_ < kFrameBytes) {
+    const MutableSpan rest[] = {MutableSpan(frame_).subspan(frame_bytes_)};
+    count = stream.receive(rest);
+    frame_bytes_ += count;
+  }
+  if (frame_bytes_ < kFrameBytes || has_frame(stream)) return count;
+  lent_.resize(lent_of(frame_));
+  const MutableSpan rest[] = {table().subspan(table_bytes_)};
+  const size_t more = stream.receive(rest);
+  table_bytes_ += more;
+  return count + more;
+}
+
+bool Incoming::has_frame(const Stream& stream) const {
+  if (frame_bytes_ < kFrameBytes) return false;
+  return !header(stream) || table_bytes_ == lent_of(frame_) * sizeof(LentPart);
 }
 
 std::optional<MessageHeader> Incoming::header(const Stream& stream) const {
@@ -120,16 +127,13 @@ size_t Incoming::receive_payload(Stream& stream, MutableSpans parts) {
   return lent_of(frame_) > 0 ? fetch_bytes(stream, parts) : receive_bytes(stream, parts);
 }
 
-/// First where they lie, then the bytes themselves.
 size_t Incoming::fetch_bytes(Stream& stream, MutableSpans parts) {
-  lent_.resize(lent_of(frame_));
-  const auto table = std::as_writable_bytes(std::span(lent_));
-  const MutableSpan rest[] = {table.subspan(received_)};
-  const size_t count = stream.receive(rest);
-  received_ += count;
-  if (received_ < table.size() || fetched_) return count;
-  fetched_ = stream.fetch(lent_, parts);
-  return count + (fetched_ ? bytes() : 0);
+  if (!fetched_) fetched_ = stream.fetch(lent_, parts);
+  return fetched_ ? bytes() : 0;
+}
+
+std::optional<Loan> Incoming::borrow(Stream& stream) {
+  return lent_of(frame_) > 0 ? stream.borrow(lent_) : std::nullopt;
 }
 
 size_t Incoming::receive_bytes(Stream& stream, MutableSpans parts) {
@@ -170,7 +174,7 @@ bool Incoming::is_damaged(const Stream& stream) const {
 }
 
 void Incoming::restart() {
-  frame_bytes_ = received_ = 0;
+  frame_bytes_ = table_bytes_ = received_ = 0;
   fetched_ = false;
   if (checksum_) checksum_->restart();
 }

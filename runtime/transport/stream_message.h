@@ -42,14 +42,17 @@ class Outgoing {
 /// The message that is arriving on a stream.
 class Incoming {
  public:
-  /// Receives more of the frame, and nothing behind it. How many bytes.
+  /// Receives more of the frame, and of where a lent payload lies, and nothing behind it. How many bytes.
   size_t receive_frame(Stream& stream);
-  bool has_frame() const { return frame_bytes_ == kFrameBytes; }
+  /// Whether all that is there, or can be: what is no frame has nothing behind it.
+  bool has_frame(const Stream& stream) const;
   /// Nothing if it is no frame, or none for this stream. REQUIRES: has_frame().
   std::optional<MessageHeader> header(const Stream& stream) const;
 
   /// Receives more of the payload. How many bytes. REQUIRES: a header, and the same parts every time.
   size_t receive_payload(Stream& stream, MutableSpans parts);
+  /// Instead: where it lies. Nothing where it has to be received.
+  std::optional<Loan> borrow(Stream& stream);
   /// REQUIRES: a header.
   bool is_complete(const Stream& stream) const;
   bool is_damaged(const Stream& stream) const;
@@ -58,14 +61,16 @@ class Incoming {
 
  private:
   uint64_t bytes() const { return from_frame(frame_)->bytes; }
+  std::span<std::byte> table() { return std::as_writable_bytes(std::span(lent_)); }
   size_t receive_bytes(Stream& stream, MutableSpans parts);
   size_t fetch_bytes(Stream& stream, MutableSpans parts);
   void sum(const Spans<std::byte>& spans, size_t count);
 
   Frame frame_{};
-  size_t frame_bytes_ = 0, received_ = 0;  ///< received: of payload (or what is lent) and trailer
+  size_t frame_bytes_ = 0, received_ = 0;  ///< received: of payload and trailer
   bool fetched_ = false;
   std::vector<LentPart> lent_;
+  size_t table_bytes_ = 0;  ///< of `lent_`
   std::optional<Checksum> checksum_;
   Trailer trailer_{};
 };

@@ -52,7 +52,7 @@ void StreamTransport::post(Message message) {
 std::optional<MessageHeader> StreamTransport::arrived(int source, int destination) {
   auto& from = peer(destination, source);
   note(from.incoming.receive_frame(*from.stream));
-  if (!from.incoming.has_frame()) {
+  if (!from.incoming.has_frame(*from.stream)) {
     miss(from, source);
     return std::nullopt;
   }
@@ -73,10 +73,27 @@ bool StreamTransport::receive(int source, int destination, std::span<const Mutab
   return true;
 }
 
+std::optional<Loan> StreamTransport::borrow(int source, int destination) {
+  auto& from = peer(destination, source);
+  auto loan = from.incoming.borrow(*from.stream);
+  if (!loan) return loan;
+  note(1);
+  from.incoming.restart();
+  return loan;
+}
+
+void StreamTransport::settle() {
+  for (size_t i = 0; i < peers_.size(); ++i)
+    if (peers_[i].stream && !peers_[i].stream->settle()) fail_gone(static_cast<int>(i));
+}
+
+void StreamTransport::fail_gone(int source) const {
+  fail<TransportError>("rank {} waits for rank {}, whose connection is gone: {}", rank_, source,
+                       peers_[static_cast<size_t>(source)].stream->closed());
+}
+
 void StreamTransport::miss(Peer& peer, int source) {
-  if (!peer.stream->closed().empty() && !peer.stream->can_receive())
-    fail<TransportError>("rank {} waits for rank {}, whose connection is gone: {}", rank_, source,
-                         peer.stream->closed());
+  if (!peer.stream->closed().empty() && !peer.stream->can_receive()) fail_gone(source);
   peer.missed = true;
 }
 

@@ -24,6 +24,8 @@ class StreamTransport final : public Transport {
   void post(Message message) override;
   std::optional<MessageHeader> arrived(int source, int destination) override;
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
+  std::optional<Loan> borrow(int source, int destination) override;
+  void settle() override;
   void progress() override;
   void send_more() override { send_all(); }
   bool is_sending() const override;
@@ -49,6 +51,7 @@ class StreamTransport final : public Transport {
   void send_some(Peer& peer);
   void send_all();
   void note(size_t bytes);
+  [[noreturn]] void fail_gone(int source) const;
   /// Asked for in vain.
   void miss(Peer& peer, int source);
   bool spin(const std::vector<Peer*>& awaited) const;

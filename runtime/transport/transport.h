@@ -52,6 +52,12 @@ struct Payload {
   Bytes copy() const;
 };
 
+/// Bytes that lie in another rank's memory, to be read for as long as `lease` is kept.
+struct Loan {
+  std::vector<ConstSpan> parts;  ///< as Payload::parts
+  std::shared_ptr<const void> lease;
+};
+
 struct Message {
   int source = 0, destination = 0;
   MessageHeader header;  ///< header.bytes is the size of the payload
@@ -78,6 +84,15 @@ class Transport {
   /// message is gone. Until then they mean nothing; call again, with the same parts.
   /// REQUIRES: arrived().
   virtual bool receive(int source, int destination, std::span<const MutableSpan> parts) = 0;
+
+  /// Instead of receive(), for bytes that are only read: where the sender has them. The message is gone then, and
+  /// others wait until the lease is dropped and settle() has said so. Nothing where they have to be received. REQUIRES:
+  /// arrived(), and no call of receive() yet.
+  virtual std::optional<Loan> borrow(int /*source*/, int /*destination*/) { return std::nullopt; }
+
+  /// Tells senders which leases were dropped. Throws TransportError if one of them may have used its bytes for
+  /// something else before: what was read means nothing.
+  virtual void settle() {}
 
   /// Lets things move (time, when simulated), for what was asked for in vain. Throws TransportError when nothing can
   /// arrive any more.

@@ -15,24 +15,13 @@
 #include "tests/support/canonical_trial.h"
 #include "tests/support/mutants.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/threads.h"
 
 namespace lockstep::testing {
 namespace {
 
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
-
-/// LibTorch's number of threads within a scope.
-class Threads {
- public:
-  explicit Threads(int count) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_ = at::get_num_threads();
-};
 
 /// Any places of `size`, in any order, some more than once; sometimes so many that threads share them.
 Tensor draw_places(int64_t size) {

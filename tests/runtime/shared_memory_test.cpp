@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "runtime/transport/pass_descriptor.h"
 #include "runtime/transport/stream_transport.h"
 #include "tests/support/streams.h"
 
@@ -116,7 +117,7 @@ struct Lenders {
 TEST(LentMemory, WhatCannotBeReadEndsInAnError) {
   const Bytes there(100'000);
   const auto address = reinterpret_cast<uintptr_t>(there.data());
-  EXPECT_TRUE(Lenders().zero->can_fetch() && Lenders().one->can_lend());
+  EXPECT_TRUE(Lenders().zero->can_fetch());
   EXPECT_EQ(Lenders().problem(address, there.size()), "");
   EXPECT_EQ(Lenders().problem(8, there.size()), "its memory cannot be read");
   EXPECT_EQ(Lenders().problem(address, there.size() - 1), "its memory cannot be read");
@@ -146,9 +147,110 @@ TEST(LentMemory, AnotherProcessIsFoundOut) {
   seen->sides[1].process = ::getppid();
   zero.receive({});
   EXPECT_FALSE(zero.can_fetch());
-  EXPECT_FALSE(one.can_lend());
+  const Bytes large(1'000'000);
+  const ConstSpan parts[] = {ConstSpan(large)};
+  EXPECT_FALSE(one.should_lend(parts));
   one.receive({});
   EXPECT_TRUE(one.can_fetch());
+}
+
+/// Two ranks of which each has an arena of its own, mapped by the other; `bytes` lie in the first one's.
+struct Neighbours {
+  Neighbours() {
+    auto [left, right] = testing::socket_pair();
+    zero = std::make_unique<MemoryStream>(std::move(left), memory, 0, arenas[0].get());
+    one = std::make_unique<MemoryStream>(std::move(right), memory, 1, arenas[1].get());
+    for (auto* stream : {zero.get(), one.get()}) stream->receive({});
+    for (auto& byte : bytes) byte = std::byte{5};
+  }
+  /// Withdraws what was lent.
+  void damage() {
+    seen->counters[0].read = 77;
+    const ConstSpan byte[] = {bytes.first(1)};
+    zero->send(byte);
+  }
+  static constexpr size_t kBytes = 100'000;
+  FileDescriptor memory = create_pair_memory();
+  MappedPair seen{memory};
+  std::array<std::unique_ptr<SharedArena>, 2> arenas{SharedArena::create(1 << 20), SharedArena::create(1 << 20)};
+  MutableSpan bytes{static_cast<std::byte*>(arenas[0]->allocate(kBytes)), kBytes};
+  std::vector<LentPart> lent{{reinterpret_cast<uintptr_t>(bytes.data()), kBytes}, {0, 0}};
+  std::unique_ptr<MemoryStream> zero, one;
+};
+
+TEST(ArenaMemory, IsReadWhereItLiesUntilTheLeaseIsDropped) {
+  Neighbours both;
+  const ConstSpan parts[] = {both.bytes, {}}, small[] = {both.bytes.first(1000)}, elsewhere[] = {Bytes(100'000)};
+  EXPECT_TRUE(both.zero->should_lend(parts));
+  EXPECT_FALSE(both.zero->should_lend(small));
+  EXPECT_FALSE(both.zero->should_lend(elsewhere)) << "less than is worth a system call";
+  const uint64_t first = both.zero->lend(), second = both.zero->lend();
+  auto loan = both.one->borrow(both.lent), later = both.one->borrow(both.lent);
+  ASSERT_TRUE(loan && later);
+  ASSERT_EQ(loan->parts.size(), 2u);
+  EXPECT_EQ(loan->parts[0].size(), both.bytes.size());
+  EXPECT_EQ(loan->parts[0][99'999], std::byte{5});
+  EXPECT_NE(loan->parts[0].data(), both.bytes.data()) << "another mapping";
+  later.reset();
+  EXPECT_TRUE(both.one->settle());
+  EXPECT_LT(both.zero->fetched(), first) << "the first one is still read";
+  loan.reset();
+  EXPECT_LT(both.zero->fetched(), first) << "nobody has said so yet";
+  EXPECT_TRUE(both.one->settle());
+  EXPECT_EQ(both.zero->fetched(), second);
+}
+
+TEST(ArenaMemory, IsCopiedWhereItIsToGoElsewhere) {
+  Neighbours both;
+  Bytes to(both.bytes.size());
+  const MutableSpan parts[] = {to};
+  EXPECT_TRUE(both.one->fetch(both.lent, parts));
+  EXPECT_EQ(to, Bytes(to.size(), std::byte{5}));
+  EXPECT_EQ(both.zero->fetched(), 1u);
+}
+
+/// A rank that has failed uses its memory for something else: what was read of it is not to be used.
+TEST(ArenaMemory, ALoanThatWasWithdrawnEndsInAnError) {
+  Neighbours both;
+  auto loan = both.one->borrow(both.lent);
+  both.damage();
+  EXPECT_EQ(loan->parts[0][0], std::byte{5}) << "it can be read, whatever lies there";
+  loan.reset();
+  EXPECT_FALSE(both.one->settle());
+  EXPECT_EQ(both.one->closed(), "its memory cannot be read");
+  EXPECT_FALSE(both.one->can_receive());
+}
+
+TEST(ArenaMemory, WhatLiesOutsideIsNotBorrowed) {
+  Neighbours both;
+  const auto start = both.arenas[0]->address(), end = start + both.arenas[0]->bytes();
+  for (const auto& [address, bytes] : {std::pair<uint64_t, uint64_t>{start - 8, 16},
+                                       {end - 8, 16},
+                                       {end, 1},
+                                       {start, ~uint64_t{0}},
+                                       {8, 8},
+                                       {~uint64_t{0}, 8}}) {
+    const LentPart part[] = {{address, bytes}};
+    EXPECT_FALSE(both.one->borrow(part)) << address - start << " " << bytes;
+  }
+  const LentPart last[] = {{end - 8, 8}};
+  EXPECT_TRUE(both.one->borrow(last));
+}
+
+/// What comes with the first bell is the arena that was spoken of, or the other side is out of its mind.
+TEST(ArenaMemory, OnlyWhatCannotShrinkIsMapped) {
+  const auto memory = create_pair_memory();
+  const MappedPair seen(memory);
+  auto [left, right] = testing::socket_pair();
+  MemoryStream zero(std::move(left), memory, 0);
+  const FileDescriptor loose(::memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(loose.get(), 4096), 0);
+  seen->sides[1].arena_bytes = 4096;
+  const std::byte bell{};
+  ASSERT_TRUE(send_with(right, std::span(&bell, 1), loose));
+  seen->sides[1].has_arena = 1;
+  zero.receive({});
+  EXPECT_EQ(zero.closed(), "what it gave to read its tensors by is something else");
 }
 
 TEST(BrokenMemory, BytesThatAreNoMessageAreRefused) {

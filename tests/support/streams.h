@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "runtime/shared_tensors.h"
 #include "runtime/transport/memory_stream.h"
 #include "runtime/transport/socket_stream.h"
 #include "runtime/transport/stream_transport.h"
@@ -12,7 +13,8 @@
 /// Ranks of one process that talk over the streams that processes use.
 namespace lockstep::testing {
 
-enum class StreamKind { kSocket, kMemory };
+/// kShared: memory, and large tensors are read where they lie.
+enum class StreamKind { kSocket, kMemory, kShared };
 
 inline std::array<FileDescriptor, 2> socket_pair() {
   int ends[2];
@@ -26,8 +28,9 @@ inline std::array<std::unique_ptr<Stream>, 2> stream_pair(StreamKind kind) {
   if (kind == StreamKind::kSocket)
     return {std::make_unique<SocketStream>(std::move(left)), std::make_unique<SocketStream>(std::move(right))};
   const auto memory = create_pair_memory();
-  return {std::make_unique<MemoryStream>(std::move(left), memory, 0),
-          std::make_unique<MemoryStream>(std::move(right), memory, 1)};
+  const auto* arena = kind == StreamKind::kShared ? share_tensors() : nullptr;
+  return {std::make_unique<MemoryStream>(std::move(left), memory, 0, arena),
+          std::make_unique<MemoryStream>(std::move(right), memory, 1, arena)};
 }
 
 /// A transport for each rank of a world in which every pair has a stream.

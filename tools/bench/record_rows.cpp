@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr PairedOptions kFewSteps{.pairs = 11, .seconds = 0};
+constexpr PairedOptions kFewSteps{.pairs = 31, .seconds = 0};
 
 /// A folder that goes when this does.
 class ScratchFolder {

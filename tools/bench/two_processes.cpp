@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "runtime/shared_tensors.h"
 #include "runtime/transport/address.h"
 #include "runtime/transport/memory_stream.h"
 #include "runtime/transport/socket_stream.h"
@@ -85,7 +86,7 @@ TwoProcesses::TwoProcesses(const std::function<Works(Ends)>& make) : all_cores_(
   for (auto* both : {&commands, &bells, &tcp, &plain}) (*both)[1 - rank].reset();
   commands_ = std::move(commands[rank]);
   Ends ends{static_cast<int>(rank),
-            std::make_unique<MemoryStream>(std::move(bells[rank]), memory, rank),
+            std::make_unique<MemoryStream>(std::move(bells[rank]), memory, rank, share_tensors()),
             std::make_unique<SocketStream>(std::move(tcp[rank])),
             std::move(plain[rank]),
             shared.subspan(rank * kSharedBytes, kSharedBytes),
