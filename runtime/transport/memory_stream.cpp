@@ -148,7 +148,7 @@ void MemoryStream::take_bells() {
   const auto count = receive_with(socket_, bells, arena);
   const bool nothing = count < 0 && (errno == EAGAIN || errno == EINTR);
   if (count <= 0 && !nothing) end("it was closed by the other side");
-  if (arena.is_open() && !remote_.map(arena)) end("what it gave to read its tensors by is something else");
+  if (arena.is_open()) remote_.map(arena);
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 #include "runtime/transport/shared_word.h"
@@ -64,19 +65,18 @@ void RemoteMemory::try_probe() {
   store(memory_.sides[side_].can_fetch, can_fetch_ ? 1U : 0U);
 }
 
-bool RemoteMemory::is_offered_arena() const { return !theirs_ && load(memory_.sides[1 - side_].has_arena) != 0; }
+bool RemoteMemory::is_offered_arena() const { return !tried_arena_ && load(memory_.sides[1 - side_].has_arena) != 0; }
 
-bool RemoteMemory::map(const FileDescriptor& arena) {
+void RemoteMemory::map(const FileDescriptor& arena) {
   const auto& other = memory_.sides[1 - side_];
-  if (theirs_) return false;
+  if (std::exchange(tried_arena_, true)) return;
   try {
     theirs_ = std::make_shared<MappedMemory>(arena, load(other.arena_bytes), /*writable=*/false);
   } catch (const TransportError&) {
-    return false;
+    return;
   }
   their_address_ = load(other.arena_address);
   store(memory_.sides[side_].maps, 1U);
-  return true;
 }
 
 bool RemoteMemory::should_lend(ConstSpans parts) const {

@@ -24,9 +24,10 @@ class RemoteMemory {
 
   /// Reads the other's probe once it is there, and lets it know whether that went well.
   void try_probe();
-  /// Whether the other gives us its arena and we have not mapped it yet. map() does; false if it is none.
+  /// Whether the other gives us its arena and we have not tried to map it. Where map() fails, because it is something
+  /// else or there is no room, its tensors come in other ways.
   bool is_offered_arena() const;
-  bool map(const FileDescriptor& arena);
+  void map(const FileDescriptor& arena);
 
   /// Whether we can read the other's memory, and whether it had better read these parts of ours than be sent them.
   bool can_fetch() const { return can_fetch_ || theirs_; }
@@ -56,7 +57,7 @@ class RemoteMemory {
   std::shared_ptr<const MappedMemory> theirs_;  ///< the other's arena,
   uint64_t their_address_ = 0;                  ///< which lies there in its own memory
   uint64_t probe_;                              ///< random, in our own memory
-  bool tried_ = false, can_fetch_ = false;
+  bool tried_ = false, can_fetch_ = false, tried_arena_ = false;
   uint64_t lent_ = 0, settled_ = 0;
   std::shared_ptr<LoanBook> loans_ = std::make_shared<LoanBook>();
 };

@@ -237,20 +237,25 @@ TEST(ArenaMemory, WhatLiesOutsideIsNotBorrowed) {
   EXPECT_TRUE(both.one->borrow(last));
 }
 
-/// What comes with the first bell is the arena that was spoken of, or the other side is out of its mind.
+/// What comes with the first bell is the arena that was spoken of, or is left alone; what is lent comes in other ways.
 TEST(ArenaMemory, OnlyWhatCannotShrinkIsMapped) {
-  const auto memory = create_pair_memory();
-  const MappedPair seen(memory);
-  auto [left, right] = testing::socket_pair();
-  MemoryStream zero(std::move(left), memory, 0);
-  const FileDescriptor loose(::memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  ASSERT_EQ(::ftruncate(loose.get(), 4096), 0);
-  seen->sides[1].arena_bytes = 4096;
-  const std::byte bell{};
-  ASSERT_TRUE(send_with(right, std::span(&bell, 1), loose));
-  seen->sides[1].has_arena = 1;
-  zero.receive({});
-  EXPECT_EQ(zero.closed(), "what it gave to read its tensors by is something else");
+  for (const bool sealed : {false, true}) {
+    const auto memory = create_pair_memory();
+    const MappedPair seen(memory);
+    auto [left, right] = testing::socket_pair();
+    MemoryStream zero(std::move(left), memory, 0);
+    FileDescriptor arena(::memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_EQ(::ftruncate(arena.get(), 4096), 0);
+    if (sealed) arena = create_sealed_memory(4096);
+    seen->sides[1].arena_bytes = 4096;
+    const std::byte bell{};
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(send_with(right, std::span(&bell, 1), arena));
+    seen->sides[1].has_arena = 1;
+    for (int i = 0; i < 2; ++i) zero.receive({});
+    EXPECT_EQ(seen->sides[0].maps, sealed ? 1u : 0u);
+    EXPECT_EQ(zero.can_fetch(), sealed);
+    EXPECT_EQ(zero.closed(), "");
+  }
 }
 
 TEST(BrokenMemory, BytesThatAreNoMessageAreRefused) {
