@@ -35,12 +35,16 @@ std::string unit_text(const Placement& placement) {
   return placement.unit == 1 ? "" : fmt::format(":{}", placement.unit);
 }
 
+std::string terms_text(const Placement& placement) {
+  return placement.terms == 1 ? "" : fmt::format("+{}", placement.terms);
+}
+
 std::string placement_text(const Placements& placements, const Placement& placement) {
   if (placement.is_replicate()) return "R";
   if (placement.is_partial() && !placement.is_ordered()) return fmt::format("P({})", to_text(placement.reduction));
-  std::string text = placement.is_shard()
-                         ? fmt::format("S({}{})", placement.dim, unit_text(placement))
-                         : fmt::format("P(sum:{}/{}{})", placement.summands, placement.leaf, unit_text(placement));
+  std::string text = placement.is_shard() ? fmt::format("S({}{})", placement.dim, unit_text(placement))
+                                          : fmt::format("P(sum:{}/{}{}{})", placement.summands, placement.leaf,
+                                                        terms_text(placement), unit_text(placement));
   if (!follows_mesh_order(placements, placement.cuts())) text += fmt::format("@{}", placement.depth);
   return text;
 }
@@ -95,8 +99,13 @@ Placement parse_partial(Parser& parser) {
   const int64_t summands = parser.number();
   parser.expect('/');
   const int64_t leaf = parser.number();
+  const int64_t terms = parser.accept('+') ? parser.number() : 1;
   if (summands < 1 || leaf < 1) parser.complain("an ordered sum has summands in leaves of at least 1");
-  return Placement::ordered_sum(summands, leaf);
+  if (terms < 1 || terms > Placement::kMostTerms)
+    parser.complain(fmt::format("a formal sum has 1 to {} terms", Placement::kMostTerms));
+  auto placement = Placement::ordered_sum(summands, leaf);
+  placement.terms = terms;
+  return placement;
 }
 
 Placement parse_placement(Parser& parser, bool& explicit_depth) {
@@ -140,7 +149,7 @@ Layout::Layout(const Mesh& mesh, Placements placements) : mesh_(&mesh), placemen
   if (mixes_reductions()) fail<BadInput>("layout {}: only sums and averages may be Partial side by side", text());
   const auto* sum = ordered_sum();
   for (const auto& p : placements_)
-    if (p.is_ordered() && (p.summands != sum->summands || p.leaf != sum->leaf))
+    if (p.is_ordered() && (p.summands != sum->summands || p.leaf != sum->leaf || p.terms != sum->terms))
       fail<BadInput>("layout {}: the axes cut two different ordered sums; only one may be pending", text());
 }
 

@@ -144,6 +144,7 @@ class Maker {
     LOCKSTEP_CHECK_EQ(form.operands.size(), plan_->slots.size(), "{}", call_.op);
     LOCKSTEP_CHECK_EQ(form.results.size(), call_.results.size(), "{}", call_.op);
     const bool canonical = mesh_.world().canonical();
+    if (canonical && append_to_formal_sum()) return;
     const bool ordered = canonical && form.reduction == Reduction::kSum && !form.disjoint && any_floating_result();
     ChooseInput input{mesh_, form, plan_->given, plan_->written, canonical, ordered};
     for (const auto& shape : call_.results) input.result_sizes.push_back(shape.sizes);
@@ -156,6 +157,23 @@ class Maker {
     const bool is_view = !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
     plan_->detached_view = is_view && plan_->wanted[0] != plan_->given[0];
     if (plan_->written >= 0) check_written();
+  }
+
+  /// The nodes of both sides, one behind the other.
+  static void append_nodes(const LocalCall&, torch::jit::Stack& stack) {
+    stack = {at::cat({stack[0].toTensor(), stack[1].toTensor()})};
+  }
+
+  bool append_to_formal_sum() {
+    if (call_.op != "add.Tensor" || plan_->slots.size() != 2 || !plan_->given[0] || !plan_->given[1]) return false;
+    const auto& alpha = call_.arguments[2];
+    const auto layout =
+        alpha.isInt() && alpha.toInt() == 1 ? formal_sum(*plan_->given[0], *plan_->given[1]) : std::nullopt;
+    if (!layout) return false;
+    plan_->wanted = plan_->given;
+    plan_->results.push_back(intern(*layout, call_.results[0]));
+    plan_->local = append_nodes;
+    return true;
   }
 
   bool widens_integers() const {

@@ -46,13 +46,13 @@ Shards concatenate(const Pieces& received, int dim) {
 /// The dimension of nodes in front of an ordered Partial's shard on `rank`.
 std::vector<int64_t> node_dim(const TensorSpec& spec, int rank) {
   if (!spec.layout.ordered_sum()) return {};
-  return {static_cast<int64_t>(sum_nodes(spec.layout, rank).size())};
+  return {node_count(spec.layout, rank)};
 }
 
 void append(std::vector<int64_t>& numbers, const Placement& placement) {
-  const auto& [kind, reduction, depth, dim, unit, summands, leaf] = placement;
-  numbers.insert(numbers.end(),
-                 {static_cast<int64_t>(kind), static_cast<int64_t>(reduction), depth, dim, unit, summands, leaf});
+  const auto& [kind, reduction, depth, dim, unit, summands, leaf, terms] = placement;
+  numbers.insert(numbers.end(), {static_cast<int64_t>(kind), static_cast<int64_t>(reduction), depth, dim, unit,
+                                 summands, leaf, terms});
 }
 
 std::vector<int64_t> joined(std::vector<int64_t> front, const std::vector<int64_t>& back) {
@@ -283,17 +283,26 @@ Shards Mover::combine(const Pieces& received) const {
 
 at::Tensor Mover::combine_one(size_t index, const std::vector<at::Tensor>& received) const {
   if (!from_.is_ordered()) return reduce(received, from_.reduction);
+  Shards terms;
+  for (int64_t term = 0; term < from_.terms; ++term) terms.push_back(combine_term(index, received, term));
+  if (move_.after->layout.ordered_sum()) return terms.size() == 1 ? terms[0] : at::cat(terms);
+  auto sum = terms[0].squeeze(0);
+  for (size_t term = 1; term < terms.size(); ++term) sum = at::add(sum, terms[term].squeeze(0));
+  return sum;
+}
+
+/// The nodes of one term of an ordered sum; one node where no other axis cuts it.
+at::Tensor Mover::combine_term(size_t index, const std::vector<at::Tensor>& received, int64_t term) const {
   std::vector<OrderedNode> nodes;
   for (size_t m = 0; m < received.size(); ++m) {
     const auto places = sum_nodes(move_.before->layout, member_rank(index, m));
+    const int64_t first = term * static_cast<int64_t>(places.size());
     for (size_t n = 0; n < places.size(); ++n)
-      nodes.push_back({places[n], received[m].select(0, static_cast<int64_t>(n))});
+      nodes.push_back({places[n], received[m].select(0, first + static_cast<int64_t>(n))});
   }
   auto sizes = received[0].sizes().slice(1).vec();
-  const bool stays_open = move_.after->layout.ordered_sum() != nullptr;
-  if (stays_open && nodes.empty()) return at::empty(joined({0}, sizes), received[0].options());
-  auto sums = reduce(sum_tree(from_), nodes, received[0].options(), sizes);
-  return stays_open ? sums : sums.squeeze(0);
+  if (move_.after->layout.ordered_sum() && nodes.empty()) return at::empty(joined({0}, sizes), received[0].options());
+  return reduce(sum_tree(from_), nodes, received[0].options(), sizes);
 }
 
 /// All ranks live here: one tree per group, copied to its members (unless an observer may have changed what arrived).

@@ -57,6 +57,7 @@ class Mover {
   Shards split_value() const;
   Shards combine(const Pieces& received) const;
   at::Tensor combine_one(size_t index, const std::vector<at::Tensor>& received) const;
+  at::Tensor combine_term(size_t index, const std::vector<at::Tensor>& received, int64_t term) const;
   Shards combine_once_per_group(const Pieces& received) const;
 
   Move move_;

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "runtime/batch_scope.h"
+#include "runtime/domain.h"
 
 namespace lockstep {
 namespace {
@@ -34,6 +35,21 @@ SumTree tree_over_batch(int64_t size, size_t dims) {
 SumTree tree_of_label(const Form& form, int label, int64_t size) {
   if (form.samples && Form::find(form.operands[0], label) == 0) return tree_over_batch(size, form.operands[0].size());
   return SumTree::over_elements(size);
+}
+
+std::optional<Layout> formal_sum(const TensorSpec& left, const TensorSpec& right) {
+  const auto *mine = left.layout.ordered_sum(), *other = right.layout.ordered_sum();
+  if (!mine || !other || other->terms != 1 || mine->terms == Placement::kMostTerms) return std::nullopt;
+  if (left.sizes != right.sizes || left.dtype != right.dtype || accumulation(Domain::kNative, left.dtype) != left.dtype)
+    return std::nullopt;
+  const auto with_terms = [](const Layout& layout, int64_t terms) {
+    auto placements = layout.placements();
+    for (auto& placement : placements)
+      if (placement.is_ordered()) placement.terms = terms;
+    return Layout(layout.mesh(), std::move(placements));
+  };
+  if (with_terms(left.layout, 1) != right.layout) return std::nullopt;
+  return with_terms(left.layout, mine->terms + 1);
 }
 
 int64_t label_size(const ChooseInput& input, int label) {

@@ -18,6 +18,12 @@ bool cuts_between_leaves(const ChooseInput& input, int axis, int label);
 /// Why the op does not take `operand` as `axis` cuts it. REQUIRES: it is a shard there.
 std::string why_not_cut(const ChooseInput& input, size_t operand, int axis);
 
+/// The layout of left + right as a formal sum, which keeps both sides' nodes and is reduced once: left's with the terms
+/// of both. Nothing where they have to be reduced first: sums over other trees or cut otherwise, in a dtype that each
+/// of them would be rounded to, more than Placement::kMostTerms, or a right side that is a formal sum itself (its terms
+/// would have to be added up first).
+std::optional<Layout> formal_sum(const TensorSpec& left, const TensorSpec& right);
+
 /// The size of a label in the operands.
 int64_t label_size(const ChooseInput& input, int label);
 

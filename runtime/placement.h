@@ -16,6 +16,7 @@ enum class Reduction : uint8_t { kSum, kAvg, kMax, kMin, kProd };
 ///   P(sum)     Partial: the ranks' values combine to the tensor's; also avg, max, min, prod
 ///   P(sum:n/l) an ordered Partial (canonical numerics): a sum over n summands in leaves of l (SumTree), which the axis
 ///              cuts as a Shard would cut a dimension of n; P(sum:n/l:u)@k as for S
+///   P(sum:n/l+t) a formal sum of t such sums, which are added up, left to right, once each is whole
 struct Placement {
   enum class Kind : uint8_t { kReplicate, kShard, kPartial };
 
@@ -26,9 +27,11 @@ struct Placement {
   int64_t unit = 1;                       ///< of a cut
   int64_t summands = 0;                   ///< of an ordered Partial
   int64_t leaf = 1;                       ///< of an ordered Partial
+  int64_t terms = 1;                      ///< of an ordered Partial: so many sums stand side by side
 
   /// What an axis cuts: a dimension, the summands of an ordered Partial, or nothing.
   static constexpr int kSummands = -1, kNothing = -2;
+  static constexpr int64_t kMostTerms = 4;
 
   static Placement replicate() { return {}; }
   static Placement shard(int dim, int64_t unit = 1, uint8_t depth = 0) {

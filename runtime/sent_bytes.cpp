@@ -25,7 +25,7 @@ double shared_elements(const TensorSpec& a, const TensorSpec& b, int rank) {
 double held_elements(const TensorSpec& spec, int rank) { return shared_elements(spec, spec, rank); }
 
 double nodes_of(const Layout& layout, int rank) {
-  return layout.ordered_sum() ? static_cast<double>(sum_nodes(layout, rank).size()) : 1;
+  return layout.ordered_sum() ? static_cast<double>(node_count(layout, rank)) : 1;
 }
 
 /// Ranks that differ on other axes only have the same summands.

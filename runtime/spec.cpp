@@ -31,6 +31,7 @@ std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRe
     append(key, p.unit);
     append(key, p.summands);
     append(key, p.leaf);
+    append(key, p.terms);
   }
   return key;
 }
@@ -95,6 +96,10 @@ std::vector<SumNode> sum_nodes(const Layout& layout, int rank) {
   return cover(sum_tree(*layout.ordered_sum()), held.start, held.length);
 }
 
+int64_t node_count(const Layout& layout, int rank) {
+  return layout.ordered_sum()->terms * static_cast<int64_t>(sum_nodes(layout, rank).size());
+}
+
 Layout without_idle_units(Layout layout, c10::IntArrayRef sizes) {
   for (int axis = 0; axis < layout.axis_count(); ++axis) {
     const auto placement = layout[axis];
@@ -135,7 +140,7 @@ std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef size
   spec->all_replicate = spec->layout.all_replicate();
   for (const int rank : mesh_->local_ranks()) {
     auto& local = spec->local_sizes.emplace_back();
-    if (spec->layout.ordered_sum()) local.push_back(static_cast<int64_t>(sum_nodes(spec->layout, rank).size()));
+    if (spec->layout.ordered_sum()) local.push_back(node_count(spec->layout, rank));
     for (int dim = 0; dim < dims; ++dim)
       local.push_back(spec->layout.cut(rank, dim, sizes[static_cast<size_t>(dim)]).length);
   }

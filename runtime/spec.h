@@ -17,7 +17,7 @@ struct TensorSpec {
   std::vector<int64_t> sizes, strides;  ///< of the global tensor
   c10::ScalarType dtype;                ///< as declared; see domain.h for what is stored
   /// Of the shards, per local rank, in the order of Mesh::local_ranks(). Shards of an ordered Partial have
-  /// one dimension more in front: the nodes of sum_nodes(), left to right.
+  /// one dimension more in front: the nodes of sum_nodes(), left to right, of one term after the other.
   std::vector<std::vector<int64_t>> local_sizes;
   bool any_partial = false, all_replicate = true;
 
@@ -54,8 +54,10 @@ class SpecTable {
 /// The tree of an ordered Partial.
 SumTree sum_tree(const Placement& placement);
 
-/// The nodes of an ordered Partial's tree that `rank` has added up. REQUIRES: layout.ordered_sum().
+/// The nodes of an ordered Partial's tree that `rank` has added up, of each term. REQUIRES: layout.ordered_sum().
 std::vector<SumNode> sum_nodes(const Layout& layout, int rank);
+/// How many that are, of all terms.
+int64_t node_count(const Layout& layout, int rank);
 
 /// `layout` with every unit replaced by the least that cuts `sizes` alike: 1 where the unit changes nothing.
 Layout without_idle_units(Layout layout, c10::IntArrayRef sizes);

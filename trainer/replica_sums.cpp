@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/plain_tensors.h"
+#include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
 
 namespace lockstep::trainer {
@@ -41,7 +42,18 @@ at::Tensor ReplicaSums::node(const at::Tensor& gradient, size_t index) const {
   return shard[0];
 }
 
-void ReplicaSums::add(int64_t microbatch, const at::Tensor& gradient) {
+/// A formal sum of several gradients has no node of its own.
+at::Tensor one_term(const at::Tensor& gradient) {
+  if (!gradient.defined()) return gradient;
+  auto layout = layout_of(gradient);
+  const auto* sum = layout.ordered_sum();
+  if (!sum || sum->terms == 1) return gradient;
+  for (const int axis : layout.cutters(Placement::kSummands)) layout = layout.with(axis, Placement::replicate());
+  return redistribute(gradient, layout);
+}
+
+void ReplicaSums::add(int64_t microbatch, const at::Tensor& several) {
+  const auto gradient = microbatches_ == 1 ? several : one_term(several);
   const PlainTensors guard;
   if (gradient.defined()) like_ = gradient;
   if (microbatches_ == 1) return;

@@ -127,7 +127,8 @@ struct Way {
   Observer* observer = nullptr;                                        ///< sees what arrives
 };
 
-/// Property: an ordered sum that is cut in any way arrives, wherever it goes, as the sum of the plain recursion.
+/// Property: an ordered sum that is cut in any way arrives, wherever it goes, as the sum of the plain recursion; and a
+/// formal sum of several as theirs, added up left to right.
 template <class T>
 void ordered_sum_arrives(const Way& way, c10::ScalarType dtype) {
   const auto axes = draw_shards();
@@ -142,15 +143,22 @@ void ordered_sum_arrives(const Way& way, c10::ScalarType dtype) {
   const bool samples = *rc::gen::arbitrary<bool>();
   const auto tree = samples ? SumTree::over_samples(*rc::gen::inRange<int64_t>(1, 70))
                             : SumTree::over_elements(*rc::gen::inRange<int64_t>(1, 800));
-  const auto source = draw_ordered_layout(mesh, dims, tree.size, tree.leaf), target = draw_target(source, dims);
-  RC_LOG() << mesh.text() << " " << source.text() << " -> " << target.text() << " of " << c10::str(sizes);
-  const Values<T> values(tree.leaf, tree.size, c10::multiply_integers(sizes), *rc::gen::arbitrary<uint32_t>());
-  const auto x = scatter_nodes(values, source, sizes, dtype);
+  const auto source = draw_ordered_layout(mesh, dims, tree.size, tree.leaf);
+  at::Tensor x, expected;
+  const bool rounds = c10::CppTypeToScalarType<T>::value != dtype;
+  for (auto terms = rounds ? 1 : *rc::gen::inRange<int64_t>(1, Placement::kMostTerms + 1); terms > 0; --terms) {
+    const Values<T> values(tree.leaf, tree.size, c10::multiply_integers(sizes), *rc::gen::arbitrary<uint32_t>());
+    const auto term = scatter_nodes(values, source, sizes, dtype);
+    const auto whole = values.node({tree.height, 0}, sizes);
+    x = x.defined() ? at::add(x, term) : term;
+    expected = expected.defined() ? at::add(expected, whole) : whole;
+  }
+  const auto target = draw_target(layout_of(x), dims);
+  RC_LOG() << mesh.text() << " " << layout_of(x).text() << " -> " << target.text() << " of " << c10::str(sizes);
   std::optional<ObserverScope> scope;
   if (way.observer) scope.emplace(world->observers(), *way.observer);
   const auto moved = redistribute(x, target);
   RC_ASSERT(layout_of(moved) == without_idle_units(target, sizes));
-  const auto expected = values.node({tree.height, 0}, sizes);
   scope.reset();
   const auto whole = gather(moved);
   RC_ASSERT(same_bits(whole, expected.to(whole.scalar_type())));
