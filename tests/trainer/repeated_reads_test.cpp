@@ -2,8 +2,10 @@
 // number of microbatches changes a bit.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "models/layers.h"
 #include "tests/support/small_models.h"
 #include "trainer/step_verifier.h"
@@ -11,24 +13,29 @@
 namespace lockstep::trainer {
 namespace {
 
-/// x + silu(x W) W: one module that reads W twice.
+/// x + silu(x W) W: one module that reads W twice, or once and uses what it has read twice.
 class Twice final : public models::Module {
  public:
-  Twice(Module& owner, std::string name, int64_t width)
+  Twice(Module& owner, std::string name, int64_t width, bool reads_once)
       : Module(owner, std::move(name)),
+        reads_once_(reads_once),
         weight_(*this, "weight", {width, width}, "embed embed", models::Initial::drawn(rng::normal(0, 0.3))) {}
 
   at::Tensor forward(const at::Tensor& x) {
     const auto open = scope();
-    return x + at::linear(at::silu(at::linear(x, weight_)), weight_);
+    const at::Tensor first = weight_, second = reads_once_ ? first : static_cast<const at::Tensor&>(weight_);
+    return x + at::linear(at::silu(at::linear(x, first)), second);
   }
 
  private:
+  bool reads_once_;
   models::Parameter weight_;
 };
 
 class TwiceModel final : public models::Model {
  public:
+  explicit TwiceModel(bool reads_once = false) : twice_(*this, "twice", 32, reads_once) {}
+
   at::Tensor forward(const at::Tensor& tokens) override {
     const auto x = run_block(embedding_, tokens, [this](const at::Tensor& input) { return embedding_.forward(input); });
     const auto y = run_block(twice_, x, [this](const at::Tensor& input) { return twice_.forward(input); });
@@ -39,7 +46,7 @@ class TwiceModel final : public models::Model {
 
  private:
   models::Embedding embedding_{*this, "embedding", 29, 32, models::Initial::drawn(rng::normal(0, 1))};
-  Twice twice_{*this, "twice", 32};
+  Twice twice_;
 };
 
 struct Case {
@@ -69,6 +76,32 @@ TEST_P(RepeatedReads, HaveOneDevicesBits) {
     const auto check = verifier.check(step, testing::batch_for(job, step), 1e-2);
     ASSERT_TRUE(check.comparison.agrees()) << check.comparison.beyond[0].text();
     EXPECT_EQ(check.comparison.differing_bits, 0);
+  }
+}
+
+/// Nodes of two gradients, side by side, are no node of the tree over samples.
+TEST(GradientsOfOneRead, AreAFormalSumThatReplicasReduceOnce) {
+  auto job = testing::small_job();
+  job.numerics.mode = "canonical";
+  job.training.global_batch_size = 8;
+  const auto digest_on = [&](const char* mesh, int64_t local_batch) {
+    TrainingRun::Options options;
+    options.mesh = parse_mesh(mesh);
+    options.make_model = [] { return std::make_unique<TwiceModel>(/*reads_once=*/true); };
+    job.training.local_batch_size = local_batch;
+    TrainingRun run(job, options);
+    run.step(1, testing::batch_for(job, 1), 1e-2);
+    return state_digest(run.state()).text();
+  };
+  const auto one = digest_on("tp=1", 8);
+  EXPECT_EQ(digest_on("dp_replicate=2", 4), one);
+  EXPECT_EQ(digest_on("dp_shard=2", 4), one);
+  EXPECT_EQ(digest_on("dp_replicate=2,dp_shard=2", 2), one);
+  try {
+    digest_on("dp_replicate=2", 2);
+    FAIL() << "two microbatches";
+  } catch (const BadInput& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("is summed over dp_replicate before its microbatches are"));
   }
 }
 
