@@ -110,6 +110,7 @@ bool RemoteMemory::fetch(std::span<const LentPart> from, MutableSpans to) {
 }
 
 std::optional<Loan> RemoteMemory::borrow(std::span<const LentPart> from) {
+  if (!theirs_) return std::nullopt;
   Loan loan;
   for (const auto& part : from) {
     const auto* bytes = mapped(part.address, part.bytes);

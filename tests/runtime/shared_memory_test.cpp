@@ -221,6 +221,12 @@ TEST(ArenaMemory, ALoanThatWasWithdrawnEndsInAnError) {
   EXPECT_FALSE(both.one->can_receive());
 }
 
+TEST(ArenaMemory, NothingIsBorrowedOfWhoGivesNone) {
+  Lenders both;
+  const LentPart nothing[] = {{0, 0}};
+  EXPECT_FALSE(both.zero->borrow(nothing));
+}
+
 TEST(ArenaMemory, WhatLiesOutsideIsNotBorrowed) {
   Neighbours both;
   const auto start = both.arenas[0]->address(), end = start + both.arenas[0]->bytes();
