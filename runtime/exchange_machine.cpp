@@ -12,11 +12,10 @@
 namespace lockstep {
 namespace {
 
-/// Part t of what another rank lends. To be read only.
+/// Part t of what another rank lends, to be read only; not defined if it has another size.
 at::Tensor borrowed(const Loan& loan, size_t t, at::IntArrayRef sizes, const at::TensorOptions& options) {
   const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * options.dtype().itemsize();
-  if (t >= loan.parts.size() || loan.parts[t].size() != bytes)
-    fail<TransportError>("a message has {} bytes, but not in the expected pieces", bytes);
+  if (t >= loan.parts.size() || loan.parts[t].size() != bytes) return {};
   if (bytes == 0) return at::empty(sizes, options);
   auto* start = const_cast<std::byte*>(loan.parts[t].data());
   return at::from_blob(
@@ -193,8 +192,13 @@ bool ExchangeMachine::borrow(size_t i, size_t m) {
   const auto loan = transport_.borrow(groups_[i][m], request_.mesh.local_ranks()[i]);
   if (!loan) return false;
   has_borrowed_ = true;
-  for (size_t t = 0; t < received_.size(); ++t)
-    received_[t][i][m] = borrowed(*loan, t, request_.received_sizes(t, i, m), request_.sent[t][i][m].options());
+  for (size_t t = 0; t < received_.size(); ++t) {
+    auto& piece = received_[t][i][m];
+    piece = borrowed(*loan, t, request_.received_sizes(t, i, m), request_.sent[t][i][m].options());
+    if (!piece.defined())
+      fail<TransportError>("rank {} sent rank {} the bytes that it expects, but cut into other tensors", groups_[i][m],
+                           request_.mesh.local_ranks()[i]);
+  }
   --missing_pieces_;
   return true;
 }

@@ -49,6 +49,7 @@ at::Tensor reduce(const SumTree& tree, std::span<const OrderedNode> nodes, const
   std::vector<at::Tensor> sums;
   for (auto& part : joiner.parts()) sums.push_back(std::move(part.value));
   if (sums.empty()) sums.push_back(at::zeros(sizes, options));
+  if (sums.size() == 1 && nodes.size() > 1) return sums[0].unsqueeze(0);  // new already: it was added up
   return at::stack(sums);
 }
 

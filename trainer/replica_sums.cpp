@@ -15,6 +15,16 @@ int64_t replicas(const Mesh& mesh) {
   return axis < 0 ? 1 : mesh.axis_size(axis);
 }
 
+/// A formal sum of several gradients has no node of its own.
+at::Tensor one_term(const at::Tensor& gradient) {
+  if (!gradient.defined()) return gradient;
+  auto layout = layout_of(gradient);
+  const auto* sum = layout.ordered_sum();
+  if (!sum || sum->terms == 1) return gradient;
+  for (const int axis : layout.cutters(Placement::kSummands)) layout = layout.with(axis, Placement::replicate());
+  return redistribute(gradient, layout);
+}
+
 }  // namespace
 
 at::Tensor sum_of(const at::Tensor& left, const at::Tensor& right) {
@@ -40,16 +50,6 @@ at::Tensor ReplicaSums::node(const at::Tensor& gradient, size_t index) const {
   if (!spec_of(gradient).any_partial) return shard;
   LOCKSTEP_CHECK_EQ(shard.size(0), 1);
   return shard[0];
-}
-
-/// A formal sum of several gradients has no node of its own.
-at::Tensor one_term(const at::Tensor& gradient) {
-  if (!gradient.defined()) return gradient;
-  auto layout = layout_of(gradient);
-  const auto* sum = layout.ordered_sum();
-  if (!sum || sum->terms == 1) return gradient;
-  for (const int axis : layout.cutters(Placement::kSummands)) layout = layout.with(axis, Placement::replicate());
-  return redistribute(gradient, layout);
 }
 
 void ReplicaSums::add(int64_t microbatch, const at::Tensor& several) {

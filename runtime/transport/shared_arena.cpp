@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -34,7 +35,8 @@ SharedArena::SharedArena(FileDescriptor memory, size_t bytes)
 /// Nothing else may come to lie there either: holds() stays true.
 void SharedArena::disown() {
   is_ours_ = false;
-  ::mmap(mapped_.get(), mapped_.bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(mapped_.get(), mapped_.bytes(), PROT_NONE, kNothing, -1, 0) == MAP_FAILED) std::abort();
 }
 
 void* SharedArena::allocate(size_t bytes) {
