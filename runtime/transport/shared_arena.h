@@ -9,10 +9,10 @@
 namespace lockstep {
 
 /// Memory of this process that others may be given to read. Pages cost something only once they are written; those of a
-/// block of kReturned bytes or more go back to the system with it, as malloc's do, and smaller ones are kept.
+/// block of kReturned bytes or more go back to the system with it, those of smaller ones are kept for the next.
 class SharedArena {
  public:
-  static constexpr size_t kReturned = size_t{1} << 25;
+  static constexpr size_t kReturned = size_t{1} << 28;
 
   /// Room for so many bytes. Null if the system gives none.
   static std::unique_ptr<SharedArena> create(size_t bytes);
