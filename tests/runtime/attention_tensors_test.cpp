@@ -1,10 +1,10 @@
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "runtime/kernels/canonical_attention.h"
 #include "tests/support/tensors.h"
+#include "tests/support/threads.h"
 
 namespace lockstep {
 namespace {
@@ -137,14 +137,12 @@ TEST(AttentionTensors, ShardsOfQueryRowsGiveTheSameBits) {
 
 TEST(AttentionTensors, DoNotDependOnThreads) {
   const Attention expected = Attention(1, 2, 1, 300, 300, 32, true).run();
-  const int threads = at::get_num_threads();
   for (const int count : {1, 2, 4, 7}) {
-    at::set_num_threads(count);
+    const testing::Threads threads(count);
     const Attention again = Attention(expected).run();
     EXPECT_TRUE(same_bits(again.output, expected.output) && same_bits(again.dq, expected.dq)) << count;
     EXPECT_TRUE(same_bits(again.dk, expected.dk) && same_bits(again.dv, expected.dv)) << count;
   }
-  at::set_num_threads(threads);
 }
 
 /// Masked keys take no part, not even as 0 * NaN.

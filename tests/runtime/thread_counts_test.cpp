@@ -1,6 +1,5 @@
 // Kernels give the same bits on any number of threads: on sizes that are shared between them, which the tests of
 // single kernels are too small for.
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,6 +10,7 @@
 #include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/softmax.h"
 #include "tests/support/tensors.h"
+#include "tests/support/threads.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -85,12 +85,11 @@ std::vector<Case> cases() {
 }
 
 Tensors on_threads(int threads, const Case& one) {
-  at::set_num_threads(threads);
+  const testing::Threads scope(threads);
   return one.run(one.operands);
 }
 
 TEST(ThreadCounts, ChangeNoBit) {
-  const int before = at::get_num_threads();
   at::manual_seed(7);
   for (const auto& one : cases()) {
     const auto expected = on_threads(1, one);
@@ -100,7 +99,6 @@ TEST(ThreadCounts, ChangeNoBit) {
         EXPECT_TRUE(testing::same_bits(found[r], expected[r])) << one.name << " " << r << " on " << threads;
     }
   }
-  at::set_num_threads(before);
 }
 
 }  // namespace
