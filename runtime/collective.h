@@ -19,9 +19,9 @@ struct Exchange {
   const Mesh& mesh;
   int axis;
   CollectiveKind kind;
-  c10::ScalarType dtype;         ///< of all tensors
-  std::vector<int64_t> subject;  ///< what it moves, as all ranks know it alike: the tensors' sizes and placements
-  std::vector<Pieces> sent;      ///< per tensor; the pieces of a bundle for one member travel in one message
+  c10::ScalarType dtype;          ///< of all tensors
+  std::vector<uint64_t> subject;  ///< what it moves, as all ranks know it alike: the round and the specs' digests
+  std::vector<Pieces> sent;       ///< per tensor; the pieces of a bundle for one member travel in one message
   /// Sizes of the piece of tensor t that local rank i receives from member m of its group: (t, i, m).
   std::function<std::vector<int64_t>(size_t, size_t, size_t)> received_sizes;
   /// Per tensor, where its pieces arrive when they come as messages, our own included: contiguous, of those sizes.

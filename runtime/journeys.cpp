@@ -37,9 +37,10 @@ void choose_rounds(std::vector<Mover>& movers) {
 /// `movers` are kept for as long as the exchange may ask for sizes.
 Exchange round_of(const std::shared_ptr<std::vector<Mover>>& movers, int round) {
   const auto& first = movers->front();
-  Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {round}, {}, {}};
+  Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {static_cast<uint64_t>(round)}, {}, {}};
   for (auto& mover : *movers) {
-    mover.describe(request.subject);
+    request.subject.push_back(mover.move().before->digest);
+    request.subject.push_back(mover.move().after->digest);
     request.sent.push_back(mover.pieces(round));
     if (first.mesh().world().transport()) request.places.push_back(mover.places(round));
   }

@@ -165,7 +165,8 @@ class Maker {
   }
 
   bool append_to_formal_sum() {
-    if (call_.op != "add.Tensor" || plan_->slots.size() != 2 || !plan_->given[0] || !plan_->given[1]) return false;
+    const bool adds = (plan_->rule->traits & Rule::kAdds) != 0 && plan_->written < 0;
+    if (!adds || plan_->slots.size() != 2 || !plan_->given[0] || !plan_->given[1]) return false;
     const auto& alpha = call_.arguments[2];
     const auto layout =
         alpha.isInt() && alpha.toInt() == 1 ? formal_sum(*plan_->given[0], *plan_->given[1]) : std::nullopt;

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "runtime/observer.h"
-#include "runtime/sent_bytes.h"
 #include "runtime/world.h"
 
 namespace lockstep {
@@ -47,12 +46,6 @@ Shards concatenate(const Pieces& received, int dim) {
 std::vector<int64_t> node_dim(const TensorSpec& spec, int rank) {
   if (!spec.layout.ordered_sum()) return {};
   return {node_count(spec.layout, rank)};
-}
-
-void append(std::vector<int64_t>& numbers, const Placement& placement) {
-  const auto& [kind, reduction, depth, dim, unit, summands, leaf, terms] = placement;
-  numbers.insert(numbers.end(), {static_cast<int64_t>(kind), static_cast<int64_t>(reduction), depth, dim, unit,
-                                 summands, leaf, terms});
 }
 
 std::vector<int64_t> joined(std::vector<int64_t> front, const std::vector<int64_t>& back) {
@@ -178,17 +171,7 @@ size_t Mover::whole_bytes() const {
   return static_cast<size_t>(c10::multiply_integers(move_.before->sizes)) * shards_[0].element_size();
 }
 
-bool Mover::whole_is_as_cheap() const {
-  return nodes_per_rank(move_.before->layout) <= nodes_per_rank(move_.after->layout);
-}
-
-void Mover::describe(std::vector<int64_t>& subject) const {
-  const auto& sizes = move_.before->sizes;
-  subject.push_back(static_cast<int64_t>(sizes.size()));
-  subject.insert(subject.end(), sizes.begin(), sizes.end());
-  for (const auto& placement : move_.before->layout.placements()) append(subject, placement);
-  append(subject, to_);
-}
+bool Mover::whole_is_as_cheap() const { return move_.before->nodes_per_rank <= move_.after->nodes_per_rank; }
 
 void Mover::absorb(int round, const Pieces& received) {
   switch (kind()) {

@@ -26,8 +26,7 @@ class Mover {
   int rounds() const;
   /// Of the whole tensor: what all ranks know alike.
   size_t whole_bytes() const;
-  /// Appends what all ranks know alike: the tensor's sizes and placements before the move, and the new placement.
-  void describe(std::vector<int64_t>& subject) const;
+  const Move& move() const { return move_; }
   /// Makes an all-reduce one round of whole tensors: the same bits, less waiting, more bytes. All ranks decide alike.
   void send_whole() { sends_whole_ = true; }
   /// Whether that takes no more bytes between two ranks: where an ordered sum has no more nodes before than after.

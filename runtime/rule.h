@@ -57,6 +57,7 @@ struct Rule {
     kMax = 8,
     kSamples = 16,   ///< operand 0 begins with the batch, and sums over it have one leaf per sample
     kDisjoint = 32,  ///< of the ranks' summands at most one is not +0, whatever is cut
+    kAdds = 64,      ///< self + alpha * other: unfinished sums may stay side by side (formal_sum())
   };
   unsigned traits = kPlain;
   Form (*form)(const Call&) = nullptr;                        ///< for ops whose dims depend on arguments

@@ -28,13 +28,6 @@ double nodes_of(const Layout& layout, int rank) {
   return layout.ordered_sum() ? static_cast<double>(node_count(layout, rank)) : 1;
 }
 
-/// Ranks that differ on other axes only have the same summands.
-bool is_first_of_its_kind(const Layout& layout, int rank) {
-  for (int axis = 0; axis < layout.axis_count(); ++axis)
-    if (!layout[axis].is_ordered() && layout.mesh().coordinate(rank, axis) != 0) return false;
-  return true;
-}
-
 }  // namespace
 
 double sent_bytes(const Move& move, int rank) {
@@ -53,18 +46,6 @@ double sent_bytes(const Move& move, int rank) {
     elements = (held - kept) * nodes;
   }
   return elements * element_bytes(*move.before);
-}
-
-double nodes_per_rank(const Layout& layout) {
-  if (!layout.ordered_sum()) return 1;
-  double nodes = 0;
-  int ranks = 0;
-  for (const int rank : layout.mesh().ranks()) {
-    if (!is_first_of_its_kind(layout, rank)) continue;
-    nodes += nodes_of(layout, rank);
-    ++ranks;
-  }
-  return nodes / ranks;
 }
 
 double element_bytes(const TensorSpec& spec) {

@@ -11,9 +11,6 @@ namespace lockstep {
 /// wire_bytes(); where shards are uneven, ranks differ.
 double sent_bytes(const Move& move, int rank);
 
-/// How many nodes of an ordered sum a rank sends, on average; 1 of anything else.
-double nodes_per_rank(const Layout& layout);
-
 /// Of one element on the wire: unfinished sums travel in the dtype that they are kept in.
 double element_bytes(const TensorSpec& spec);
 

@@ -2,6 +2,7 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/TensorUtils.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <set>
@@ -19,12 +20,11 @@ void append(std::string& key, c10::IntArrayRef values) {
   for (const int64_t value : values) append(key, value);
 }
 
-std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) {
+std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype) {
   std::string key;
   key.reserve(128);
   append(key, static_cast<int64_t>(dtype));
   append(key, sizes);
-  append(key, strides);
   for (const auto& p : layout.placements()) {
     append(key, static_cast<int64_t>(p.kind) << 48 | static_cast<int64_t>(p.reduction) << 40 |
                     static_cast<int64_t>(p.depth) << 32 | p.dim);
@@ -34,6 +34,24 @@ std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRe
     append(key, p.terms);
   }
   return key;
+}
+
+/// Ranks that differ on other axes only have the same summands.
+bool is_first_of_its_kind(const Layout& layout, int rank) {
+  for (int axis = 0; axis < layout.axis_count(); ++axis)
+    if (!layout[axis].is_ordered() && layout.mesh().coordinate(rank, axis) != 0) return false;
+  return true;
+}
+
+double mean_nodes(const Layout& layout) {
+  if (!layout.ordered_sum()) return 1;
+  int64_t nodes = 0, ranks = 0;
+  for (const int rank : layout.mesh().ranks()) {
+    if (!is_first_of_its_kind(layout, rank)) continue;
+    nodes += node_count(layout, rank);
+    ++ranks;
+  }
+  return static_cast<double>(nodes) / static_cast<double>(ranks);
 }
 
 /// The lengths of the ranges that `axis` cuts: what the axes before it leave.
@@ -117,7 +135,9 @@ const TensorSpec* with_layout(const TensorSpec& spec, const Layout& layout) {
 const TensorSpec* SpecTable::intern(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                                     c10::ScalarType dtype) {
   LOCKSTEP_CHECK(&layout.mesh() == mesh_, "layout {} belongs to another mesh", layout.text());
-  auto& entry = specs_[key_of(layout, sizes, strides, dtype)];
+  auto key = key_of(layout, sizes, dtype);
+  append(key, strides);
+  auto& entry = specs_[std::move(key)];
   if (entry) return entry.get();
   auto spec = make(layout, sizes, strides, dtype);
   if (spec->layout == layout) return (entry = std::move(spec)).get();
@@ -138,6 +158,9 @@ std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef size
       TensorSpec{without_idle_units(std::move(layout), sizes), sizes.vec(), strides.vec(), dtype, {}});
   spec->any_partial = spec->layout.any_partial();
   spec->all_replicate = spec->layout.all_replicate();
+  spec->nodes_per_rank = mean_nodes(spec->layout);
+  const auto key = key_of(spec->layout, sizes, dtype);
+  spec->digest = XXH3_64bits(key.data(), key.size());
   for (const int rank : mesh_->local_ranks()) {
     auto& local = spec->local_sizes.emplace_back();
     if (spec->layout.ordered_sum()) local.push_back(node_count(spec->layout, rank));

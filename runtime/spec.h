@@ -2,6 +2,7 @@
 #include <c10/core/ScalarType.h>
 #include <c10/util/ArrayRef.h>
 
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +21,8 @@ struct TensorSpec {
   /// one dimension more in front: the nodes of sum_nodes(), left to right, of one term after the other.
   std::vector<std::vector<int64_t>> local_sizes;
   bool any_partial = false, all_replicate = true;
+  double nodes_per_rank = 1;  ///< of an ordered sum, the mean over ranks
+  uint64_t digest = 0;        ///< of sizes, dtype and placements: what all ranks know alike
 
   int64_t dim_count() const { return static_cast<int64_t>(sizes.size()); }
   int64_t element_count() const;

@@ -70,7 +70,7 @@ auto nodes_sent(TrainingRun& run) {
     const auto& axis = run.mesh().axes()[static_cast<size_t>(move.axis)].name;
     const auto kind = static_cast<size_t>(kind_of(move));
     const double size = static_cast<double>(count * move.before->element_count());
-    sent[axis][kind] += size * nodes_per_rank(move.before->layout);
+    sent[axis][kind] += size * move.before->nodes_per_rank;
     elements[axis][kind] += size;
   });
   for (auto& [axis, kinds] : sent)

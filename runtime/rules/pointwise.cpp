@@ -130,7 +130,7 @@ constexpr Rule kRows[] = {
     pointwise_row("threshold_backward", "e-"),
     shaped_row("where.self", where_shape),
     // linear up to rounding
-    pointwise_row("add.Tensor", "j"),
+    pointwise_row("add.Tensor", "j", Rule::kAdds),
     pointwise_row("copy", "j"),
     {"div.Scalar", "pointwise", "...->...", "e", Rule::kPlain, nullptr, nullptr, local_quotient},
     pointwise_row("lerp.Scalar", "j"),

@@ -26,7 +26,7 @@ std::string MessageHeader::text() const {
 
 uint64_t group_digest(std::span<const int> ranks) { return XXH3_64bits(ranks.data(), ranks.size_bytes()); }
 
-uint32_t purpose_digest(std::string_view op, std::span<const int64_t> subject) {
+uint32_t purpose_digest(std::string_view op, std::span<const uint64_t> subject) {
   const auto seed = XXH3_64bits(op.data(), op.size());
   const auto digest = static_cast<uint32_t>(XXH3_64bits_withSeed(subject.data(), subject.size_bytes(), seed));
   return std::max(digest, uint32_t{1});

@@ -35,7 +35,7 @@ uint64_t group_digest(std::span<const int> ranks);
 
 /// MessageHeader::purpose: the name of the op that asks, and what it moves (Exchange::subject). Tells apart what has as
 /// many bytes: a square cut along its rows or its columns, pieces alike of tensors of several sizes. Never 0.
-uint32_t purpose_digest(std::string_view op, std::span<const int64_t> subject);
+uint32_t purpose_digest(std::string_view op, std::span<const uint64_t> subject);
 
 using Bytes = std::vector<std::byte>;
 using ConstSpan = std::span<const std::byte>;
