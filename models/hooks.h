@@ -18,6 +18,9 @@ class Hooks {
   /// `tensor`, whose dimensions have the logical names `axes` ("batch length embed"), where the plan wants it.
   virtual at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) = 0;
 
+  /// `tensor` with all of dimension `dim` on every rank: what follows needs it.
+  virtual at::Tensor whole(const at::Tensor& tensor, int dim) = 0;
+
   /// The tensor to compute with: a parameter gathered, in the compute dtype.
   virtual at::Tensor use(const Parameter& parameter) = 0;
 
@@ -47,6 +50,9 @@ class HooksScope {
 
 /// Names the logical axes of an activation; the value is unchanged.
 at::Tensor annotate(const at::Tensor& tensor, std::string_view axes);
+
+/// All of dimension `dim` where the model runs; the value is unchanged.
+at::Tensor whole(const at::Tensor& tensor, int dim);
 
 /// One block of a model through the hooks, or simply forward(input) without them.
 at::Tensor run_block(Module& block, const at::Tensor& input,

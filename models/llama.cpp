@@ -126,8 +126,9 @@ Tensor Attention::forward(const Tensor& x, const Tensor& cosines, const Tensor& 
   const auto qkv = qkv_.forward(x).view({batch, length, groups, queries + 2, size});
   const auto parts = qkv.split_with_sizes({queries, 1, 1}, 3);
   const auto query = parts[0].reshape({batch, length, options_.heads, size}).transpose(1, 2);
-  const auto key = parts[1].squeeze(3).transpose(1, 2), value = parts[2].squeeze(3).transpose(1, 2);
-  const auto mixed = at::scaled_dot_product_attention(rotate(query, cosines, sines), rotate(key, cosines, sines), value,
+  const auto key = whole(rotate(parts[1].squeeze(3).transpose(1, 2), cosines, sines), 2);
+  const auto value = whole(parts[2].squeeze(3).transpose(1, 2), 2);
+  const auto mixed = at::scaled_dot_product_attention(rotate(query, cosines, sines), key, value,
                                                       /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true,
                                                       /*scale=*/std::nullopt, /*enable_gqa=*/queries > 1);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, options_.width}));

@@ -22,6 +22,10 @@ at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) {
   return current_hooks ? current_hooks->annotate(tensor, axes) : tensor;
 }
 
+at::Tensor whole(const at::Tensor& tensor, int dim) {
+  return current_hooks ? current_hooks->whole(tensor, dim) : tensor;
+}
+
 at::Tensor run_block(Module& block, const at::Tensor& input,
                      const std::function<at::Tensor(const at::Tensor&)>& forward) {
   return current_hooks ? current_hooks->run_block(block, forward, input) : forward(input);

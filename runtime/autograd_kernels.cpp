@@ -76,8 +76,6 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
                           scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1)))));
 }
 
-/// Per-token loss: log-sum-exp minus the target's logit, 0 where the target is ignored. Over a sharded vocabulary three
-/// small all-reduces: the maximum, the sum, and the loss itself (Shoeybi et al., 2019, section 3).
 struct TokenLoss : torch::autograd::Function<TokenLoss> {
   static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& target, int64_t ignore_index) {
     const auto valid = at::ne(target, ignore_index);
@@ -102,7 +100,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const std::opti
   if (logits.dim() != 2 || target.dim() != 1)
     fail<BadInput>("cross_entropy on the mesh takes logits [tokens, classes] and targets [tokens]");
   const auto ignore = ignore_index.expect_int();
-  auto loss = TokenLoss::apply(logits, target, ignore);
+  auto loss = mesh_ops::token_losses(logits, target, ignore);
   if (reduction == 0) return loss;
   if (reduction == 2) return at::sum(loss);
   return at::div(at::sum(loss), at::sum(at::ne(target, ignore)).to(logits.scalar_type()));
@@ -166,6 +164,10 @@ struct Redistribute : torch::autograd::Function<Redistribute> {
 at::Tensor redistribute(const at::Tensor& tensor, const Layout& layout) {
   if (!is_sharded(tensor)) fail<BadInput>("redistribute() takes a sharded tensor; distribute() makes one");
   return Redistribute::apply(tensor, reinterpret_cast<int64_t>(&layout));
+}
+
+at::Tensor mesh_ops::token_losses(const at::Tensor& logits, const at::Tensor& target, int64_t ignored) {
+  return TokenLoss::apply(logits, target, ignored);
 }
 
 void register_autograd_kernels() {

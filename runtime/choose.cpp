@@ -193,13 +193,18 @@ class Assembler {
     return Placement::ordered_sum(tree.size, tree.leaf, unit(label, axis), static_cast<uint8_t>(depth(label, axis)));
   }
 
-  bool cuts(int axis, int label) const {
-    const auto* candidate = chosen_[static_cast<size_t>(axis)];
-    for (size_t i = 0; i < candidate->operands.size(); ++i) {
-      const auto& p = candidate->operands[i];
-      if (p.is_shard() && input_.form.operands[i][static_cast<size_t>(p.dim)].label == label) return true;
+  static bool cuts(const std::vector<FormDims>& dims, const std::vector<Placement>& placements, int label) {
+    for (size_t i = 0; i < placements.size(); ++i) {
+      const auto& p = placements[i];
+      if (p.is_shard() && dims[i][static_cast<size_t>(p.dim)].label == label) return true;
     }
     return false;
+  }
+
+  bool cuts(int axis, int label) const {
+    const auto* candidate = chosen_[static_cast<size_t>(axis)];
+    return cuts(input_.form.operands, candidate->operands, label) ||
+           cuts(input_.form.results, candidate->results, label);
   }
 
   /// Dimension of operand `i` that has the label and is cut by `axis` already, or -1.
@@ -253,19 +258,6 @@ std::vector<Reduction> partial_kinds(const ChooseInput& input, int axis) {
   return kinds;
 }
 
-/// Operands that different axes cut can be cut finer together than leaves are long.
-bool sums_end_between_leaves(const Choice& choice) {
-  for (const auto& layout : choice.results) {
-    if (!layout.ordered_sum()) continue;
-    const auto tree = sum_tree(*layout.ordered_sum());
-    for (const int rank : layout.mesh().ranks()) {
-      const auto held = layout.summands(rank);
-      if (!tree.is_boundary(held.start) || !tree.is_boundary(held.start + held.length)) return false;
-    }
-  }
-  return true;
-}
-
 /// `most_summing`: how many axes may cut a sum.
 std::optional<Choice> choose(const ChooseInput& input, int most_summing) {
   std::vector<std::vector<Candidate>> all;
@@ -291,7 +283,8 @@ std::optional<Choice> choose(const ChooseInput& input, int most_summing) {
 
 std::optional<Choice> choose(const ChooseInput& input) {
   auto choice = choose(input, input.mesh.axis_count());
-  if (!choice || sums_end_between_leaves(*choice)) return choice;
+  // Operands that different axes cut can be cut finer together than leaves are long.
+  if (!choice || std::all_of(choice->results.begin(), choice->results.end(), ends_between_leaves)) return choice;
   return choose(input, 1);
 }
 

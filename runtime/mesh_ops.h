@@ -31,6 +31,10 @@ at::Tensor pick_class(const at::Tensor& logits, const at::Tensor& target);
 /// gradient [...], logits [..., v], log_sum [...], target [...] -> gradient * (exp(logits - log_sum) - onehot(target)).
 at::Tensor cross_entropy_backward(const at::Tensor& gradient, const at::Tensor& logits, const at::Tensor& log_sum,
                                   const at::Tensor& target);
+/// Per token the log-sum-exp minus the target's logit, 0 where the target is `ignored`: logits [..., v], target [...]
+/// (int64) -> [...]. Over a sharded vocabulary three small all-reduces: the maximum, the sum, and the loss itself
+/// (Shoeybi et al., 2019, section 3). Differentiable in the logits, which are sharded.
+at::Tensor token_losses(const at::Tensor& logits, const at::Tensor& target, int64_t ignored);
 
 /// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e] -> output [b, h*g, l, e], log-sum-exp [b, h*g, l].
 /// With `causal`, query row i attends to keys 0 .. first_row + i.

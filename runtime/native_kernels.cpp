@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "runtime/dispatch.h"
 #include "runtime/mesh_ops.h"
@@ -89,12 +91,49 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   return apart ? at::add(product, *bias) : product;
 }
 
+bool cuts_positions(const Tensor& tensor) {
+  const auto& layout = layout_of(tensor);
+  return std::any_of(layout.placements().begin(), layout.placements().end(),
+                     [](const Placement& placement) { return placement.is_shard(1); });
+}
+
+/// The sums of a bundle of matrices [b, n, k], finished and cut along the first dimension of those that nobody cuts.
+Tensor finished(const Tensor& sums) {
+  const auto& layout = layout_of(sums);
+  int dim = 1;
+  while (dim < 3 && !layout.cutters(dim).empty()) ++dim;
+  auto placements = layout.placements();
+  for (auto& placement : placements)
+    if (placement.is_ordered()) placement = dim < 3 ? Placement::shard(dim) : Placement::replicate();
+  return redistribute_values(sums, Layout(layout.mesh(), with_mesh_order(std::move(placements))), "redistribute");
+}
+
+/// Canonical: where a mesh axis cuts the positions of samples [b, l, ...], each sample's sum is finished first, then
+/// samples are added. Nothing is gathered, and every rank adds what it has. In 16 bits the samples' sums would be
+/// rounded: there operands are gathered.
+bool sums_by_sample(const Tensor& gradient) {
+  const auto dtype = gradient.scalar_type();
+  return layout_of(gradient).mesh().world().canonical() && gradient.dim() == 3 &&
+         (dtype == c10::kFloat || dtype == c10::kDouble) && cuts_positions(gradient);
+}
+
+Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
+  if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);
+  return at::sum(finished(at::matmul(gradient.transpose(1, 2), input)), {0}, false);
+}
+
+Tensor linear_bias_gradient(const Tensor& gradient) {
+  if (gradient.dim() == 1) return gradient;
+  if (sums_by_sample(gradient)) return at::sum(at::sum(gradient, {1}, false), {0}, false);
+  return at::sum(gradient, leading_dims(gradient), false);
+}
+
 std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Tensor& gradient, const Tensor& weight,
                                                    std::array<bool, 3> wanted) {
   Tensor input_gradient, weight_gradient, bias_gradient;
   if (wanted[0]) input_gradient = at::matmul(gradient, weight);
-  if (wanted[1]) weight_gradient = mesh_ops::weight_gradient(gradient, input);
-  if (wanted[2]) bias_gradient = gradient.dim() > 1 ? at::sum(gradient, leading_dims(gradient), false) : gradient;
+  if (wanted[1]) weight_gradient = linear_weight_gradient(gradient, input);
+  if (wanted[2]) bias_gradient = linear_bias_gradient(gradient);
   return {input_gradient, weight_gradient, bias_gradient};
 }
 

@@ -73,6 +73,13 @@ bool cuts_between_leaves(const ChooseInput& input, int axis, int label) {
   return true;
 }
 
+bool ends_between_leaves(const Layout& layout) {
+  if (!layout.ordered_sum()) return true;
+  const auto tree = sum_tree(*layout.ordered_sum());
+  const auto& ranks = layout.mesh().ranks();
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return fits(tree, layout.summands(rank)); });
+}
+
 std::string why_not_cut(const ChooseInput& input, size_t operand, int axis) {
   const auto& layout = input.given[operand]->layout;
   const int dim = layout[axis].dim, label = input.form.operands[operand][static_cast<size_t>(dim)].label;

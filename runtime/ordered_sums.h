@@ -15,6 +15,9 @@ SumTree tree_of_label(const Form& form, int label, int64_t size);
 /// only the outermost may be cut (of a batch whole samples).
 bool cuts_between_leaves(const ChooseInput& input, int axis, int label);
 
+/// Whether all ranks' parts of the layout's ordered sum are whole leaves; true without one.
+bool ends_between_leaves(const Layout& layout);
+
 /// Why the op does not take `operand` as `axis` cuts it. REQUIRES: it is a shard there.
 std::string why_not_cut(const ChooseInput& input, size_t operand, int axis);
 

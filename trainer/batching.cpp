@@ -12,7 +12,7 @@ namespace {
 /// Axes whose rules do not exist yet are refused here, in one place.
 void require_offered(const MeshDegrees& mesh) {
   for (const auto& axis : MeshDegrees::axes())
-    if ((axis.name == "pp" || axis.name == "cp") && mesh.*axis.size > 1)
+    if (axis.name == "pp" && mesh.*axis.size > 1)
       fail<BadInput>("mesh {}: the axis {} (parallelism.{}) is not available yet, it must be 1.", mesh.text(),
                      axis.name, axis.key);
 }

@@ -133,7 +133,7 @@ constexpr Key kKeys[] = {
     {"parallelism", "tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::tensor_parallel_degree>(),
      kDegree, "Mesh axis tp, with sequence parallel."},
     {"parallelism", "context_parallel_degree", at<&Job::parallelism, &ParallelismSection::context_parallel_degree>(),
-     kDegree, "Mesh axis cp."},
+     kDegree, "Mesh axis cp: each rank has an equal run of every sequence; keys and values are gathered."},
     {"parallelism", "pipeline_parallel_degree", at<&Job::parallelism, &ParallelismSection::pipeline_parallel_degree>(),
      kDegree, "Mesh axis pp."},
     {"parallelism", "strict", at<&Job::parallelism, &ParallelismSection::strict>(), kAnything,

@@ -15,19 +15,16 @@ MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(
 at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) {
   auto& layouts = activation_layouts_[tensor.sizes().vec()];
   auto found = layouts.find(axes);
-  if (found == layouts.end()) found = layouts.emplace(std::string(axes), activation_layout(tensor.sizes(), axes)).first;
+  if (found == layouts.end()) found = layouts.emplace(std::string(axes), plan_.activation(tensor.sizes(), axes)).first;
   return redistribute(tensor, found->second);
 }
 
-/// Under canonical numerics all dimensions but the batch are cut between leaves, so that sums over them need no gather.
-Layout MeshHooks::activation_layout(at::IntArrayRef sizes, std::string_view axes) const {
-  auto layout = plan_.activation(axes);
-  if (!plan_.mesh().world().canonical()) return layout;
-  auto placements = layout.placements();
+at::Tensor MeshHooks::whole(const at::Tensor& tensor, int dim) {
+  auto placements = layout_of(tensor).placements();
+  bool is_cut = false;
   for (auto& placement : placements)
-    if (placement.is_shard() && placement.dim > 0)
-      placement.unit = SumTree::over_elements(sizes[static_cast<size_t>(placement.dim)]).leaf;
-  return Layout(plan_.mesh(), std::move(placements));
+    if (placement.is_shard(dim)) is_cut = true, placement = Placement::replicate();
+  return is_cut ? redistribute(tensor, Layout(plan_.mesh(), std::move(placements))) : tensor;
 }
 
 /// Under canonical numerics every further read is a use of its own: gradients of two reads are not added before the

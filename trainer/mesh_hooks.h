@@ -30,13 +30,13 @@ class MeshHooks final : public models::Hooks {
   void begin_microbatch() { gather_order_->restart(); }
 
   at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
+  at::Tensor whole(const at::Tensor& tensor, int dim) override;
   at::Tensor use(const models::Parameter& parameter) override;
   at::Tensor constant(const at::Tensor& table) override;
   at::Tensor run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
                        const at::Tensor& input) override;
 
  private:
-  Layout activation_layout(at::IntArrayRef sizes, std::string_view axes) const;
   at::Tensor run_gathered(const models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
                           const at::Tensor& input);
   GatheredParameters gather(const std::vector<models::Parameter*>& parameters) const;

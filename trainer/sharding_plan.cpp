@@ -1,6 +1,8 @@
 #include "trainer/sharding_plan.h"
 
 #include "core/error.h"
+#include "runtime/kernels/sum_tree.h"
+#include "runtime/world.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -22,27 +24,37 @@ AxisRules default_axis_rules() {
           {"heads", {"tp"}},
           {"ffn", {"tp"}},
           {"vocab", {"tp"}},
-          {"norm_length", {"tp"}}};
+          {"length", {"cp"}},
+          {"norm_length", {"cp", "tp"}}};
 }
 
-Layout ShardingPlan::activation(std::string_view axes) const {
-  Placements placements(static_cast<size_t>(mesh_->axis_count()), Placement::replicate());
+Placements ShardingPlan::placements(std::string_view axes) const {
+  Placements cuts(static_cast<size_t>(mesh_->axis_count()), Placement::replicate());
   const auto names = words(axes);
   for (size_t dim = 0; dim < names.size(); ++dim) {
     const auto rule = rules_.find(names[dim]);
     if (rule == rules_.end()) continue;
     for (const auto& axis : rule->second)
       if (const int found = mesh_->find_axis(axis); found >= 0)
-        placements[static_cast<size_t>(found)] = Placement::shard(static_cast<int>(dim));
+        cuts[static_cast<size_t>(found)] = Placement::shard(static_cast<int>(dim));
   }
-  return Layout(*mesh_, with_mesh_order(placements));
+  return with_mesh_order(cuts);
+}
+
+Layout ShardingPlan::activation(at::IntArrayRef sizes, std::string_view axes) const {
+  auto cuts = placements(axes);
+  if (mesh_->world().canonical())
+    for (auto& placement : cuts)
+      if (placement.is_shard() && placement.dim > 0)
+        placement.unit = SumTree::over_elements(sizes[static_cast<size_t>(placement.dim)]).leaf;
+  return Layout(*mesh_, std::move(cuts));
 }
 
 Layout ShardingPlan::computing(const models::Parameter& parameter) const {
-  auto placements = activation(parameter.axes()).placements();
-  for (auto& placement : placements)
+  auto cuts = placements(parameter.axes());
+  for (auto& placement : cuts)
     if (placement.is_shard()) placement.unit = parameter.units()[static_cast<size_t>(placement.dim)];
-  return Layout(*mesh_, std::move(placements));
+  return Layout(*mesh_, std::move(cuts));
 }
 
 Layout ShardingPlan::stored(const models::Parameter& parameter) const {

@@ -13,7 +13,7 @@ namespace lockstep::trainer {
 using AxisRules = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 /// Data parallel over the batch, tensor parallel over heads, feed-forward and vocabulary, sequence parallel for what
-/// lies between the blocks (Korthikanti et al., 2022).
+/// lies between the blocks (Korthikanti et al., 2022), context parallel over the sequence everywhere.
 AxisRules default_axis_rules();
 
 /// Turns logical axes into layouts on one mesh.
@@ -23,8 +23,9 @@ class ShardingPlan {
 
   const Mesh& mesh() const { return *mesh_; }
 
-  /// Of an activation with the logical axes "batch length embed".
-  Layout activation(std::string_view axes) const;
+  /// Of an activation of these sizes with the logical axes "batch length embed". Under canonical numerics all
+  /// dimensions but the batch are cut between leaves, so that sums over them need no gather.
+  Layout activation(at::IntArrayRef sizes, std::string_view axes) const;
 
   /// Of a parameter in computation: tensor-parallel cuts only, in the parameter's units.
   Layout computing(const models::Parameter& parameter) const;
@@ -33,6 +34,8 @@ class ShardingPlan {
   Layout stored(const models::Parameter& parameter) const;
 
  private:
+  Placements placements(std::string_view axes) const;
+
   const Mesh* mesh_;
   AxisRules rules_;
 };

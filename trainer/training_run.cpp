@@ -22,8 +22,6 @@
 namespace lockstep::trainer {
 namespace {
 
-constexpr int64_t kEach = 0;  // at::Reduction::None
-
 std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job& job) {
   register_backend();
   World::Options world;
@@ -140,8 +138,7 @@ StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learn
   if (listener_) listener_->begin_step(step, batch, learning_rate, state_);
   const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
   begin_microbatch(step, 0);
-  const auto labels =
-      distribute(plain_rows(batch.labels, batch, {.count = batch.rows}), plan_->activation("batch length"));
+  const auto labels = placed(batch.labels, batch, {.count = batch.rows}, "batch length");
   const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
   const double valid = options_.meta ? 1 : static_cast<double>(std::max<int64_t>(count.item<int64_t>(), 1));
   StepResult result;
@@ -168,21 +165,27 @@ at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {
   return redistribute_values(scalar, Layout::replicated(mesh()), "whole");
 }
 
+at::Tensor TrainingRun::placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
+                               std::string_view axes) const {
+  const auto plain = plain_rows(values, batch, rows);
+  return distribute(plain, plan_->activation(plain.sizes(), axes));
+}
+
 at::Tensor TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid) {
   const auto rows = batching_.rows(microbatch);
   begin_microbatch(step, microbatch);
   hooks_->begin_microbatch();
   const BatchScope batch_scope(rows);
   const models::HooksScope hooks(*hooks_);
-  const auto layout = plan_->activation("batch length");
-  const auto tokens = distribute(plain_rows(batch.tokens, batch, rows), layout);
-  const auto labels = distribute(plain_rows(batch.labels, batch, rows), layout);
+  // A table is read for the whole length at once: its gradient is a sum over all of it.
+  const auto tokens = placed(batch.tokens, batch, rows, "batch whole");
+  const auto labels = placed(batch.labels, batch, rows, "batch length");
   at::Tensor losses;
   {
     const PhaseScope phase(Phase::kForward);
-    const auto logits = model_->forward(tokens).to(c10::kFloat).view({-1, model_->vocabulary()});
+    const auto logits = model_->forward(tokens).to(c10::kFloat);
     const ModuleScope scope("loss");
-    losses = at::cross_entropy_loss(logits, labels.view({-1}), {}, kEach, kIgnoredLabel);
+    losses = mesh_ops::token_losses(logits, labels, kIgnoredLabel);
   }
   const PhaseScope phase(Phase::kBackward);
   losses.backward(at::div(distribute(at::ones(losses.sizes()), layout_of(losses)), valid));

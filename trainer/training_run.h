@@ -78,6 +78,8 @@ class TrainingRun {
 
  private:
   /// The sum of the microbatch's token losses, still Partial: a float, or fixed-point integers (canonical).
+  at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
+                    std::string_view axes) const;
   at::Tensor run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid);
   BlockOptions with_leaves(BlockOptions options) const;
   double loss_of(const at::Tensor& sum, double valid) const;

@@ -77,6 +77,14 @@ constexpr BitwiseMesh kMeshes[] = {
     {"dp_replicate=2,dp_shard=2,tp=2", 8, 1},
     {"dp_replicate=2,dp_shard=4,tp=4", 8, 1},
     {"dp_shard=4,tp=8", 4, 1},
+    {"cp=2", 7, 7},
+    {"cp=3", 4, 1},
+    {"cp=8", 2, 2},
+    {"dp_shard=2,cp=2", 8, 2},
+    {"cp=2,tp=2", 3, 3},
+    {"dp_replicate=2,cp=3", 4, 1},
+    {"dp_replicate=2,dp_shard=2,cp=2,tp=2", 8, 1},
+    {"dp_replicate=2,dp_shard=3,cp=2,tp=3", 6, 1},
 };
 
 struct Variant {

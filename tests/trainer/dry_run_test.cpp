@@ -117,7 +117,7 @@ TEST_P(DryRunOn, TheMeanOverRanksIsTheTraffic) {
 
 INSTANTIATE_TEST_SUITE_P(Meshes, DryRunOn,
                          ::testing::Values("dp_shard=2", "tp=2", "tp=3", "dp_shard=4", "dp_shard=6", "dp_shard=2,tp=3",
-                                           "dp_replicate=2,dp_shard=3"));
+                                           "dp_replicate=2,dp_shard=3", "cp=3", "dp_shard=2,cp=2,tp=2"));
 
 TEST(DryRun, RanksWithEqualShardsAreOneClass) {
   auto options = options_on("dp_replicate=2,tp=3");  // 3 key-value heads; 29 tokens of vocabulary: 10 + 10 + 9

@@ -69,6 +69,10 @@ TEST(PlainEquality, TiedHeadOnAMesh) {
   compare_with_plain([] { return llama_without_dropout(true); }, "dp_shard=2,tp=2");
 }
 TEST(PlainEquality, MlpOnAMesh) { compare_with_plain(small_mlp, "dp_replicate=2,tp=3"); }
+TEST(PlainEquality, LlamaOnFourAxes) {
+  compare_with_plain([] { return llama_without_dropout(false); }, "dp_replicate=2,dp_shard=2,cp=2,tp=3");
+}
+TEST(PlainEquality, MlpOnASequenceInThree) { compare_with_plain(small_mlp, "dp_shard=2,cp=3"); }
 
 /// bf16 computation: parameters, gradients and reductions stay fp32; every mesh gives the bits of one device, and one
 /// device stays as close to fp32 as so many roundings allow.

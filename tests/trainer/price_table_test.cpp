@@ -94,6 +94,22 @@ TEST(PriceTable, NormWeightsTravelPerSampleUnderSequenceParallel) {
   EXPECT_NEAR(reduces.canonical.bytes - reduces.native.bytes, more, 0.05 * more);
 }
 
+/// A weight's gradient is reduced for every sample that a rank works on, and gathered once.
+TEST(PriceTable, WeightGradientsTravelPerSampleUnderContextParallel) {
+  const double weights = 7 * kLayers * kWidth * kWidth + 2048 * kWidth;  // qkv, wo, w1, w3, w2; the head
+  for (const auto& [mesh, samples, ranks] :
+       {std::tuple{"cp=2", kRows, 2}, {"cp=4", kRows, 4}, {"dp_shard=8,cp=2", int64_t{1}, 2}}) {
+    const auto prices = prices_on(mesh, 2048, samples);
+    EXPECT_TRUE(prices.gathered.empty()) << mesh;
+    const auto scatters = row(prices, "cp", CollectiveKind::kReduceScatter);
+    const auto gathers = row(prices, "cp", CollectiveKind::kAllGather);
+    const double share = 4 * weights * (ranks - 1) / ranks;
+    EXPECT_EQ(scatters.nodes, 1) << mesh;
+    EXPECT_NEAR(scatters.canonical.bytes - scatters.native.bytes, static_cast<double>(samples) * share, 1) << mesh;
+    EXPECT_NEAR(gathers.canonical.bytes - gathers.native.bytes, share, 1) << mesh;
+  }
+}
+
 TEST(PriceTable, NativeNumericsCostNothing) {
   auto job = testing::small_job();
   TrainingRun::Options options;

@@ -1,5 +1,5 @@
 // One rank's step, replayed alone from its recording, gives the recorded bits: for every rank, on meshes of one to
-// three axes, with dropout, recomputation and several microbatches. What is changed in a recording is noticed, and
+// four axes, with dropout, recomputation and several microbatches. What is changed in a recording is noticed, and
 // blamed.
 #include <ATen/Functions.h>
 #include <gmock/gmock.h>
@@ -32,9 +32,7 @@ struct Setup {
 Job job_of(const Setup& setup, const std::string& folder) {
   auto job = testing::small_job();
   const auto mesh = parse_mesh(setup.mesh);
-  job.parallelism.data_parallel_replicate_degree = mesh.dp_replicate;
-  job.parallelism.data_parallel_shard_degree = mesh.dp_shard;
-  job.parallelism.tensor_parallel_degree = mesh.tp;
+  for (const auto& axis : MeshDegrees::axes()) job.parallelism.*axis.degree = mesh.*axis.size;
   job.numerics.mode = setup.numerics;
   job.training.mixed_precision_param = setup.dtype;
   job.training.global_batch_size = 24;
@@ -107,7 +105,10 @@ INSTANTIATE_TEST_SUITE_P(Setups, Replay,
                                            Setup{"dp_replicate=2,dp_shard=2,tp=3"}, Setup{"dp_shard=2", "native"},
                                            Setup{"tp=2", "native", 2}, Setup{"dp_shard=2,tp=3", "canonical", 2, true},
                                            Setup{"dp_replicate=2,dp_shard=2", "native", 1, true},
-                                           Setup{"dp_shard=2,tp=2", "canonical", 2, false, "bfloat16"}));
+                                           Setup{"dp_shard=2,tp=2", "canonical", 2, false, "bfloat16"}, Setup{"cp=2"},
+                                           Setup{"dp_shard=2,cp=3", "native", 2},
+                                           Setup{"dp_replicate=2,dp_shard=2,cp=2,tp=2", "canonical", 1, true},
+                                           Setup{"dp_replicate=2,dp_shard=2,cp=2,tp=2", "native", 2, true}));
 
 /// The first step of rank 0 on dp_shard=2,tp=2.
 class ChangedRecording : public ::testing::Test {

@@ -64,7 +64,8 @@ TEST_P(EveryMesh, TrainsLikeOneDevice) {
 INSTANTIATE_TEST_SUITE_P(Meshes, EveryMesh,
                          ::testing::Values("dp_replicate=2", "dp_shard=2", "dp_shard=3", "tp=2", "tp=3", "tp=5",
                                            "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=3",
-                                           "dp_replicate=2,dp_shard=2,tp=3", "dp_shard=4,tp=3"),
+                                           "dp_replicate=2,dp_shard=2,tp=3", "dp_shard=4,tp=3", "cp=2", "cp=3",
+                                           "dp_shard=2,cp=2,tp=2", "dp_replicate=2,dp_shard=2,cp=2,tp=2"),
                          [](const auto& parameter) {
                            std::string name = parameter.param;
                            for (auto& c : name)
