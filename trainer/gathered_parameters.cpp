@@ -16,13 +16,15 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 /// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial. Canonical sums over
-/// samples stay unfinished over replicas alone: those hold the tree's upper levels.
+/// samples stay unfinished over replicas alone: those hold the tree's upper levels. A formal sum stays as it is.
 Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
   const bool canonical = parameter.mesh().world().canonical();
+  const auto* sum = gradient.ordered_sum();
+  const bool is_formal = sum && sum->terms > 1;
   const int replicas = parameter.mesh().find_axis("dp_replicate");
   Layout target = parameter;
   for (int axis = 0; axis < target.axis_count(); ++axis)
-    if (gradient[axis].is_partial() && (canonical ? axis == replicas : axis != shard_axis))
+    if (gradient[axis].is_partial() && (is_formal || (canonical ? axis == replicas : axis != shard_axis)))
       target = target.with(axis, gradient[axis]);
   return target;
 }

@@ -11,6 +11,20 @@
 #include "runtime/sharded_tensor.h"
 
 namespace lockstep::trainer {
+namespace {
+
+/// A formal sum of several gradients has no node of its own in the tree over samples.
+void require_one_use(const at::Tensor& gradient, const std::string& module) {
+  const auto& spec = spec_of(gradient);
+  const auto* sum = spec.layout.ordered_sum();
+  if (sum && sum->terms > 1)
+    fail<BadInput>(
+        "a parameter that {} reads once is used {} times (its gradient is {}): the number of microbatches would change "
+        "its bits. Read it for each use, or use one microbatch or numerics.mode = \"native\".",
+        module.empty() ? "the model" : module, sum->terms, spec.text());
+}
+
+}  // namespace
 
 /// Takes a leaf's gradient before autograd stores it. (Autograd would copy it, which a sum must not be read for that is
 /// not finished.)
@@ -67,7 +81,10 @@ void GradientAccumulator::end_microbatch() {
   if (!canonical()) return;
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
-  for (auto& [key, use] : uses_) use->replicas.add(microbatch_, std::exchange(use->sum, {}));
+  for (auto& [key, use] : uses_) {
+    if (microbatches_ > 1 && use->sum.defined()) require_one_use(use->sum, std::get<1>(key));
+    use->replicas.add(microbatch_, std::exchange(use->sum, {}));
+  }
   ++microbatch_;
 }
 

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "runtime/plain_tensors.h"
-#include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
 
 namespace lockstep::trainer {
@@ -13,16 +12,6 @@ namespace {
 int64_t replicas(const Mesh& mesh) {
   const int axis = mesh.find_axis("dp_replicate");
   return axis < 0 ? 1 : mesh.axis_size(axis);
-}
-
-/// A formal sum of several gradients has no node of its own.
-at::Tensor one_term(const at::Tensor& gradient) {
-  if (!gradient.defined()) return gradient;
-  auto layout = layout_of(gradient);
-  const auto* sum = layout.ordered_sum();
-  if (!sum || sum->terms == 1) return gradient;
-  for (const int axis : layout.cutters(Placement::kSummands)) layout = layout.with(axis, Placement::replicate());
-  return redistribute(gradient, layout);
 }
 
 }  // namespace
@@ -52,8 +41,7 @@ at::Tensor ReplicaSums::node(const at::Tensor& gradient, size_t index) const {
   return shard[0];
 }
 
-void ReplicaSums::add(int64_t microbatch, const at::Tensor& several) {
-  const auto gradient = microbatches_ == 1 ? several : one_term(several);
+void ReplicaSums::add(int64_t microbatch, const at::Tensor& gradient) {
   const PlainTensors guard;
   if (gradient.defined()) like_ = gradient;
   if (microbatches_ == 1) return;

@@ -18,7 +18,7 @@ class ReplicaSums {
   ReplicaSums(const Mesh& mesh, int64_t microbatches);
 
   /// `gradient` is unfinished over the replicas alone, if there are several; undefined: nothing to add. Throws BadInput
-  /// where it was summed over several replicas before.
+  /// where it was summed over several replicas before. REQUIRES: it is no formal sum of several gradients.
   void add(int64_t microbatch, const at::Tensor& gradient);
 
   /// The step's gradient, unfinished over replicas; undefined if there was none. REQUIRES: all microbatches were added.

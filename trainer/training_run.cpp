@@ -48,11 +48,13 @@ c10::ScalarType compute_dtype(const Job& job) {
   return job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
 }
 
-/// Gradients of 16-bit computation stay unrounded while they are Partial. So that one device's are, too, it is a mesh
-/// of one replica.
-std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job) {
+/// Gradients of 16-bit computation stay unrounded while they are Partial, and sums over microbatches are told from
+/// sums of a parameter's uses. So that one device's are, too, it is a mesh of one replica.
+std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job, const Batching& batching) {
   auto axes = mesh_axes(degrees);
-  if (degrees.data_parallel() == 1 && compute_dtype(job) != c10::kFloat) axes.insert(axes.begin(), {"dp_replicate", 1});
+  const bool by_microbatch = job.numerics.mode == "canonical" && batching.accumulation_steps > 1;
+  if (degrees.data_parallel() == 1 && (by_microbatch || compute_dtype(job) != c10::kFloat))
+    axes.insert(axes.begin(), {"dp_replicate", 1});
   return axes;
 }
 
@@ -117,7 +119,8 @@ TrainingRun::TrainingRun(Job job, Options options)
       batching_(derive_batching(job_, options_.mesh)),
       world_(make_world(options_, job_)),
       model_(options_.make_model ? options_.make_model() : make_model(job_)),
-      plan_(std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_)), default_axis_rules())),
+      plan_(
+          std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_, batching_)), default_axis_rules())),
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
       state_(initial_state(*model_, *plan_, static_cast<uint64_t>(job_.debug.seed))) {
   std::vector<at::Tensor> parameters;

@@ -41,8 +41,8 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --compile.enable true", 2,
      "command line: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
      "false."},
-    {"train jobs/demo.toml --parallelism.context_parallel_degree 2", 2,
-     "mesh dp_shard=2,cp=2,tp=2: the axis cp (parallelism.context_parallel_degree) is not available yet, it must be "
+    {"train jobs/demo.toml --parallelism.pipeline_parallel_degree 2", 2,
+     "mesh pp=2,dp_shard=2,tp=2: the axis pp (parallelism.pipeline_parallel_degree) is not available yet, it must be "
      "1."},
     {"train jobs/demo.toml --training.global_batch_size 6", 2,
      "training.global_batch_size 6 is no multiple of training.local_batch_size 2 x data-parallel degree 2 = 4."},

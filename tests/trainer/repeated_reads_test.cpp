@@ -97,12 +97,16 @@ TEST(GradientsOfOneRead, AreAFormalSumThatReplicasReduceOnce) {
   EXPECT_EQ(digest_on("dp_replicate=2", 4), one);
   EXPECT_EQ(digest_on("dp_shard=2", 4), one);
   EXPECT_EQ(digest_on("dp_replicate=2,dp_shard=2", 2), one);
-  try {
-    digest_on("dp_replicate=2", 2);
-    FAIL() << "two microbatches";
-  } catch (const BadInput& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("is summed over dp_replicate before its microbatches are"));
-  }
+  for (const auto& [mesh, local_batch] : {std::pair{"tp=1", 4}, {"tp=2", 2}, {"dp_shard=2", 2}, {"dp_replicate=2", 2}})
+    try {
+      digest_on(mesh, local_batch);
+      ADD_FAILURE() << mesh << " in microbatches of " << local_batch;
+    } catch (const BadInput& error) {
+      EXPECT_THAT(
+          error.what(),
+          ::testing::HasSubstr("a parameter that the model reads once is used 2 times (its gradient is Float[32,32] "))
+          << mesh;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, RepeatedReads,
