@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/dispatch.h"
+#include "runtime/domain.h"
 #include "runtime/mesh_ops.h"
 #include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
@@ -109,23 +110,31 @@ Tensor finished(const Tensor& sums) {
 }
 
 /// Canonical: where a mesh axis cuts the positions of samples [b, l, ...], each sample's sum is finished first, then
-/// samples are added. Nothing is gathered, and every rank adds what it has. In 16 bits the samples' sums would be
-/// rounded: there operands are gathered.
+/// samples are added. Nothing is gathered, and every rank adds what it has.
 bool sums_by_sample(const Tensor& gradient) {
-  const auto dtype = gradient.scalar_type();
-  return layout_of(gradient).mesh().world().canonical() && gradient.dim() == 3 &&
-         (dtype == c10::kFloat || dtype == c10::kDouble) && cuts_positions(gradient);
+  return layout_of(gradient).mesh().world().canonical() && gradient.dim() == 3 && cuts_positions(gradient);
+}
+
+/// In the dtype that sums are kept in, so that no sample's is rounded.
+Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kNative, tensor.scalar_type())); }
+
+/// A sum over samples as one of `dtype`; it is not rounded while it is Partial.
+Tensor declared_as(const Tensor& sum, c10::ScalarType dtype) {
+  const auto& spec = spec_of(sum);
+  if (spec.dtype == dtype || !spec.any_partial) return sum.to(dtype);
+  return from_shards(sharded(sum).shards()->sums(), spec.layout, spec.sizes, dtype);
 }
 
 Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
   if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);
-  return at::sum(finished(at::matmul(gradient.transpose(1, 2), input)), {0}, false);
+  const auto samples = finished(at::matmul(widened(gradient).transpose(1, 2), widened(input)));
+  return declared_as(at::sum(samples, {0}, false), gradient.scalar_type());
 }
 
 Tensor linear_bias_gradient(const Tensor& gradient) {
   if (gradient.dim() == 1) return gradient;
-  if (sums_by_sample(gradient)) return at::sum(at::sum(gradient, {1}, false), {0}, false);
-  return at::sum(gradient, leading_dims(gradient), false);
+  if (!sums_by_sample(gradient)) return at::sum(gradient, leading_dims(gradient), false);
+  return declared_as(at::sum(at::sum(widened(gradient), {1}, false), {0}, false), gradient.scalar_type());
 }
 
 std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Tensor& gradient, const Tensor& weight,
