@@ -84,6 +84,9 @@ TEST_F(Launch, ProcessesGiveTheBitsOfOneThatSimulatesThem) {
                {3, "--parallelism.data_parallel_shard_degree 1 --parallelism.tensor_parallel_degree 3"},
                {4, "--parallelism.data_parallel_replicate_degree 2 --training.local_batch_size 2"},
                {4, "--parallelism.tensor_parallel_degree 2 --numerics.mode native", {"auto"}},
+               {4,
+                "--parallelism.data_parallel_shard_degree 1 --parallelism.context_parallel_degree 2 "
+                "--parallelism.tensor_parallel_degree 2 --training.seq_len 128"},
                {8,
                 "--parallelism.data_parallel_replicate_degree 2 --parallelism.tensor_parallel_degree 2 "
                 "--training.local_batch_size 2"}};
