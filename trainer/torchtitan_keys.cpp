@@ -41,7 +41,7 @@ constexpr TorchtitanKey kKeys[] = {
     {"parallelism.pipeline_parallel_schedule_csv", ""},
     {"parallelism.pipeline_parallel_microbatch_size", "1"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
-    {"parallelism.context_parallel_load_balancer", "headtail|"},
+    {"parallelism.context_parallel_load_balancer", "headtail|", "sequences are not reordered: late ranks attend to more keys"},
     {"parallelism.context_parallel_rotate_method", "allgather"},
     {"parallelism.expert_parallel_degree", "1"},
     {"parallelism.expert_tensor_parallel_degree", "1"},
