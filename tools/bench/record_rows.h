@@ -8,7 +8,8 @@ namespace lockstep::bench {
 /// `lockstep bench record`: what recording costs a step of the demo job's size (debugmodel, 4 x 128 tokens, four
 /// simulated ranks, dp_shard=2,tp=2), beside the same step unrecorded, one thread, in milliseconds: digests alone, a
 /// ring of two steps in memory, and everything to a folder in the system's temporary one (two more threads' worth of
-/// work and the disk take part). digest_1MiB: XXH3-128 of a megabyte in the cache beside memcpy, in microseconds.
+/// work and the disk take part). digest_1MiB: tensor_digest() of a megabyte in the cache beside memcpy, in
+/// microseconds.
 std::vector<BenchRow> record_rows();
 
 }  // namespace lockstep::bench
