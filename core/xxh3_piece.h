@@ -9,8 +9,8 @@ inline constexpr uint32_t kLanes = 8, kStripeBytes = 64, kStripesInBlock = 16, k
 
 /// What a lane's sum starts with.
 LOCKSTEP_PORTABLE uint64_t first_sum(uint32_t lane) {
-  constexpr uint64_t sums[kLanes] = {kPrime32_3, kPrime64_1, kPrime64_2, kPrime64_3,
-                                     kPrime64_4, kPrime32_2, kPrime64_5, kPrime32_1};
+  static constexpr uint64_t sums[kLanes] = {kPrime32_3, kPrime64_1, kPrime64_2, kPrime64_3,
+                                            kPrime64_4, kPrime32_2, kPrime64_5, kPrime32_1};
   return sums[lane];
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/tensor_digest.h"
 #include "runtime/tensor_bytes.h"
 
 namespace lockstep::replay {
@@ -29,11 +30,11 @@ BackgroundReader::~BackgroundReader() {
   thread_.join();
 }
 
-void BackgroundReader::read(at::Tensor tensor, Work work) {
+void BackgroundReader::read(at::Tensor tensor, Wanted wanted, Work work) {
   std::unique_lock lock(mutex_);
   if (waiting_bytes_ > limit_bytes_) wait_until(lock, [this] { return waiting_bytes_ <= limit_bytes_; });
   waiting_bytes_ += tensor.nbytes();
-  waiting_.push_back({std::move(tensor), std::move(work)});
+  waiting_.push_back({std::move(tensor), wanted, std::move(work)});
   if (waiting_bytes_ >= kWorthWaking) has_work_.notify_one();
 }
 
@@ -85,7 +86,8 @@ void BackgroundReader::run_first(std::unique_lock<std::mutex>& lock) {
 
 std::exception_ptr BackgroundReader::error_of(const Waiting& first) {
   try {
-    first.work(bytes_in_order(first.tensor));
+    const auto bytes = bytes_in_order(first.tensor);
+    first.work(tensor_digest(bytes), bytes.first(first.wanted == Wanted::kDigest ? 0 : bytes.size()));
     return nullptr;
   } catch (...) {
     return std::current_exception();

@@ -1,44 +1,36 @@
 #pragma once
-#include <ATen/core/Tensor.h>
-
 #include <condition_variable>
-#include <cstddef>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
+#include "replay/tensor_reader.h"
+
 namespace lockstep::replay {
 
-/// Reads tensors on a thread of its own, while training goes on. It keeps their memory alive until then; that nobody
-/// writes to it is the caller's part: before_write().
-class BackgroundReader {
+/// Reads the CPU's tensors on a thread of its own, while training goes on. It keeps their memory alive until then; that
+/// nobody writes to it is the caller's part: before_write().
+class BackgroundReader final : public TensorReader {
  public:
-  using Work = std::function<void(std::span<const std::byte>)>;
-
   /// read() waits while more than `limit_bytes` wait.
   explicit BackgroundReader(std::size_t limit_bytes);
   /// Does what waits.
-  ~BackgroundReader();
+  ~BackgroundReader() override;
   BackgroundReader(const BackgroundReader&) = delete;
   BackgroundReader& operator=(const BackgroundReader&) = delete;
 
-  /// work(the tensor's bytes in row-major order) runs on the thread, in the order of calls, before the next finish()
-  /// returns. A CPU tensor.
-  void read(at::Tensor tensor, Work work);
-
+  /// The work runs on the thread.
+  void read(at::Tensor tensor, Wanted wanted, Work work) override;
   /// Returns when nothing waits that lies in the tensor's memory.
-  void before_write(const at::Tensor& tensor);
-
-  /// Returns when all work is done. Throws what work threw; then the rest was dropped.
-  void finish();
+  void before_write(const at::Tensor& tensor) override;
+  void finish() override;
 
  private:
   struct Waiting {
     at::Tensor tensor;
+    Wanted wanted;
     Work work;
   };
 

@@ -179,7 +179,11 @@ void check_version(hid_t root) {
   read_check(H5Aexists(root, "format") > 0 && read_text(root, "format") == kFormat, "no recording of Lockstep");
   const auto version = read_number(root, "version");
   read_check(version <= kVersion, "made by a newer Lockstep: version {}, this one reads {}", version, kVersion);
-  read_check(version == kVersion, "version {}, which never was", version);
+  read_check(version >= 1, "version {}, which never was", version);
+  read_check(version == kVersion,
+             "made by an older Lockstep: version {}, this one reads {}. Record again, or use the build that /machine "
+             "names (h5dump -d /machine)",
+             version, kVersion);
 }
 
 Catalog read_header(hid_t root) {

@@ -1,6 +1,9 @@
 #include "replay/player.h"
 
+#include <ATen/Functions.h>
+
 #include "core/error.h"
+#include "core/tensor_digest.h"
 #include "replay/op_dump.h"
 #include "replay/operand_statistics.h"
 #include "replay/trace_diff.h"
@@ -93,7 +96,7 @@ void Player::compare(const OpEvent& event, const RecordedResult& recorded, const
   const int here = self.spec().layout.mesh().local_index(recording_->rank);
   Digest found;
   if (recorded.kind == ResultKind::kDigest)
-    found = digest(bytes_of(self.shards()->either()[static_cast<size_t>(here)].contiguous()));
+    found = tensor_digest(bytes_of(self.shards()->either()[static_cast<size_t>(here)].contiguous().cpu()));
   is_same_program_ &= layout == name(recorded.layout);
   if (layout == name(recorded.layout) && (recorded.kind != ResultKind::kDigest || found == recorded.digest)) return;
   ++differing_;
@@ -134,7 +137,7 @@ void Player::before_collective(const CollectiveEvent& event) {
 /// The file's bytes may be whole and the payload still not what arrived: who changed it also changed the file's digest.
 void Player::check_delivered(const RecordedPiece& piece, const CollectiveEvent& event) {
   LOCKSTEP_CHECK(piece.offset != kNoPayload);
-  const auto found = digest(std::span(recording_->payload).subspan(piece.offset, piece.bytes));
+  const auto found = tensor_digest(std::span(recording_->payload).subspan(piece.offset, piece.bytes));
   if (found == piece.digest) return;
   ++differing_;
   deviate({fmt::format("what rank {} sent in {} on {} was not delivered as it is here: the recording is damaged",
@@ -150,11 +153,19 @@ std::optional<MessageHeader> Player::arrived(int source, int) {
   return header;
 }
 
+/// Through LibTorch, which knows how to reach a device's memory.
+void Player::deliver(std::span<const std::byte> bytes, MutableSpan part) const {
+  if (part.empty()) return;
+  const auto size = static_cast<int64_t>(part.size());
+  at::from_blob(part.data(), {size}, at::dtype(c10::kByte).device(device_))
+      .copy_(at::from_blob(const_cast<std::byte*>(bytes.data()), {size}, c10::kByte));
+}
+
 bool Player::receive(int source, int, std::span<const MutableSpan> parts) {
   const auto message = arrived_.extract(source);
   std::span<const std::byte> rest = message.mapped();
   for (const auto& part : parts) {
-    std::copy_n(rest.begin(), part.size(), part.begin());
+    deliver(rest.first(part.size()), part);
     rest = rest.subspan(part.size());
   }
   return true;

@@ -26,6 +26,9 @@ struct Deviation {
 /// Throws Inconsistency where the program asks for something that was not recorded, since nothing can follow.
 class Player final : public Observer, public Transport {
  public:
+  /// What was received goes to the memory of this device.
+  explicit Player(c10::DeviceType device = c10::kCPU) : device_(device) {}
+
   /// The step to be played next. Borrows the recording. `until`: an op (OpId::text() or a part of it) after which it
   /// stops, with StoppedThere, and keeps what the op took and gave; empty: none. REQUIRES: payloads were kept.
   void load(const StepRecording& recording, std::string until = "");
@@ -66,10 +69,12 @@ class Player final : public Observer, public Transport {
   bool is(const RecordedId& recorded, const OpId& id) const;
   void compare(const OpEvent& event, const RecordedResult& recorded, const at::Tensor& tensor);
   bool stops_at(const OpEvent& event) const;
+  void deliver(std::span<const std::byte> bytes, MutableSpan part) const;
   void check_delivered(const RecordedPiece& piece, const CollectiveEvent& event);
   void deviate(Deviation deviation);  ///< in something else than a value
   [[noreturn]] void leave(const std::string& what, const std::string& id, const std::string& expected);
 
+  const c10::DeviceType device_;
   const StepRecording* recording_ = nullptr;
   std::string until_;
   std::vector<size_t> running_;  ///< ops that have begun and not ended: an op may run others

@@ -9,7 +9,7 @@
 namespace lockstep::replay {
 namespace {
 
-/// How much memory may wait to be read; then training waits too.
+/// How much memory may wait to be read, or for copies; then training waits too.
 constexpr size_t kMostWaitingBytes = size_t{64} << 20;
 
 RecordedId recorded_id(const OpId& id, NameTable& names) {
@@ -27,7 +27,9 @@ Name NameTable::operator[](std::string_view text) {
 }
 
 Recorder::Recorder(const World& world, bool keeps_payload)
-    : world_(world), keeps_payload_(keeps_payload), reader_(kMostWaitingBytes) {
+    : world_(world),
+      keeps_payload_(keeps_payload),
+      reader_(make_tensor_reader(world.shard_device().type(), kMostWaitingBytes)) {
   LOCKSTEP_CHECK(world.as_messages());
   for (const int rank : world.local_ranks()) place_.emplace(rank, place_.size());
   begin();
@@ -36,7 +38,7 @@ Recorder::Recorder(const World& world, bool keeps_payload)
 void Recorder::begin() {
   ops_.clear();
   running_.clear();
-  reader_.finish();
+  reader_->finish();
   for (auto& mine : ranks_) {
     mine.results.clear();
     mine.collectives.clear();
@@ -53,7 +55,7 @@ void Recorder::begin() {
 
 std::vector<StepRecording> Recorder::end(const StepRecording& common) {
   for (const auto op : running_) ops_[op].end = now();  // a step that failed in the middle of them
-  reader_.finish();
+  reader_->finish();
   std::vector<StepRecording> recordings;
   for (const int rank : world_.local_ranks()) {
     auto& mine = of(rank);
@@ -103,7 +105,7 @@ uint64_t Recorder::now() const {
 /// What is pending holds nothing that was read.
 void Recorder::let_go_of(ShardSet& written) {
   if (written.is_pending()) return;
-  for (const auto& shard : written.either()) reader_.before_write(shard);
+  for (const auto& shard : written.either()) reader_->before_write(shard);
 }
 
 void Recorder::before_op(const OpEvent& event) {
@@ -141,7 +143,8 @@ void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor,
     const auto& shard = self.shards()->either()[i];
     result.bytes = shard.nbytes();
     auto& fingerprint = mine.result_digests.emplace_back();
-    reader_.read(shard, [&fingerprint](std::span<const std::byte> bytes) { fingerprint = digest(bytes); });
+    reader_->read(shard, TensorReader::Wanted::kDigest,
+                  [&fingerprint](const Digest& digest, auto) { fingerprint = digest; });
   }
 }
 
@@ -164,17 +167,19 @@ void Recorder::received(const CollectiveEvent&, int rank, int source, at::Tensor
   for (uint32_t p = 0; p < collective.pieces; ++p) tensor += mine.pieces[collective.first_piece + p].source == source;
   mine.pieces.push_back({source, tensor, payload.nbytes(), 0, {}});
   auto& kept = mine.kept_pieces.emplace_back();
-  reader_.read(payload, [this, &mine, &kept](std::span<const std::byte> bytes) { kept = keep(mine, bytes); });
+  const auto wanted = keeps_payload_ ? TensorReader::Wanted::kDigestAndBytes : TensorReader::Wanted::kDigest;
+  reader_->read(payload, wanted, [this, &mine, &kept](const Digest& digest, std::span<const std::byte> bytes) {
+    kept = keep(mine, digest, bytes);
+  });
   ++collective.pieces;
   collective.end = now();
 }
 
-Recorder::KeptPiece Recorder::keep(PerRank& mine, std::span<const std::byte> bytes) const {
-  const auto fingerprint = digest(bytes);
-  if (!keeps_payload_) return {fingerprint, kNoPayload};
-  const auto [place, is_new] = mine.kept.emplace(fingerprint, mine.payload.size());
+Recorder::KeptPiece Recorder::keep(PerRank& mine, const Digest& digest, std::span<const std::byte> bytes) const {
+  if (!keeps_payload_) return {digest, kNoPayload};
+  const auto [place, is_new] = mine.kept.emplace(digest, mine.payload.size());
   if (is_new) mine.payload.insert(mine.payload.end(), bytes.begin(), bytes.end());
-  return {fingerprint, place->second};
+  return {digest, place->second};
 }
 
 }  // namespace lockstep::replay

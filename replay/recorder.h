@@ -4,8 +4,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "replay/background_reader.h"
 #include "replay/recording.h"
+#include "replay/tensor_reader.h"
 #include "runtime/observer.h"
 #include "runtime/spec.h"
 #include "runtime/world.h"
@@ -24,7 +24,7 @@ class NameTable {
 };
 
 /// Watches a step and makes one StepRecording for every rank that lives here. Digests are taken, and payloads copied,
-/// on a thread of its own; an op that writes in place waits until what it writes has been read.
+/// by a reader for the device of the World; an op that writes in place waits until it says that nothing is lost.
 ///
 /// Of what is no op or collective (job, batch, scalars, state) it knows nothing: the caller says it.
 class Recorder final : public Observer {
@@ -58,7 +58,7 @@ class Recorder final : public Observer {
     std::vector<RecordedPiece> pieces;
     size_t last_payload = 0;  ///< bytes of the step before: the next one's will be about as many
 
-    // Written by the reading thread, until it has finished.
+    // Written by the reader, until it has finished.
     std::deque<Digest> result_digests;  ///< of the results that have one, in their order
     std::deque<KeptPiece> kept_pieces;
     Bytes payload;
@@ -71,7 +71,7 @@ class Recorder final : public Observer {
   PerRank& of(int rank) { return ranks_[place_.at(rank)]; }
   Name layout_name(const TensorSpec& spec);
   void add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, bool is_alias);
-  KeptPiece keep(PerRank& mine, std::span<const std::byte> bytes) const;
+  KeptPiece keep(PerRank& mine, const Digest& digest, std::span<const std::byte> bytes) const;
   static void take_over(PerRank& mine);
 
   const World& world_;
@@ -84,7 +84,7 @@ class Recorder final : public Observer {
   std::vector<PerRank> ranks_;
   std::vector<Bytes> spare_;
   Clock::time_point start_;
-  BackgroundReader reader_;
+  std::unique_ptr<TensorReader> reader_;
 };
 
 }  // namespace lockstep::replay

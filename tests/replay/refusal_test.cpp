@@ -57,8 +57,12 @@ TEST(Refusals, NoRecordingAtAll) {
 }
 
 TEST(Refusals, OtherVersionsAndFormats) {
-  EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 2); }),
-            "x.h5: made by a newer Lockstep: version 2, this one reads 1");
+  EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 3); }),
+            "x.h5: made by a newer Lockstep: version 3, this one reads 2");
+  EXPECT_EQ(
+      refusal_after([](hid_t file) { set_number(file, "version", 1); }),
+      "x.h5: made by an older Lockstep: version 1, this one reads 2. Record again, or use the build that /machine "
+      "names (h5dump -d /machine)");
   EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 0); }), "x.h5: version 0, which never was");
   EXPECT_EQ(refusal_after([](hid_t file) { H5Adelete(file, "format"); }), "x.h5: no recording of Lockstep");
   EXPECT_EQ(refusal_after([](hid_t file) { H5Adelete(file, "version"); }), "x.h5: the attribute version is missing");
