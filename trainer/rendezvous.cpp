@@ -175,11 +175,12 @@ Processes join_processes(const Launcher& launcher, const Environment& variable, 
   }
 }
 
-void use_gpus(Processes& processes) {
+void use_gpus(Processes& processes, const CommSection& comm) {
   require_gpu(processes.rank);
   if (!processes.transport) return;
   auto link = make_nccl_link(*processes.transport, processes.rank, processes.world);
-  processes.transport = std::make_shared<DeviceTransport>(processes.transport, std::move(link));
+  processes.transport = std::make_shared<DeviceTransport>(processes.transport, std::move(link),
+                                                          std::chrono::seconds(comm.train_timeout_seconds));
 }
 
 }  // namespace lockstep::trainer

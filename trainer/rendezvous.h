@@ -25,6 +25,6 @@ Processes join_processes(const Launcher& launcher, const Environment& variable, 
 
 /// Each process takes a GPU into use, its rank's modulo their number; the bytes of messages go over NCCL from then on,
 /// their headers as before. Throws BadInput for what is missing, TransportError when NCCL fails.
-void use_gpus(Processes& processes);
+void use_gpus(Processes& processes, const CommSection& comm);
 
 }  // namespace lockstep::trainer

@@ -17,6 +17,7 @@ bool DeviceTransport::Round::awaits(int source) const {
 
 /// The header travels with the number of device bytes as its payload.
 void DeviceTransport::post(Message message) {
+  watch_.check();
   const bool is_new = rounds_.empty() || !rounds_.back().holds(message.header) || rounds_.back().has_begun;
   auto& round = is_new ? rounds_.emplace_back() : rounds_.back();
   round.header = message.header;
@@ -31,6 +32,7 @@ void DeviceTransport::post(Message message) {
 }
 
 std::optional<MessageHeader> DeviceTransport::arrived(int source, int destination) {
+  watch_.check();
   auto found = announced_.find(source);
   if (found == announced_.end()) {
     const auto header = inner_->arrived(source, destination);
@@ -57,15 +59,38 @@ DeviceTransport::Round* DeviceTransport::next_round(const MessageHeader& header)
   LOCKSTEP_CHECK(false, "{} is received, and was not posted", header.text());
 }
 
+void DeviceTransport::progress() {
+  watch_.check();
+  inner_->progress();
+}
+
+void DeviceTransport::send_more() {
+  watch_.check();
+  inner_->send_more();
+}
+
+/// What the watch has noticed says more than the error of a link that it has aborted.
+void DeviceTransport::begin(Round& round) {
+  std::vector<int> peers;
+  for (const auto& send : round.sends) peers.push_back(send.peer);
+  watch_.begin(round.header, std::move(peers));
+  try {
+    link_->exchange(round.sends, round.receives);
+  } catch (const TransportError&) {
+    watch_.check();
+    throw;
+  }
+  watch_.check();
+  round.has_begun = true;
+  round.owners.clear();
+}
+
 bool DeviceTransport::receive(int source, int /*destination*/, std::span<const MutableSpan> parts) {
+  watch_.check();
   auto* round = next_round(announced_.at(source).header);
   if (!round) return false;
   if (round->awaits(source)) round->receives.push_back({source, {parts.begin(), parts.end()}});
-  if (!round->has_begun && round->receives.size() == round->sends.size()) {
-    link_->exchange(round->sends, round->receives);
-    round->has_begun = true;
-    round->owners.clear();
-  }
+  if (!round->has_begun && round->receives.size() == round->sends.size()) begin(*round);
   if (!round->has_begun) return false;
   announced_.erase(source);
   round->taken.insert(source);

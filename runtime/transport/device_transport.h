@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/transport/device_link.h"
+#include "runtime/transport/round_watch.h"
 #include "runtime/transport/wrapper.h"
 
 namespace lockstep {
@@ -12,11 +13,14 @@ namespace lockstep {
 /// between the devices, once all ranks of the group have announced theirs and agree. So that no two ranks wait for each
 /// other, rounds of bytes begin in the order in which this rank has posted them: all ranks post alike.
 ///
+/// A round that does not end within the timeout ends the run: every later call throws TransportError that names it.
+///
 /// Serves one rank, for collectives in which whoever sends to a rank also receives from it.
 class DeviceTransport final : public TransportWrapper {
  public:
-  DeviceTransport(std::shared_ptr<Transport> headers, std::unique_ptr<DeviceLink> link)
-      : TransportWrapper(std::move(headers)), link_(std::move(link)) {}
+  DeviceTransport(std::shared_ptr<Transport> headers, std::unique_ptr<DeviceLink> link,
+                  std::chrono::milliseconds timeout)
+      : TransportWrapper(std::move(headers)), link_(std::move(link)), watch_(*link_, timeout) {}
 
   /// Announces the message. Its bytes are read when the round begins.
   void post(Message message) override;
@@ -24,6 +28,8 @@ class DeviceTransport final : public TransportWrapper {
   /// True once the round has begun: later work of the device finds the bytes in place.
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
   std::optional<Loan> borrow(int, int) override { return std::nullopt; }
+  void progress() override;
+  void send_more() override;
 
  private:
   /// Of one message; how many bytes it has comes behind its header.
@@ -45,8 +51,10 @@ class DeviceTransport final : public TransportWrapper {
   };
 
   Round* next_round(const MessageHeader& header);
+  void begin(Round& round);
 
   std::unique_ptr<DeviceLink> link_;
+  RoundWatch watch_;                       ///< of the link
   std::map<int, Announcement> announced_;  ///< by source: what has been announced and not received
   std::deque<Round> rounds_;               ///< oldest first
 };

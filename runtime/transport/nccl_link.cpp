@@ -2,7 +2,10 @@
 
 #include <nccl.h>
 
+#include <atomic>
 #include <cstring>
+#include <deque>
+#include <mutex>
 
 #include "core/error.h"
 
@@ -14,6 +17,50 @@ constexpr cudaStream_t kDefaultStream = nullptr;
 void require(ncclResult_t result, const char* what) {
   if (result != ncclSuccess) fail<TransportError>("NCCL could not {}: {}", what, ncclGetErrorString(result));
 }
+
+void require(cudaError_t result, const char* what) {
+  if (result != cudaSuccess) fail<TransportError>("CUDA could not {}: {}", what, cudaGetErrorString(result));
+}
+
+/// Marks on the stream behind each round, which tell how many the device has passed.
+class RoundMarks {
+ public:
+  ~RoundMarks() {
+    for (auto* mark : ahead_) cudaEventDestroy(mark);
+    for (auto* mark : spare_) cudaEventDestroy(mark);
+  }
+  RoundMarks() = default;
+  RoundMarks(const RoundMarks&) = delete;
+  RoundMarks& operator=(const RoundMarks&) = delete;
+
+  /// Behind what the stream has been given.
+  void set() {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty())
+      require(cudaEventCreateWithFlags(&spare_.emplace_back(), cudaEventDisableTiming), "make an event");
+    require(cudaEventRecord(spare_.back(), kDefaultStream), "mark the end of a round");
+    ahead_.push_back(spare_.back());
+    spare_.pop_back();
+  }
+
+  uint64_t passed() {
+    const std::lock_guard lock(mutex_);
+    for (; !ahead_.empty(); ++passed_) {
+      const auto state = cudaEventQuery(ahead_.front());
+      if (state == cudaErrorNotReady) break;
+      require(state, "end a round");
+      spare_.push_back(ahead_.front());
+      ahead_.pop_front();
+    }
+    return passed_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<cudaEvent_t> ahead_;   ///< oldest first
+  std::vector<cudaEvent_t> spare_;  ///< to be used again
+  uint64_t passed_ = 0;
+};
 
 /// Waits for one message of this size.
 void receive(Transport& transport, int source, int destination, MutableSpan bytes) {
@@ -45,14 +92,16 @@ ncclUniqueId agreed_id(Transport& transport, int rank, int world) {
 class NcclLink final : public DeviceLink {
  public:
   NcclLink(const ncclUniqueId& id, int rank, int world) {
+    require(cudaGetDevice(&device_), "tell which GPU is in use");
     require(ncclCommInitRank(&communicator_, world, id, rank), "make a communicator");
   }
   /// Abort, not destroy: a rank that failed must not wait for others.
-  ~NcclLink() override { ncclCommAbort(communicator_); }
+  ~NcclLink() override { abort(); }
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
 
   void exchange(std::span<const DeviceSend> sends, std::span<const DeviceReceive> receives) override {
+    if (is_aborted_) fail<TransportError>("NCCL's communicator was aborted");
     require(ncclGroupStart(), "begin a round");
     for (const auto& [peer, parts] : sends)
       for (const auto& part : parts)
@@ -62,11 +111,29 @@ class NcclLink final : public DeviceLink {
       for (const auto& part : parts)
         if (!part.empty())
           require(ncclRecv(part.data(), part.size(), ncclUint8, peer, communicator_, kDefaultStream), "receive");
-    require(ncclGroupEnd(), "end a round");
+    require(ncclGroupEnd(), "hand over a round");
+    marks_.set();
+  }
+
+  /// On the thread of who watches, which uses another GPU until it is told.
+  uint64_t ended_rounds() override {
+    require(cudaSetDevice(device_), "use the GPU of the link");
+    ncclResult_t state = ncclSuccess;
+    require(ncclCommGetAsyncError(communicator_, &state), "tell its state");
+    if (state != ncclSuccess && state != ncclInProgress) require(state, "go on with a round");
+    return marks_.passed();
+  }
+
+  /// Whatever it answers, nothing can be done about it.
+  void abort() override {
+    if (!is_aborted_.exchange(true)) ncclCommAbort(communicator_);
   }
 
  private:
+  int device_ = 0;
   ncclComm_t communicator_ = nullptr;
+  std::atomic<bool> is_aborted_ = false;
+  RoundMarks marks_;
 };
 
 }  // namespace

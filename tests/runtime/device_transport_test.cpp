@@ -24,6 +24,8 @@ using testing::HostLink;
 using testing::Mail;
 using testing::StreamKind;
 
+constexpr std::chrono::seconds kLong{20};
+
 struct RankResult {
   std::string problem;
   int rounds = 0;
@@ -31,7 +33,7 @@ struct RankResult {
 
 /// Every rank runs `program` in a thread and a World of its own, whose "devices" are linked.
 std::vector<RankResult> run_ranks(int ranks, const std::function<void(World&)>& program) {
-  auto streams = testing::connected_transports(ranks, StreamKind::kSocket, std::chrono::seconds{20});
+  auto streams = testing::connected_transports(ranks, StreamKind::kSocket, kLong);
   const auto mail = std::make_shared<Mail>();
   std::vector<RankResult> results(streams.size());
   std::vector<std::thread> threads;
@@ -40,7 +42,7 @@ std::vector<RankResult> run_ranks(int ranks, const std::function<void(World&)>& 
       const auto place = static_cast<size_t>(rank);
       try {
         const auto transport = std::make_shared<DeviceTransport>(
-            std::move(streams[place]), std::make_unique<HostLink>(mail, rank, results[place].rounds));
+            std::move(streams[place]), std::make_unique<HostLink>(mail, rank, results[place].rounds), kLong);
         World world({.rank_count = ranks, .local_ranks = {rank}, .transport = transport});
         program(world);
       } catch (const std::exception& error) {
@@ -89,17 +91,21 @@ struct RoundLog final : DeviceLink {
   explicit RoundLog(std::vector<int>& log) : peers(log) {}
   void exchange(std::span<const DeviceSend> sends, std::span<const DeviceReceive>) override {
     for (const auto& send : sends) peers.push_back(send.peer);
+    ++ended;
   }
+  uint64_t ended_rounds() override { return ended; }
+  void abort() override {}
   std::vector<int>& peers;
+  std::atomic<uint64_t> ended = 0;
 };
 
 /// Else two ranks whose devices take one round after the other might wait for each other.
 TEST(DeviceTransport, RoundsBeginInTheOrderOfTheirPosts) {
-  const auto streams = testing::connected_transports(3, StreamKind::kSocket, std::chrono::seconds{20});
+  const auto streams = testing::connected_transports(3, StreamKind::kSocket, kLong);
   std::vector<int> peers[3];
   std::vector<std::unique_ptr<DeviceTransport>> ranks;
   for (size_t rank = 0; rank < 3; ++rank)
-    ranks.push_back(std::make_unique<DeviceTransport>(streams[rank], std::make_unique<RoundLog>(peers[rank])));
+    ranks.push_back(std::make_unique<DeviceTransport>(streams[rank], std::make_unique<RoundLog>(peers[rank]), kLong));
   auto& zero = *ranks[0];
   const auto wait_for_announcement = [&](int source) {
     while (!zero.arrived(source, 0)) zero.progress();
@@ -134,9 +140,9 @@ TEST(DeviceTransport, RanksThatDisagreeMoveNoByte) {
 }
 
 TEST(DeviceTransport, RefusesAnnouncementsThatAreNone) {
-  const auto streams = testing::connected_transports(2, StreamKind::kMemory, std::chrono::seconds{20});
+  const auto streams = testing::connected_transports(2, StreamKind::kMemory, kLong);
   int rounds = 0;
-  DeviceTransport transport(streams[0], std::make_unique<HostLink>(std::make_shared<Mail>(), 0, rounds));
+  DeviceTransport transport(streams[0], std::make_unique<HostLink>(std::make_shared<Mail>(), 0, rounds), kLong);
   streams[1]->post(testing::message_of(1, 0, 5, 40));
   const auto what = testing::problem([&] {
     while (!transport.arrived(1, 0)) transport.progress();

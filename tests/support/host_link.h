@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -32,7 +33,10 @@ class HostLink final : public DeviceLink {
     for (const auto& [peer, parts] : receives)
       for (const auto& part : parts)
         if (!part.empty()) take(lock, peer, part);
+    ++ended_;
   }
+  uint64_t ended_rounds() override { return ended_; }
+  void abort() override {}
 
  private:
   void take(std::unique_lock<std::mutex>& lock, int peer, MutableSpan to) {
@@ -47,6 +51,7 @@ class HostLink final : public DeviceLink {
   std::shared_ptr<Mail> mail_;
   int rank_;
   int& rounds_;
+  std::atomic<uint64_t> ended_ = 0;
 };
 
 }  // namespace lockstep::testing

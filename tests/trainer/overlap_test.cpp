@@ -133,7 +133,8 @@ TEST(OverlappedTraining, HasTheSameBitsOverLinksBetweenDevices) {
     std::vector<int> rounds(transports.size());
     for (size_t rank = 0; rank < transports.size(); ++rank)
       transports[rank] = std::make_shared<DeviceTransport>(
-          transports[rank], std::make_unique<testing::HostLink>(mail, static_cast<int>(rank), rounds[rank]));
+          transports[rank], std::make_unique<testing::HostLink>(mail, static_cast<int>(rank), rounds[rank]),
+          std::chrono::seconds{20});
     const auto together = train_rank(trial, {}, nullptr, true);
     for (const auto& outcome : train_ranks(trial, true, transports)) EXPECT_EQ(outcome.digest, together.digest);
     EXPECT_GT(rounds[0], 50);

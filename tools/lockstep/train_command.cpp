@@ -98,7 +98,7 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   if (options.dry_run) return report_dry_run(options, job);
   const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
   auto processes = trainer::join_processes(trainer::detect_launcher(variable), variable, job.comm);
-  if (job.training.device == "cuda") trainer::use_gpus(processes);
+  if (job.training.device == "cuda") trainer::use_gpus(processes, job.comm);
   Reporter reporter(job, options.output.quiet || !processes.is_first());
   const auto outcome = trainer::train(job, reporter.events(), processes);
   reporter.summary(outcome);
