@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/mesh_text.h"
+#include "trainer/offered_device.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -15,14 +16,6 @@ void require_offered(const MeshDegrees& mesh) {
     if (axis.name == "pp" && mesh.*axis.size > 1)
       fail<BadInput>("mesh {}: the axis {} (parallelism.{}) is not available yet, it must be 1.", mesh.text(),
                      axis.name, axis.key);
-}
-
-void require_device_offered(const Job& job) {
-  if (job.training.device != "cuda") return;
-  if (job.numerics.mode == "canonical")
-    fail<BadInput>("training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
-  if (!job.record.folder.empty())
-    fail<BadInput>("record.folder: steps are recorded with training.device = \"cpu\" only.");
 }
 
 int64_t rest_of_the_ranks(MeshDegrees degrees, const Launch& launch) {

@@ -16,6 +16,7 @@
 #include "core/build_id.h"
 #include "core/instruction_set.h"
 #include "core/proc_value.h"
+#include "replay/cuda_queue.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -50,10 +51,11 @@ std::string short_line(std::string_view value) {
 
 }  // namespace
 
-MachineFacts machine_facts() {
+MachineFacts machine_facts(const std::string& device) {
   MachineFacts facts{{"build_id", build_id()},
                      {"libtorch", TORCH_VERSION},
                      {"processor", processor_name()},
+                     {"device", device == "cuda" ? "cuda, " + replay::cuda_device_name() : device},
                      {"instruction_set", std::string(name_of(best_instruction_set()))},
                      {"libtorch_instruction_set", at::get_cpu_capability()},
                      {"threads", std::to_string(at::get_num_threads())},
@@ -67,8 +69,8 @@ MachineFacts machine_facts() {
   return facts;
 }
 
-std::vector<std::string> machine_differences(const MachineFacts& recorded) {
-  const auto here = machine_facts();
+std::vector<std::string> machine_differences(const MachineFacts& recorded, const std::string& device) {
+  const auto here = machine_facts(device);
   std::vector<std::string> lines;
   for (const auto& [key, there] : recorded)
     for (const auto& [name, value] : here)

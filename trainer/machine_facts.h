@@ -6,11 +6,12 @@
 namespace lockstep::trainer {
 
 /// What this program runs on, as far as bits could depend on it: build id, LibTorch, instruction set, threads, MXCSR,
-/// and the environment variables of LibTorch, OpenMP and Lockstep (not the job's token).
+/// and the environment variables of LibTorch, OpenMP and Lockstep (not the job's token). `device`: as
+/// training.device has it; of a GPU that is in use the name is told.
 using MachineFacts = std::vector<std::pair<std::string, std::string>>;
-MachineFacts machine_facts();
+MachineFacts machine_facts(const std::string& device);
 
-/// "threads: 2 there, 1 here": in what this machine is another than `recorded`.
-std::vector<std::string> machine_differences(const MachineFacts& recorded);
+/// "threads: 2 there, 1 here": in what this machine, with that device, is another than `recorded`.
+std::vector<std::string> machine_differences(const MachineFacts& recorded, const std::string& device);
 
 }  // namespace lockstep::trainer

@@ -5,10 +5,12 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "rng/cuda_fill.h"
 #include "trainer/job_file.h"
 #include "trainer/local_state.h"
 #include "trainer/machine_facts.h"
 #include "trainer/mesh_degrees.h"
+#include "trainer/offered_device.h"
 #include "trainer/recorded_step.h"
 
 namespace lockstep::trainer {
@@ -49,7 +51,8 @@ TrainingRun::Options options_for(const Job& job, int rank, std::shared_ptr<Trans
   return options;
 }
 
-/// Whether this is another kind of machine, not only another build or environment, and the job may round as it likes.
+/// Whether this is another kind of machine or device, not only another build or environment, and the job may round as
+/// it likes.
 bool rounds_otherwise(const Job& job, const std::vector<std::string>& differences) {
   return job.numerics.mode == "native" && std::any_of(differences.begin(), differences.end(), [](const auto& line) {
            return !line.starts_with("build_id: ") && !line.starts_with("environment.");
@@ -69,19 +72,24 @@ void require_payloads(const replay::StepRecording& recording) {
           recording.step, recording.rank);
 }
 
-/// What a recording delivers are bytes for a CPU.
 Job replayed_job(const replay::StepRecording& first, std::span<const Setting> changes) {
   auto job = parse_job(first.job, "the recorded job", changes);
-  if (job.training.device != "cpu") fail<BadInput>("a step is replayed with training.device = \"cpu\" only.");
+  require_device_offered(job);
+  const auto reason = job.training.device == "cuda" ? rng::cuda_unavailable_reason() : "";
+  if (!reason.empty())
+    fail<BadInput>("step {} of rank {} cannot be replayed on a GPU here ({}): use --device cpu.", first.step,
+                   first.rank, reason);
   return job;
 }
+
+c10::DeviceType device_of(const Job& job) { return job.training.device == "cuda" ? c10::kCUDA : c10::kCPU; }
 
 }  // namespace
 
 ReplayedRun::ReplayedRun(const replay::StepRecording& first, std::span<const Setting> changes,
                          std::function<std::unique_ptr<models::Model>()> make_model)
     : job_(replayed_job(first, changes)),
-      player_(std::make_shared<replay::Player>()),
+      player_(std::make_shared<replay::Player>(device_of(job_))),
       run_(job_, options_for(job_, first.rank, player_, std::move(make_model))) {
   if (!first.has_state) fail<FileError>("step {} of rank {} holds no state to start from", first.step, first.rank);
   load_local_state(first.state, run_.state(), 0);
@@ -95,7 +103,7 @@ ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const 
   run_.set_listener(&scalars);
   ReplayOutcome outcome;
   outcome.step = recording.step;
-  outcome.other_machine = machine_differences(recording.machine);
+  outcome.other_machine = machine_differences(recording.machine, job_.training.device);
   try {
     run_.step(recording.step, batch_of(recording), scalar_of(recording, "learning_rate"));
     player_->ended("");

@@ -15,10 +15,10 @@ namespace lockstep::trainer {
 
 enum class ReplayVerdict {
   kIdentical,
-  /// Native numerics on another kind of machine, which rounds otherwise: ops, layouts and collectives are the recorded
-  /// ones, and so are the step's numbers (loss, gradient norm, ...) within 1e-4 of themselves, with bfloat16 or float16
-  /// compute 2e-2. Results of ops were recorded as digests, which have no distance. Also if no bit differs: that is
-  /// chance there.
+  /// Native numerics on another kind of machine or device, which rounds otherwise: ops, layouts and collectives are the
+  /// recorded ones, and so are the step's numbers (loss, gradient norm, ...) within 1e-4 of themselves, with bfloat16
+  /// or float16 compute 2e-2. Results of ops were recorded as digests, which have no distance. Also if no bit differs:
+  /// that is chance there.
   kWithinBound,
   kDiffers
 };
@@ -42,8 +42,9 @@ struct ReplayOutcome {
 /// One rank of a recorded run, alone: state, batches and whatever other ranks sent come from its recordings.
 class ReplayedRun {
  public:
-  /// `first` holds a state. `changes` are made to its job; `make_model` as in TrainingRun::Options. Throws FileError
-  /// where state and job do not fit.
+  /// `first` holds a state. `changes` are made to its job, training.device among them; `make_model` as in
+  /// TrainingRun::Options. Throws FileError where state and job do not fit, BadInput where this machine or the job's
+  /// numerics do not have the device.
   explicit ReplayedRun(const replay::StepRecording& first, std::span<const Setting> changes = {},
                        std::function<std::unique_ptr<models::Model>()> make_model = {});
 

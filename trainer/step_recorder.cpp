@@ -24,7 +24,7 @@ StepRecorder::StepRecorder(const Job& job, TrainingRun& run)
       recorder_(run.world(), mode_.is_kept),
       store_(job.record.folder, mode_, kMostWaitingBytes) {
   common_.job = to_toml(job);
-  common_.machine = machine_facts();
+  common_.machine = machine_facts(job.training.device);
   for (const int rank : run.world().local_ranks()) store_.open(rank, run.world().rank_count(), common_.job);
   run_.set_listener(this);
 }

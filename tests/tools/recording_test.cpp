@@ -145,6 +145,24 @@ TEST_F(Recording, OfNativeNumericsIsWithinBoundOnOtherMachines) {
   EXPECT_EQ(changed.code, 3) << changed.out;
 }
 
+TEST_F(Recording, IsReplayedOnTheDeviceThatIsAskedFor) {
+  ASSERT_EQ(train("--numerics.mode native --training.steps 2").code, 0);
+  const auto cpu = replay("--rank 1 --device cpu");
+  EXPECT_EQ(cpu.code, 0) << cpu.err;
+  EXPECT_THAT(cpu.out, HasSubstr("rank 1, step 2: identical: "));
+  const auto tpu = replay("--rank 1 --device tpu");
+  EXPECT_EQ(tpu.code, 2);
+  EXPECT_THAT(tpu.err, AllOf(HasSubstr("--device"), HasSubstr("tpu not in {cpu,cuda}")));
+  EXPECT_EQ(replay("--device cpu --against reference").code, 2);
+  EXPECT_THAT(run_lockstep("replay --help").out, HasSubstr("--device DEVICE"));
+  const auto cuda = replay("--rank 1 --device cuda");
+  if (cuda.code == 0) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(cuda.code, 2);
+  EXPECT_THAT(cuda.err, AllOf(HasSubstr("step 1 of rank 1 cannot be replayed on a GPU here ("),
+                              HasSubstr("): use --device cpu.\n")));
+  EXPECT_EQ(std::count(cuda.err.begin(), cuda.err.end(), '\n'), 1) << cuda.err;
+}
+
 TEST_F(Recording, ACaseMustBeOne) {
   ASSERT_EQ(train("--training.steps 1").code, 0);
   const auto other = run_lockstep("replay --case " + traces_ + "/rank0-step1.h5");
@@ -195,6 +213,7 @@ TEST_F(Recording, WrongQuestionsGetOneLine) {
   expect_line(replay("--rank 7"), "has no rank 7; it has 0, 1");
   expect_line(replay("--rank 0 --step 99"), "has no step 99 of rank 0; it has 1 to 4 (4 of them)");
   expect_line(run_lockstep("replay /nowhere --rank 0"), "/nowhere");
+  expect_line(replay("--rank 0 --device cuda"), "needs numerics.mode = \"native\"");
   expect_line(replay("--rank 0 --set max_norm"), "expected KEY=VALUE");
   expect_line(replay("--rank 0 --set training.max_nrom=1"), "max_norm");
   expect_line(run_lockstep("trace timeline " + traces_), "--html FILE or --chrome FILE");

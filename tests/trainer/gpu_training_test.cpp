@@ -52,7 +52,7 @@ TEST(GpuTraining, WithoutCudaIsAClearError) {
   }
 }
 
-TEST(GpuTraining, IsNotOfferedWithCanonicalNumericsOrRecordings) {
+TEST(GpuTraining, IsNotOfferedWithCanonicalNumerics) {
   const auto problem = [](const Job& job) -> std::string {
     try {
       resolve(job, {});
@@ -65,7 +65,7 @@ TEST(GpuTraining, IsNotOfferedWithCanonicalNumericsOrRecordings) {
   job.training.device = "cuda";
   EXPECT_EQ(problem(job), "");
   job.record.folder = "traces";
-  EXPECT_EQ(problem(job), "record.folder: steps are recorded with training.device = \"cpu\" only.");
+  EXPECT_EQ(problem(job), "");
   job.numerics.mode = "canonical";
   EXPECT_EQ(problem(job), "training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
 }

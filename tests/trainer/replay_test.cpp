@@ -238,7 +238,7 @@ TEST(MachineFacts, AStrangeEnvironmentCanBeRecorded) {
   ::setenv("LOCKSTEP_TWO_LINES", "one\ntwo", 1);
   ::setenv("LOCKSTEP_LONG", std::string(100000, 'x').c_str(), 1);
   replay::StepRecording recording;
-  recording.machine = machine_facts();
+  recording.machine = machine_facts("cpu");
   ::unsetenv("LOCKSTEP_TWO_LINES");
   ::unsetenv("LOCKSTEP_LONG");
   EXPECT_NO_THROW(replay::validate(recording));

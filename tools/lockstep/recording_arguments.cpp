@@ -65,12 +65,20 @@ void add_replay_options(CLI::App& command, ReplayOptions& options) {
           },
           "Change a key of the recorded job; may be given several times")
       ->type_name("KEY=VALUE");
+  auto* device = command.add_option_function<std::string>(
+      "--device",
+      [&options](const std::string& name) {
+        options.changes.push_back(trainer::command_line_setting("training.device", name));
+      },
+      "What computes, cpu or cuda; without it what computed then. Elsewhere native numerics is within bound at best");
+  device->type_name("DEVICE")->check(CLI::IsMember({"cpu", "cuda"}));
   command
       .add_option("--against", options.against,
                   "reference: run all ranks from their recordings, and one device from the same state; name the first "
                   "op that differs")
       ->type_name("reference")
-      ->check(CLI::IsMember({"reference"}));
+      ->check(CLI::IsMember({"reference"}))
+      ->excludes(device);
 }
 
 void add_trace_commands(CLI::App& command, TraceOptions& options) {
