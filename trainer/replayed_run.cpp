@@ -77,8 +77,8 @@ Job replayed_job(const replay::StepRecording& first, std::span<const Setting> ch
   require_device_offered(job);
   const auto reason = job.training.device == "cuda" ? rng::cuda_unavailable_reason() : "";
   if (!reason.empty())
-    fail<BadInput>("step {} of rank {} cannot be replayed on a GPU here ({}): use --device cpu.", first.step,
-                   first.rank, reason);
+    fail<BadInput>("step {} of rank {} cannot be replayed on a GPU here, use --device cpu: {}", first.step, first.rank,
+                   reason);
   return job;
 }
 

@@ -158,8 +158,7 @@ TEST_F(Recording, IsReplayedOnTheDeviceThatIsAskedFor) {
   const auto cuda = replay("--rank 1 --device cuda");
   if (cuda.code == 0) GTEST_SKIP() << "there is a GPU";
   EXPECT_EQ(cuda.code, 2);
-  EXPECT_THAT(cuda.err, AllOf(HasSubstr("step 1 of rank 1 cannot be replayed on a GPU here ("),
-                              HasSubstr("): use --device cpu.\n")));
+  EXPECT_THAT(cuda.err, HasSubstr("step 1 of rank 1 cannot be replayed on a GPU here, use --device cpu: "));
   EXPECT_EQ(std::count(cuda.err.begin(), cuda.err.end(), '\n'), 1) << cuda.err;
 }
 
