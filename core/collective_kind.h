@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace lockstep {
 
@@ -9,5 +10,10 @@ enum class CollectiveKind : uint8_t { kAllGather, kAllReduce, kReduceScatter, kA
 inline constexpr const char* kCollectiveNames[] = {"all_gather", "all_reduce", "reduce_scatter", "all_to_all"};
 inline constexpr size_t kCollectiveKinds = 4;
 inline const char* to_text(CollectiveKind kind) { return kCollectiveNames[static_cast<size_t>(kind)]; }
+
+/// Of a number that somebody sent, which may be no kind at all.
+inline std::string kind_text(uint8_t kind) {
+  return kind < kCollectiveKinds ? to_text(static_cast<CollectiveKind>(kind)) : "kind " + std::to_string(kind);
+}
 
 }  // namespace lockstep

@@ -19,10 +19,6 @@ std::string text_of(const std::array<char, kSize>& place) {
   return text;
 }
 
-std::string kind_text(uint8_t kind) {
-  return kind < kCollectiveKinds ? to_text(static_cast<CollectiveKind>(kind)) : fmt::format("kind {}", kind);
-}
-
 Phase phase_of(uint8_t phase) { return phase < std::size(kPhaseNames) ? static_cast<Phase>(phase) : Phase::kInit; }
 
 std::vector<int> ranks_of(const FlightEntry& entry, int world) {

@@ -6,14 +6,10 @@
 
 #include <algorithm>
 
-#include "runtime/traffic.h"
+#include "core/collective_kind.h"
 
 namespace lockstep {
 namespace {
-
-std::string kind_text(uint8_t kind) {
-  return kind < kCollectiveKinds ? to_text(static_cast<CollectiveKind>(kind)) : fmt::format("kind {}", kind);
-}
 
 std::string dtype_text(int8_t dtype) { return c10::toString(static_cast<c10::ScalarType>(dtype)); }
 
