@@ -79,7 +79,7 @@ struct MetricsSection {
 
 struct CommSection {
   int64_t init_timeout_seconds = 300;
-  int64_t train_timeout_seconds = 30;
+  int64_t train_timeout_seconds = -1;  ///< -1 until the job is resolved
   std::string transport = "auto";
 };
 

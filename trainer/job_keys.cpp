@@ -21,6 +21,8 @@ constexpr double kHuge = std::numeric_limits<double>::max();
 constexpr Allowed kAtLeast0{"at least 0", [](double x) { return x >= 0 && x <= kHuge; }};
 constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }};
 constexpr Allowed kTimeout{"from 1 to 1000000", [](double x) { return x >= 1 && x <= 1e6; }};
+constexpr Allowed kOpenTimeout{"-1 or from 1 to 1000000",
+                               [](double x) { return (x >= 1 && x <= 1e6) || (x > -2 && x < 0); }};
 constexpr Allowed kAboveZero{"above 0", [](double x) { return x > 0 && x <= kHuge; }};
 constexpr Allowed kNorm{"above 0", [](double x) { return x > 0; }};
 constexpr Allowed kFraction{"in [0, 1]", [](double x) { return x >= 0 && x <= 1; }};
@@ -160,8 +162,9 @@ constexpr Key kKeys[] = {
 
     {"comm", "init_timeout_seconds", at<&Job::comm, &CommSection::init_timeout_seconds>(), kTimeout,
      "How long processes wait for each other at the start, in seconds."},
-    {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kTimeout,
-     "How long a process waits for a collective of another that sends nothing, in seconds; then the run ends, exit 4."},
+    {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kOpenTimeout,
+     "How long a process waits for a collective of another that sends nothing, in seconds; then the run ends, exit 4; "
+     "-1 = 30, with training.device = \"cuda\" 60."},
     {"comm", "transport", at<&Job::comm, &CommSection::transport>(), kTransports,
      "What carries messages between processes: auto = shared memory on one host, TCP between hosts. Same bits. (Not in "
      "torchtitan.)"},
