@@ -2,8 +2,6 @@
 
 #include <ATen/Functions.h>
 
-#include <algorithm>
-
 #include "core/error.h"
 #include "runtime/dispatch.h"
 #include "runtime/domain.h"
@@ -92,12 +90,6 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   return apart ? at::add(product, *bias) : product;
 }
 
-bool cuts_positions(const Tensor& tensor) {
-  const auto& layout = layout_of(tensor);
-  return std::any_of(layout.placements().begin(), layout.placements().end(),
-                     [](const Placement& placement) { return placement.is_shard(1); });
-}
-
 /// The sums of a bundle of matrices [b, n, k], finished and cut along the first dimension of those that nobody cuts.
 Tensor finished(const Tensor& sums) {
   const auto& layout = layout_of(sums);
@@ -112,7 +104,8 @@ Tensor finished(const Tensor& sums) {
 /// Canonical: where a mesh axis cuts the positions of samples [b, l, ...], each sample's sum is finished first, then
 /// samples are added. Nothing is gathered, and every rank adds what it has.
 bool sums_by_sample(const Tensor& gradient) {
-  return layout_of(gradient).mesh().world().canonical() && gradient.dim() == 3 && cuts_positions(gradient);
+  const auto& layout = layout_of(gradient);
+  return layout.mesh().world().canonical() && gradient.dim() == 3 && !layout.cutters(1).empty();
 }
 
 /// In the dtype that sums are kept in, so that no sample's is rounded.

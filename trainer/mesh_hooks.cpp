@@ -20,11 +20,12 @@ at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) 
 }
 
 at::Tensor MeshHooks::whole(const at::Tensor& tensor, int dim) {
-  auto placements = layout_of(tensor).placements();
-  bool is_cut = false;
-  for (auto& placement : placements)
-    if (placement.is_shard(dim)) is_cut = true, placement = Placement::replicate();
-  return is_cut ? redistribute(tensor, Layout(plan_.mesh(), std::move(placements))) : tensor;
+  const auto& layout = layout_of(tensor);
+  const auto cutters = layout.cutters(dim);
+  if (cutters.empty()) return tensor;
+  auto placements = layout.placements();
+  for (const int axis : cutters) placements[static_cast<size_t>(axis)] = Placement::replicate();
+  return redistribute(tensor, Layout(plan_.mesh(), std::move(placements)));
 }
 
 /// Under canonical numerics every further read is a use of its own: gradients of two reads are not added before the
