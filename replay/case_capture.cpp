@@ -31,8 +31,10 @@ void CaseCapture::before_op(const OpEvent& event) {
     if (!mesh || &mesh->whole() != mesh) fail<BadInput>("its operands lie on no whole mesh");
     const auto& world = mesh->world();
     const auto& name = event.op.operator_name();
-    OpCase one{id_, name.name, name.overload_name, mesh->text(), to_text(world.numerics()), to_text(world.domain()), "",
-               "",  {}};
+    OpCase one;
+    one.id = id_, one.op = name.name, one.overload = name.overload_name, one.mesh = mesh->text();
+    one.numerics = to_text(world.numerics()), one.domain = to_text(world.domain());
+    one.wire_levels = world.wire_levels();
     one.arguments = arguments_to_json(event.arguments, *mesh, one.tensors).dump();
     case_ = std::move(one);
   } catch (const BadInput& error) {

@@ -52,6 +52,7 @@ World::Options options_of(const OpCase& one, std::shared_ptr<const RuleSet> rule
   options.rank_count = static_cast<int>(rank_count(parse_mesh_axes(one.mesh)));
   options.domain = one.domain == to_text(Domain::kFloat64) ? Domain::kFloat64 : Domain::kNative;
   options.numerics = one.numerics == to_text(Numerics::kCanonical) ? Numerics::kCanonical : Numerics::kNative;
+  options.wire_levels = one.wire_levels;
   options.rules = std::move(rules);
   return options;
 }

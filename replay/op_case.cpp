@@ -49,6 +49,7 @@ Bytes read_file(const std::string& path) {
 Bytes to_file(const OpCase& one) {
   nlohmann::ordered_json description{{"kind", kKind}};
   for (const auto& field : kFields) description[field.name] = one.*field.text;
+  description["wire_levels"] = one.wire_levels;
   description["arguments"] = nlohmann::ordered_json::parse(one.arguments);
   StepRecording file;
   file.complete = false;
@@ -66,6 +67,9 @@ OpCase read_case(const std::string& path) {
     if (description.at("kind") != kKind) fail<FileError>("{} is no case: its kind is another", path);
     OpCase one;
     for (const auto& field : kFields) one.*field.text = description.at(field.name);
+    one.wire_levels = description.value("wire_levels", int64_t{0});
+    if (one.wire_levels < 0 || one.wire_levels > 6)
+      fail<FileError>("{} is no case: wire_levels {}, expected 0 to 6", path, one.wire_levels);
     one.arguments = description.at("arguments").dump();
     one.finding = std::move(file.reason);
     one.tensors = std::move(file.state);

@@ -162,7 +162,8 @@ class Assembler {
         placement.unit = unit(dim.label, static_cast<int>(a)) * dim.factor;
         placement.depth = static_cast<uint8_t>(depth(dim.label, static_cast<int>(a)));
       } else if (placement.is_partial() && input_.ordered && chosen_[a]->summed >= 0) {
-        placement = ordered_sum(static_cast<int>(a), chosen_[a]->summed);
+        const int axis = static_cast<int>(a), label = chosen_[a]->summed;
+        placement = ordered_partial(input_, label, unit(label, axis), depth(label, axis));
       }
       placements.push_back(placement);
     }
@@ -186,11 +187,6 @@ class Assembler {
     const auto& operands = input_.form.operands;
     return std::any_of(operands.begin(), operands.end(),
                        [&](const FormDims& dims) { return Form::find(dims, label) >= 0; });
-  }
-
-  Placement ordered_sum(int axis, int label) const {
-    const auto tree = tree_of_label(input_.form, label, label_size(input_, label));
-    return Placement::ordered_sum(tree.size, tree.leaf, unit(label, axis), static_cast<uint8_t>(depth(label, axis)));
   }
 
   static bool cuts(const std::vector<FormDims>& dims, const std::vector<Placement>& placements, int label) {

@@ -37,6 +37,7 @@ struct Form {
   bool exact = false;                     ///< sums may be taken before or after without changing a bit
   bool samples = false;                   ///< see Rule::kSamples
   bool disjoint = false;                  ///< see Rule::kDisjoint
+  bool rounds = false;                    ///< see Rule::kRounds
 
   int label_count() const;
   /// Position of `label` in operand dims, or -1.

@@ -60,17 +60,14 @@ struct Journeys::Journey {
 
   bool done() const { return next == moves.size(); }
   const Move& move() const { return moves[next]; }
-  Domain domain() const { return move().before->layout.mesh().world().domain(); }
 
   Mover depart() {
-    if (!move().before->any_partial && move().after->any_partial)
-      convert(shards, accumulation(domain(), move().before->dtype));
+    if (!move().before->any_partial && move().after->any_partial) convert(shards, storage(*move().after));
     return Mover(move(), std::move(shards));
   }
   void arrive(Shards result) {
     shards = std::move(result);
-    if (move().before->any_partial && !move().after->any_partial)
-      convert(shards, stored(domain(), move().before->dtype));
+    if (move().before->any_partial) convert(shards, storage(*move().after));
     ++next;
   }
   /// The steps that need no other rank, up to the next that does.

@@ -1,6 +1,7 @@
 #include "runtime/layout.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/error.h"
 
@@ -35,18 +36,25 @@ std::string unit_text(const Placement& placement) {
   return placement.unit == 1 ? "" : fmt::format(":{}", placement.unit);
 }
 
-std::string terms_text(const Placement& placement) {
-  return placement.terms == 1 ? "" : fmt::format("+{}", placement.terms);
+std::string sum_text(const Placement& placement) {
+  auto text = fmt::format("sum:{}/{}", placement.summands, placement.leaf);
+  if (placement.terms > 1) text += fmt::format("+{}", placement.terms);
+  if (placement.rounded_levels > 0) text += fmt::format("~{}", placement.rounded_levels);
+  return text;
 }
 
 std::string placement_text(const Placements& placements, const Placement& placement) {
   if (placement.is_replicate()) return "R";
   if (placement.is_partial() && !placement.is_ordered()) return fmt::format("P({})", to_text(placement.reduction));
   std::string text = placement.is_shard() ? fmt::format("S({}{})", placement.dim, unit_text(placement))
-                                          : fmt::format("P(sum:{}/{}{}{})", placement.summands, placement.leaf,
-                                                        terms_text(placement), unit_text(placement));
+                                          : fmt::format("P({}{})", sum_text(placement), unit_text(placement));
   if (!follows_mesh_order(placements, placement.cuts())) text += fmt::format("@{}", placement.depth);
   return text;
+}
+
+bool is_same_sum(const Placement& a, const Placement& b) {
+  const auto constants = [](const Placement& p) { return std::tuple(p.summands, p.leaf, p.terms, p.rounded_levels); };
+  return constants(a) == constants(b);
 }
 
 /// A reader of one layout text; every complaint shows the whole text.
@@ -100,11 +108,13 @@ Placement parse_partial(Parser& parser) {
   parser.expect('/');
   const int64_t leaf = parser.number();
   const int64_t terms = parser.accept('+') ? parser.number() : 1;
+  const int64_t rounded_levels = parser.accept('~') ? parser.number() : 0;
   if (summands < 1 || leaf < 1) parser.complain("an ordered sum has summands in leaves of at least 1");
   if (terms < 1 || terms > Placement::kMostTerms)
     parser.complain(fmt::format("a formal sum has 1 to {} terms", Placement::kMostTerms));
   auto placement = Placement::ordered_sum(summands, leaf);
   placement.terms = terms;
+  placement.rounded_levels = rounded_levels;
   return placement;
 }
 
@@ -149,7 +159,7 @@ Layout::Layout(const Mesh& mesh, Placements placements) : mesh_(&mesh), placemen
   if (mixes_reductions()) fail<BadInput>("layout {}: only sums and averages may be Partial side by side", text());
   const auto* sum = ordered_sum();
   for (const auto& p : placements_)
-    if (p.is_ordered() && (p.summands != sum->summands || p.leaf != sum->leaf || p.terms != sum->terms))
+    if (p.is_ordered() && !is_same_sum(p, *sum))
       fail<BadInput>("layout {}: the axes cut two different ordered sums; only one may be pending", text());
 }
 

@@ -53,6 +53,8 @@ class Layout {
 
   /// The placement of an axis that cuts an ordered sum; null if there is none. All of them cut the same sum.
   const Placement* ordered_sum() const;
+  /// Whether that is a sum of several sums, each with nodes of its own.
+  bool is_formal_sum() const { return ordered_sum() && ordered_sum()->terms > 1; }
   /// The summands that `rank` has added up. REQUIRES: ordered_sum().
   Range summands(int rank) const;
 

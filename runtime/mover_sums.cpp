@@ -1,6 +1,7 @@
 // What a mover makes of the parts of a sum.
 #include <ATen/Functions.h>
 
+#include "runtime/kernels/join_nodes.h"
 #include "runtime/mover.h"
 #include "runtime/observer.h"
 #include "runtime/reduce.h"
@@ -37,7 +38,8 @@ at::Tensor Mover::combine_term(size_t index, const std::vector<at::Tensor>& rece
   sizes[0] = 0;
   if (move_.after->layout.ordered_sum() && nodes.empty()) return at::empty(sizes, received[0].options());
   sizes.erase(sizes.begin());
-  return reduce(sum_tree(from_), nodes, received[0].options(), sizes);
+  const RoundedLevels rounding{from_.rounded_levels, move_.before->dtype};
+  return join_nodes(sum_tree(from_), nodes, received[0].options(), sizes, rounding);
 }
 
 /// All ranks live here: one tree per group, copied to its members (unless an observer may have changed what arrived).

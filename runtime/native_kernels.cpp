@@ -111,13 +111,6 @@ bool sums_by_sample(const Tensor& gradient) {
 /// In the dtype that sums are kept in, so that no sample's is rounded.
 Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kNative, tensor.scalar_type())); }
 
-/// A sum over samples as one of `dtype`; it is not rounded while it is Partial.
-Tensor declared_as(const Tensor& sum, c10::ScalarType dtype) {
-  const auto& spec = spec_of(sum);
-  if (spec.dtype == dtype || !spec.any_partial) return sum.to(dtype);
-  return from_shards(sharded(sum).shards()->sums(), spec.layout, spec.sizes, dtype);
-}
-
 Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
   if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);
   const auto samples = finished(at::matmul(widened(gradient).transpose(1, 2), widened(input)));

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "runtime/batch_scope.h"
 #include "runtime/domain.h"
+#include "runtime/world.h"
 
 namespace lockstep {
 namespace {
@@ -35,6 +36,17 @@ SumTree tree_over_batch(int64_t size, size_t dims) {
 SumTree tree_of_label(const Form& form, int label, int64_t size) {
   if (form.samples && Form::find(form.operands[0], label) == 0) return tree_over_batch(size, form.operands[0].size());
   return SumTree::over_elements(size);
+}
+
+int64_t rounded_levels(const World& world, c10::ScalarType dtype) {
+  return accumulation(Domain::kNative, dtype) == dtype ? 0 : world.wire_levels();
+}
+
+Placement ordered_partial(const ChooseInput& input, int label, int64_t unit, int64_t depth) {
+  const auto tree = tree_of_label(input.form, label, label_size(input, label));
+  auto placement = Placement::ordered_sum(tree.size, tree.leaf, unit, static_cast<uint8_t>(depth));
+  if (input.form.rounds) placement.rounded_levels = rounded_levels(input.mesh.world(), input.given[0]->dtype);
+  return placement;
 }
 
 std::optional<Layout> formal_sum(const TensorSpec& left, const TensorSpec& right) {

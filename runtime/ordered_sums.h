@@ -11,6 +11,12 @@ SumTree tree_over_batch(int64_t size, size_t dims);
 /// The tree of the sum over `label` in one call.
 SumTree tree_of_label(const Form& form, int label, int64_t size);
 
+/// How many levels of a product's tree are rounded (World::Options::wire_levels): none unless `dtype` has 16 bits.
+int64_t rounded_levels(const World& world, c10::ScalarType dtype);
+
+/// The Partial that an axis gets that cuts the sum over `label`.
+Placement ordered_partial(const ChooseInput& input, int label, int64_t unit, int64_t depth);
+
 /// Whether `axis` may leave an ordered sum over `label`: all ranks' cuts must fall between leaves, and of nested sums
 /// only the outermost may be cut (of a batch whole samples).
 bool cuts_between_leaves(const ChooseInput& input, int axis, int label);

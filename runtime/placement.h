@@ -17,6 +17,7 @@ enum class Reduction : uint8_t { kSum, kAvg, kMax, kMin, kProd };
 ///   P(sum:n/l) an ordered Partial (canonical numerics): a sum over n summands in leaves of l (SumTree), which the axis
 ///              cuts as a Shard would cut a dimension of n; P(sum:n/l:u)@k as for S
 ///   P(sum:n/l+t) a formal sum of t such sums, which are added up, left to right, once each is whole
+///   P(sum:n/l~w) the nodes of the w levels below the tree's root are rounded to the tensor's dtype
 struct Placement {
   enum class Kind : uint8_t { kReplicate, kShard, kPartial };
 
@@ -28,6 +29,7 @@ struct Placement {
   int64_t summands = 0;                   ///< of an ordered Partial
   int64_t leaf = 1;                       ///< of an ordered Partial
   int64_t terms = 1;                      ///< of an ordered Partial: so many sums stand side by side
+  int64_t rounded_levels = 0;             ///< of an ordered Partial, below the root of its tree
 
   /// What an axis cuts: a dimension, the summands of an ordered Partial, or nothing.
   static constexpr int kSummands = -1, kNothing = -2;

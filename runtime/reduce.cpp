@@ -41,18 +41,6 @@ at::Tensor reduce(std::span<const at::Tensor> nodes, Reduction reduction) {
   return result.div_(static_cast<double>(nodes.size()));
 }
 
-at::Tensor reduce(const SumTree& tree, std::span<const OrderedNode> nodes, const at::TensorOptions& options,
-                  at::IntArrayRef sizes) {
-  SumJoiner<at::Tensor> joiner(tree);
-  for (const auto& [place, value] : nodes)
-    joiner.add(place, value, [](const at::Tensor& left, const at::Tensor& right) { return at::add(left, right); });
-  std::vector<at::Tensor> sums;
-  for (auto& part : joiner.parts()) sums.push_back(std::move(part.value));
-  if (sums.empty()) sums.push_back(at::zeros(sizes, options));
-  if (sums.size() == 1 && nodes.size() > 1) return sums[0].unsqueeze(0);  // new already: it was added up
-  return at::stack(sums);
-}
-
 void fill_with_neutral(at::Tensor& shard, Reduction reduction) {
   if (reduction == Reduction::kSum) shard.zero_();
   if (reduction == Reduction::kProd) shard.fill_(1);

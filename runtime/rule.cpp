@@ -44,6 +44,7 @@ Form form_of(const Rule& rule, const Call& call) {
   if (rule.traits & Rule::kMax) form.reduction = Reduction::kMax;
   form.samples = rule.traits & Rule::kSamples;
   form.disjoint = rule.traits & Rule::kDisjoint;
+  form.rounds = rule.traits & Rule::kRounds;
   return form;
 }
 

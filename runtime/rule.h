@@ -58,6 +58,7 @@ struct Rule {
     kSamples = 16,   ///< operand 0 begins with the batch, and sums over it have one leaf per sample
     kDisjoint = 32,  ///< of the ranks' summands at most one is not +0, whatever is cut
     kAdds = 64,      ///< self + alpha * other: unfinished sums may stay side by side (formal_sum())
+    kRounds = 128,   ///< sums over elements have rounded levels (rounded_levels())
   };
   unsigned traits = kPlain;
   Form (*form)(const Call&) = nullptr;                        ///< for ops whose dims depend on arguments

@@ -162,10 +162,6 @@ class Runner {
                                       at::TensorOptions().dtype(storage(*plan_.results[r])).device(c10::kMeta)));
   }
 
-  c10::ScalarType storage(const TensorSpec& spec) const {
-    return spec.any_partial ? accumulation(world_.domain(), spec.dtype) : stored(world_.domain(), spec.dtype);
-  }
-
   void take(size_t r, size_t index, at::Tensor tensor) {
     const auto& spec = *plan_.results[r];
     if (spec.any_partial) tensor = tensor.to(storage(spec));

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/domain.h"
-
 namespace lockstep {
 namespace {
 
@@ -49,8 +47,7 @@ double sent_bytes(const Move& move, int rank) {
 }
 
 double element_bytes(const TensorSpec& spec) {
-  return static_cast<double>(
-      c10::elementSize(spec.any_partial ? accumulation(Domain::kNative, spec.dtype) : spec.dtype));
+  return static_cast<double>(c10::elementSize(storage(spec, Domain::kNative)));
 }
 
 }  // namespace lockstep

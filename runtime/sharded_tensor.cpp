@@ -113,8 +113,7 @@ at::Tensor distribute(const at::Tensor& plain, const Layout& layout) {
   const PlainTensors guard;
   const auto* spec = layout.mesh().specs().intern(layout, plain.sizes(), plain.scalar_type());
   const auto& world = layout.mesh().world();
-  const auto dtype =
-      spec->any_partial ? accumulation(world.domain(), spec->dtype) : stored(world.domain(), spec->dtype);
+  const auto dtype = storage(*spec);
   Shards shards;
   for (size_t i = 0; i < layout.mesh().local_count(); ++i) {
     auto shard = at::empty(spec->local_sizes[i], at::TensorOptions().dtype(dtype).device(world.shard_device()));
@@ -128,7 +127,7 @@ at::Tensor distribute(const at::Tensor& plain, const Layout& layout) {
 at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype) {
   const auto* spec = layout.mesh().specs().intern(layout, sizes, dtype);
   const auto& world = layout.mesh().world();
-  const auto wanted = spec->any_partial ? accumulation(world.domain(), dtype) : stored(world.domain(), dtype);
+  const auto wanted = storage(*spec);
   if (shards.size() != layout.mesh().local_count())
     fail<BadInput>("from_shards: {} shards for {} local ranks", shards.size(), layout.mesh().local_count());
   for (size_t i = 0; i < shards.size(); ++i)
@@ -138,6 +137,18 @@ at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef siz
                      c10::str(c10::IntArrayRef(spec->local_sizes[i])), c10::toString(wanted));
   for (auto& shard : shards) shard = shard.to(world.shard_device());
   return make_sharded(spec, std::move(shards));
+}
+
+at::Tensor declared_as(const at::Tensor& tensor, c10::ScalarType dtype) {
+  const auto& spec = spec_of(tensor);
+  if (spec.dtype == dtype) return tensor;
+  const auto* sum = spec.layout.ordered_sum();
+  if (!spec.any_partial || (sum && sum->rounded_levels > 0)) return tensor.to(dtype);
+  const PlainTensors guard;
+  const auto* wanted = spec.layout.mesh().specs().intern(spec.layout, spec.sizes, dtype);
+  Shards sums;
+  for (const auto& shard : sharded(tensor).shards()->sums()) sums.push_back(shard.to(storage(*wanted)));
+  return make_sharded(wanted, std::make_shared<ShardSet>(std::move(sums), wanted->any_partial));
 }
 
 at::Tensor gather(const at::Tensor& tensor) {

@@ -68,6 +68,10 @@ at::Tensor distribute(const at::Tensor& plain, const Layout& layout);
 /// A sharded tensor around one plain tensor per local rank of the mesh. Throws BadInput if sizes or dtype do not fit.
 at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype);
 
+/// `tensor` in another dtype. Unfinished sums stay as they are and unfinished, in the wider dtype of the two, so that
+/// they are rounded once; one with rounded levels is finished.
+at::Tensor declared_as(const at::Tensor& tensor, c10::ScalarType dtype);
+
 /// The whole tensor as a plain one in its stored dtype (a copy). Communicates, but is not counted as traffic.
 /// Throws BadInput where no rank of the tensor's mesh lives.
 at::Tensor gather(const at::Tensor& tensor);

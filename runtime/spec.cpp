@@ -32,6 +32,7 @@ std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType
     append(key, p.summands);
     append(key, p.leaf);
     append(key, p.terms);
+    append(key, p.rounded_levels);
   }
   return key;
 }
@@ -52,6 +53,16 @@ double mean_nodes(const Layout& layout) {
     ++ranks;
   }
   return static_cast<double>(nodes) / static_cast<double>(ranks);
+}
+
+bool all_nodes_are_rounded(const Layout& layout) {
+  const auto* sum = layout.ordered_sum();
+  if (!sum || sum->rounded_levels == 0) return false;
+  const auto lowest = sum_tree(*sum).height - sum->rounded_levels;
+  for (const int rank : layout.mesh().ranks())
+    for (const auto& node : sum_nodes(layout, rank))
+      if (node.height < lowest) return false;
+  return true;
 }
 
 /// The lengths of the ranges that `axis` cuts: what the axes before it leave.
@@ -107,6 +118,13 @@ std::string TensorSpec::text() const {
   return fmt::format("{}{} {}", c10::toString(dtype), list(sizes), layout.text());
 }
 
+c10::ScalarType storage(const TensorSpec& spec, Domain domain) {
+  const bool is_wide = spec.any_partial && !spec.holds_rounded;
+  return is_wide ? accumulation(domain, spec.dtype) : stored(domain, spec.dtype);
+}
+
+c10::ScalarType storage(const TensorSpec& spec) { return storage(spec, spec.layout.mesh().world().domain()); }
+
 SumTree sum_tree(const Placement& placement) { return SumTree{placement.summands, placement.leaf}; }
 
 std::vector<SumNode> sum_nodes(const Layout& layout, int rank) {
@@ -158,6 +176,7 @@ std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef size
       TensorSpec{without_idle_units(std::move(layout), sizes), sizes.vec(), strides.vec(), dtype, {}});
   spec->any_partial = spec->layout.any_partial();
   spec->all_replicate = spec->layout.all_replicate();
+  spec->holds_rounded = all_nodes_are_rounded(spec->layout);
   spec->nodes_per_rank = mean_nodes(spec->layout);
   const auto key = key_of(spec->layout, sizes, dtype);
   spec->digest = XXH3_64bits(key.data(), key.size());

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/domain.h"
 #include "runtime/kernels/sum_tree.h"
 #include "runtime/layout.h"
 
@@ -16,13 +17,14 @@ namespace lockstep {
 struct TensorSpec {
   Layout layout;                        ///< units that change nothing about the cut are 1
   std::vector<int64_t> sizes, strides;  ///< of the global tensor
-  c10::ScalarType dtype;                ///< as declared; see domain.h for what is stored
+  c10::ScalarType dtype;                ///< as declared; see storage()
   /// Of the shards, per local rank, in the order of Mesh::local_ranks(). Shards of an ordered Partial have
   /// one dimension more in front: the nodes of sum_nodes(), left to right, of one term after the other.
   std::vector<std::vector<int64_t>> local_sizes;
   bool any_partial = false, all_replicate = true;
-  double nodes_per_rank = 1;  ///< of an ordered sum, the mean over ranks
-  uint64_t digest = 0;        ///< of sizes, dtype and placements: what all ranks know alike
+  bool holds_rounded = false;  ///< an ordered Partial of which every rank's nodes are rounded to `dtype`
+  double nodes_per_rank = 1;   ///< of an ordered sum, the mean over ranks
+  uint64_t digest = 0;         ///< of sizes, dtype and placements: what all ranks know alike
 
   int64_t dim_count() const { return static_cast<int64_t>(sizes.size()); }
   int64_t element_count() const;
@@ -33,6 +35,11 @@ struct TensorSpec {
   /// "f32[8,4] [tp=S(0)]"
   std::string text() const;
 };
+
+/// The dtype of a spec's shards: sums that are not finished are kept in a wider one, unless their nodes are rounded.
+c10::ScalarType storage(const TensorSpec& spec, Domain domain);
+/// In the domain of the spec's world.
+c10::ScalarType storage(const TensorSpec& spec);
 
 /// The specs of one mesh. They live as long as the mesh.
 class SpecTable {

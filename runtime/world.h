@@ -35,6 +35,9 @@ class World {
     std::shared_ptr<Transport> transport = {};  ///< null: every rank must be local, and bytes move by assignment
     Domain domain = Domain::kNative;
     Numerics numerics = Numerics::kNative;
+    /// Of canonical numerics: how many levels below the root of a 16-bit product's tree are rounded to its dtype, on
+    /// every mesh, so that unfinished ones travel as wide as that where so many levels cross ranks.
+    int64_t wire_levels = 0;
     std::shared_ptr<const RuleSet> rules = {};  ///< null: the built-in rules of the numerics
     Policy policy = {};
     bool meta = false;  ///< shards are meta tensors: shapes and traffic without values
@@ -59,6 +62,7 @@ class World {
   Domain domain() const { return options_.domain; }
   Numerics numerics() const { return options_.numerics; }
   bool canonical() const { return options_.numerics == Numerics::kCanonical; }
+  int64_t wire_levels() const { return options_.wire_levels; }
   const Policy& policy() const { return options_.policy; }
   bool meta() const { return options_.meta; }
   size_t one_round_bytes() const { return options_.one_round_bytes; }

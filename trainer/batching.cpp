@@ -44,6 +44,18 @@ int64_t resolved_global_batch(const TrainingSection& training, const MeshDegrees
   return training.global_batch_size;
 }
 
+void require_levels_offered(const Job& job) {
+  if (job.numerics.wire_levels == 0) return;
+  if (job.numerics.mode != "canonical")
+    fail<BadInput>("numerics.wire_levels {} is of canonical numerics; numerics.mode is \"{}\".",
+                   job.numerics.wire_levels, job.numerics.mode);
+  if (job.training.mixed_precision_param != "bfloat16")
+    fail<BadInput>(
+        "numerics.wire_levels {} rounds sums of 16-bit products; training.mixed_precision_param is \"{}\", choose "
+        "\"bfloat16\" or wire_levels 0.",
+        job.numerics.wire_levels, job.training.mixed_precision_param);
+}
+
 }  // namespace
 
 Job resolve(Job job, const Launch& launch) {
@@ -53,6 +65,7 @@ Job resolve(Job job, const Launch& launch) {
   const auto mesh = mesh_of(job);
   require_offered(mesh);
   require_device_offered(job);
+  require_levels_offered(job);
   if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);
   if (!launch.simulated && mesh.ranks() != launch.world)
     fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),

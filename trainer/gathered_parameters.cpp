@@ -19,26 +19,13 @@ using torch::autograd::variable_list;
 /// samples stay unfinished over replicas alone: those hold the tree's upper levels. A formal sum stays as it is.
 Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
   const bool canonical = parameter.mesh().world().canonical();
-  const auto* sum = gradient.ordered_sum();
-  const bool is_formal = sum && sum->terms > 1;
   const int replicas = parameter.mesh().find_axis("dp_replicate");
   Layout target = parameter;
   for (int axis = 0; axis < target.axis_count(); ++axis)
-    if (gradient[axis].is_partial() && (is_formal || (canonical ? axis == replicas : axis != shard_axis)))
+    if (gradient[axis].is_partial() &&
+        (gradient.is_formal_sum() || (canonical ? axis == replicas : axis != shard_axis)))
       target = target.with(axis, gradient[axis]);
   return target;
-}
-
-/// The sums of a Partial are kept in the accumulation dtype already: they become a gradient of the parameter's dtype
-/// without rounding first.
-Tensor widened(const Tensor& gradient, c10::ScalarType dtype) {
-  const auto& spec = spec_of(gradient);
-  if (spec.dtype == dtype) return gradient;
-  if (!spec.any_partial) return gradient.to(dtype);
-  const auto wanted = accumulation(spec.layout.mesh().world().domain(), dtype);
-  Shards shards;
-  for (const auto& sum : sharded(gradient).shards()->sums()) shards.push_back(sum.to(wanted));
-  return from_shards(std::move(shards), spec.layout, spec.sizes, dtype);
 }
 
 struct Gather : torch::autograd::Function<Gather> {
@@ -65,7 +52,7 @@ struct Gather : torch::autograd::Function<Gather> {
     for (size_t p = 0; p < gradients.size(); ++p) {
       if (!gradients[p].defined()) continue;
       const auto& spec = *reinterpret_cast<const TensorSpec*>(specs[p]);
-      present.push_back(widened(gradients[p], spec.dtype));
+      present.push_back(declared_as(gradients[p], spec.dtype));
       targets.push_back(gradient_layout(layout_of(gradients[p]), spec.layout, axis));
     }
     const auto reduced = redistribute_bucket(present, targets);

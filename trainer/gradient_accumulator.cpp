@@ -16,12 +16,11 @@ namespace {
 /// A formal sum of several gradients has no node of its own in the tree over samples.
 void require_one_use(const at::Tensor& gradient, const std::string& module) {
   const auto& spec = spec_of(gradient);
-  const auto* sum = spec.layout.ordered_sum();
-  if (sum && sum->terms > 1)
+  if (spec.layout.is_formal_sum())
     fail<BadInput>(
         "a parameter that {} reads once is used {} times (its gradient is {}): the number of microbatches would change "
         "its bits. Read it for each use, or use one microbatch or numerics.mode = \"native\".",
-        module.empty() ? "the model" : module, sum->terms, spec.text());
+        module.empty() ? "the model" : module, spec.layout.ordered_sum()->terms, spec.text());
 }
 
 }  // namespace

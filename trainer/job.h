@@ -102,6 +102,7 @@ struct RecordSection {
 
 struct NumericsSection {
   std::string mode = "canonical";
+  int64_t wire_levels = 0;
 };
 
 struct Job {

@@ -20,6 +20,7 @@ constexpr Allowed kAnything{};
 constexpr double kHuge = std::numeric_limits<double>::max();
 constexpr Allowed kAtLeast0{"at least 0", [](double x) { return x >= 0 && x <= kHuge; }};
 constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }};
+constexpr Allowed kLevels{"from 0 to 6", [](double x) { return x >= 0 && x <= 6; }};
 constexpr Allowed kTimeout{"from 1 to 1000000", [](double x) { return x >= 1 && x <= 1e6; }};
 constexpr Allowed kOpenTimeout{"-1 or from 1 to 1000000",
                                [](double x) { return (x >= 1 && x <= 1e6) || (x > -2 && x < 0); }};
@@ -192,6 +193,10 @@ constexpr Key kKeys[] = {
 
     {"numerics", "mode", at<&Job::numerics, &NumericsSection::mode>(), kNumerics,
      "canonical = the same bits on every mesh (docs/numerics.md); native = whatever LibTorch computes. (Not in "
+     "torchtitan.)"},
+    {"numerics", "wire_levels", at<&Job::numerics, &NumericsSection::wire_levels>(), kLevels,
+     "Of canonical bfloat16: so many levels below the root of a product's tree are rounded to bfloat16, on every mesh; "
+     "unfinished sums then travel in 2 bytes over 2^levels tensor-parallel ranks. Changes the numbers. (Not in "
      "torchtitan.)"},
 };
 // clang-format on

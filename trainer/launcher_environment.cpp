@@ -57,8 +57,9 @@ Launcher detect_launcher(const Environment& variable) {
 void require_single_process(const Launcher& launcher) {
   if (launcher.launch.world > 1)
     fail<BadInput>(
-        "{} started {} processes; only lockstep train runs in many. Start one process: it simulates the mesh.",
-        launcher.name, launcher.launch.world);
+        "this is one of {} processes, by the variables that {} sets; only lockstep train runs in many. Start one "
+        "process, which simulates the mesh, or use lockstep train --verify.",
+        launcher.launch.world, launcher.name);
 }
 
 }  // namespace lockstep::trainer

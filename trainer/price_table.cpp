@@ -41,7 +41,7 @@ PriceTable price_table(const Job& job, const TrainingRun::Options& options) {
 }
 
 Job with_native_numerics(Job job) {
-  job.numerics.mode = "native";
+  job.numerics = {.mode = "native"};
   return job;
 }
 

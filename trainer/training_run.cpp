@@ -28,6 +28,7 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.rank_count = static_cast<int>(options.mesh.ranks());
   world.domain = options.domain;
   world.numerics = numerics_of(job, options.domain);
+  if (world.numerics == Numerics::kCanonical) world.wire_levels = job.numerics.wire_levels;
   world.rules = options.rules;
   world.policy.strict = job.parallelism.strict;
   world.meta = options.meta;

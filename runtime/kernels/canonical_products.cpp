@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
+#include "runtime/kernels/join_nodes.h"
 #include "runtime/kernels/parallel.h"
 #include "runtime/kernels/parallel_workers.h"
 #include "runtime/kernels/product_loops.h"
@@ -55,6 +56,17 @@ Tensor empty_nodes(const Contraction& contraction, std::vector<int64_t> sizes, c
 
 /// The only node, rounded to the dtype of the operands.
 Tensor finished(const Tensor& nodes, const Tensor& like) { return nodes.select(0, 0).to(like.scalar_type()); }
+
+/// The nodes that open ones add up to, with their levels rounded on the way.
+Tensor joined(const Tensor& nodes, const Contraction& contraction, c10::ScalarType dtype) {
+  if (contraction.open_levels == 0 || nodes.size(0) == 0) return nodes;
+  const auto places = nodes_of(contraction);
+  std::vector<OrderedNode> parts;
+  for (size_t p = 0; p < places.size(); ++p) parts.push_back({places[p], nodes[static_cast<int64_t>(p)]});
+  const RoundedLevels rounding{contraction.open_levels, dtype};
+  return join_nodes(SumTree::over_elements(contraction.all_elements), parts, nodes.options(), nodes.sizes().slice(1),
+                    rounding);
+}
 
 void check_dtypes(const Tensor& a, const Tensor& b) {
   if (a.scalar_type() != b.scalar_type())
@@ -118,7 +130,7 @@ Tensor product(const Tensor& a, const Tensor& b, const ContractedRange& range) {
   std::vector<int64_t> sizes(batches.sizes.begin(), batches.sizes.end());
   sizes.insert(sizes.begin(), nodes.size(0));
   sizes.insert(sizes.end(), {a.size(-2), b.size(-1)});
-  nodes = nodes.view(sizes);
+  nodes = joined(nodes.view(sizes), contraction, a.scalar_type());
   return range.stays_open() ? nodes : finished(nodes, a);
 }
 
@@ -132,12 +144,13 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   Tensor nodes = empty_nodes(contraction, {rows, weight.size(0)}, input);
   if (nodes.numel() > 0)
     multiply(input.reshape({rows, input.size(-1)}).unsqueeze(1), weight.unsqueeze(1), contraction, nodes);
-  if (bias && range.stays_open()) fail<BadInput>("a bias cannot be added to a part of a sum");
+  if (bias && (range.stays_open() || range.rounded_levels > 0))
+    fail<BadInput>("a bias cannot be added to a part of a sum, or to one that is rounded");
   if (bias) nodes.add_(bias->to(nodes.scalar_type()));
   auto sizes = input.sizes().vec();
   sizes.back() = weight.size(0);
   sizes.insert(sizes.begin(), nodes.size(0));
-  nodes = nodes.view(sizes);
+  nodes = joined(nodes.view(sizes), contraction, input.scalar_type());
   return range.stays_open() ? nodes : finished(nodes, input);
 }
 

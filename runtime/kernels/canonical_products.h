@@ -15,14 +15,19 @@ namespace lockstep::kernels {
 /// all of it.
 struct ContractedRange {
   int64_t first = 0, total = -1;
+  int64_t rounded_levels = 0;  ///< of a sum over elements: RoundedLevels, to the dtype of the operands
 
   /// A sum that stays open is given as nodes, also where all of it is here.
   bool stays_open() const { return total >= 0; }
-  Contraction elements(int64_t here) const { return Contraction::over(total < 0 ? here : total, first, here); }
+  Contraction elements(int64_t here) const {
+    auto contraction = Contraction::over(total < 0 ? here : total, first, here);
+    contraction.open_levels = rounded_levels;
+    return contraction;
+  }
 };
 
 /// a [..., m, k], b [..., k, n], leading dimensions broadcast -> [..., m, n] in the dtype of the operands. With a
-/// range: its nodes (nodes_of), [nodes, ..., m, n], in float for bfloat16 operands.
+/// range: its nodes (cover()), [nodes, ..., m, n], in float for bfloat16 operands unless all of them are rounded.
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, const ContractedRange& range = {});
 
 /// input [..., k], weight [n, k] -> [..., n]; the bias is added last, in the wide dtype and before anything is rounded.

@@ -1,6 +1,7 @@
 #include "runtime/kernels/product_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 
@@ -86,6 +87,22 @@ class Planner {
   int depth_ = 0, waiting_ = 0;
 };
 
+/// The nodes below `node` that are as low as `height`, or `node` itself if it is no higher.
+void add_nodes_at(const SumTree& tree, const SumNode& node, int height, std::vector<SumNode>& nodes) {
+  if (node.height <= height) return nodes.push_back(node);
+  add_nodes_at(tree, left_of(node), height, nodes);
+  if (is_here(tree, right_of(node))) add_nodes_at(tree, right_of(node), height, nodes);
+}
+
+std::vector<SumNode> open_nodes(Contraction contraction) {
+  LOCKSTEP_CHECK_EQ(contraction.all_samples, 1);
+  const auto tree = SumTree::over_elements(contraction.all_elements);
+  const int height = tree.height - static_cast<int>(std::exchange(contraction.open_levels, 0));
+  std::vector<SumNode> nodes;
+  for (const auto& node : nodes_of(contraction)) add_nodes_at(tree, node, std::max(height, 0), nodes);
+  return nodes;
+}
+
 void check(const Contraction& c) {
   const bool all_elements = c.first_element == 0 && c.elements == c.all_elements;
   LOCKSTEP_CHECK(c.all_samples == 1 ? c.samples == 1 && c.first_sample == 0 : all_elements,
@@ -97,6 +114,7 @@ void check(const Contraction& c) {
 
 std::vector<SumNode> nodes_of(const Contraction& contraction) {
   check(contraction);
+  if (contraction.open_levels > 0) return open_nodes(contraction);
   const bool elements = contraction.all_samples == 1;
   const SumTree tree =
       elements ? SumTree::over_elements(contraction.all_elements) : SumTree::over_samples(contraction.all_samples);

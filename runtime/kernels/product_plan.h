@@ -14,6 +14,7 @@ namespace lockstep::kernels {
 struct Contraction {
   int64_t all_samples = 1, first_sample = 0, samples = 1;
   int64_t all_elements = 0, first_element = 0, elements = 0;
+  int64_t open_levels = 0;  ///< with all_samples == 1: nodes of so many levels below the root are not joined
 
   static Contraction over(int64_t size) { return {1, 0, 1, size, 0, size}; }
   static Contraction over(int64_t size, int64_t first, int64_t length) { return {1, 0, 1, size, first, length}; }
@@ -25,7 +26,7 @@ struct Contraction {
 };
 
 /// The nodes that the part here adds up to, left to right: of the tree over samples, or, with all_samples == 1, of the
-/// tree over elements. The whole contraction has one, even if it is empty.
+/// tree over elements. The whole contraction has one, even if it is empty, or one for each part of its open levels.
 std::vector<SumNode> nodes_of(const Contraction& contraction);
 
 /// A leaf, and how many siblings to its left are joined once it is there.

@@ -55,8 +55,13 @@ class SumJoiner {
  public:
   explicit SumJoiner(const SumTree& tree) : tree_(tree) {}
 
-  template <class Join>
-  void add(SumNode node, Value value, const Join& join) {
+  struct AsItIs {
+    Value operator()(const SumNode&, Value value) const { return value; }
+  };
+  /// `at_node(node, value)` is what a node's value becomes: what comes, what is joined, what stands without a sibling.
+  template <class Join, class AtNode = AsItIs>
+  void add(SumNode node, Value value, const Join& join, const AtNode& at_node = {}) {
+    value = at_node(node, std::move(value));
     while (true) {
       const auto other = find_sibling(node);
       if (other != parts_.end()) {
@@ -67,6 +72,7 @@ class SumJoiner {
         break;
       }
       node = node.parent();
+      value = at_node(node, std::move(value));
     }
     auto place = parts_.begin();
     while (place != parts_.end() && start_of(place->node) < start_of(node)) ++place;

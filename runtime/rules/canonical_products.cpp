@@ -13,8 +13,8 @@ namespace {
 using at::Tensor;
 using kernels::ContractedRange;
 
-/// The dimension `dim` of operand `slot` on this rank, in units of `unit` elements; none where the result is no sum
-/// that stays open.
+/// The dimension `dim` of operand `slot` on this rank, in units of `unit` elements; all where the result is no sum that
+/// stays open.
 ContractedRange range_of(const LocalCall& call, size_t slot, int64_t dim, int64_t unit = 1) {
   if (!call.plan.results[0]->layout.ordered_sum()) return {};
   const auto& spec = *call.plan.wanted[slot];
@@ -22,10 +22,18 @@ ContractedRange range_of(const LocalCall& call, size_t slot, int64_t dim, int64_
   return {spec.cut(call.index, static_cast<int>(dim)).start / unit, (size + unit - 1) / unit};
 }
 
+/// The same of a product, whose upper levels may be rounded.
+ContractedRange rounded_range_of(const LocalCall& call, size_t slot) {
+  auto range = range_of(call, slot, call.plan.wanted[slot]->dim_count() - 1);
+  const auto& result = *call.plan.results[0];
+  range.rounded_levels = rounded_levels(result.layout.mesh().world(), result.dtype);
+  return range;
+}
+
 /// left [..., m, k], right [..., k, n] of operands `slot` and slot + 1; vectors have no m or n.
 Tensor multiply(const LocalCall& call, const Tensor& left, const Tensor& right, size_t slot = 0) {
   const bool row = left.dim() == 1, column = right.dim() == 1;
-  const auto range = range_of(call, slot, call.plan.wanted[slot]->dim_count() - 1);
+  const auto range = rounded_range_of(call, slot);
   auto product = kernels::product(row ? left.unsqueeze(0) : left, column ? right.unsqueeze(1) : right, range);
   if (row) product = product.squeeze(-2);
   if (column) product = product.squeeze(-1);
@@ -45,9 +53,7 @@ void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto input = stack[0].toTensor();
-  const auto range = range_of(call, 0, input.dim() - 1);
-  stack = {kernels::linear(input, stack[1].toTensor(), std::nullopt, range)};
+  stack = {kernels::linear(stack[0].toTensor(), stack[1].toTensor(), std::nullopt, rounded_range_of(call, 0))};
 }
 
 /// What a rank without samples adds to a gradient.
@@ -77,11 +83,11 @@ void local_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
 
 constexpr CanonicalForm kForms[] = {
     {"addmm", local_addmm, Rule::kNoReduce},
-    {"bmm", local_product},
-    {"linear", local_linear},
-    {"matmul", local_product},
+    {"bmm", local_product, Rule::kRounds},
+    {"linear", local_linear, Rule::kRounds},
+    {"matmul", local_product, Rule::kRounds},
     {"mesh::weight_gradient", local_weight_gradient, Rule::kSamples},
-    {"mm", local_product},
+    {"mm", local_product, Rule::kRounds},
 };
 
 }  // namespace

@@ -56,10 +56,7 @@ std::vector<ResultShape> where_shape(const Call& call) {
 void local_quotient(const LocalCall& call, torch::jit::Stack& stack) {
   const auto dividend = stack[0].toTensor();
   if (!dividend.is_floating_point() && call.plan.written < 0) {
-    const auto& quotient = *call.plan.results[0];
-    const auto domain = quotient.layout.mesh().world().domain();
-    stack[0] =
-        dividend.to(quotient.any_partial ? accumulation(domain, quotient.dtype) : stored(domain, quotient.dtype));
+    stack[0] = dividend.to(storage(*call.plan.results[0]));
   }
   call.op.callBoxed(stack);
 }

@@ -80,6 +80,7 @@ World::Options canonical_options(const CanonicalCase& trial, std::shared_ptr<con
   options.rank_count = 1;
   for (const auto& axis : trial.axes) options.rank_count *= static_cast<int>(axis.size);
   options.numerics = lockstep::Numerics::kCanonical;
+  options.wire_levels = trial.wire_levels;
   options.rules = std::move(rules);
   return options;
 }
@@ -140,6 +141,7 @@ CanonicalCase draw_canonical(const OpCase& op_case, Reach reach, bool gradients)
   CanonicalCase trial{make_call(op_case.called, op_case.draw(inputs))};
   trial.axes = draw_axes();
   trial.batch_rows = draw_batch(trial.call);
+  trial.wire_levels = *rc::gen::element<int64_t>(0, 0, 1, 2, 6);
   trial.delivery = *rc::gen::weightedElement<Delivery>(
       {{4, Delivery::kDirect}, {1, Delivery::kMessages}, {1, Delivery::kTwoGroups}});
   trial.seed = *rc::gen::arbitrary<uint64_t>();
@@ -197,8 +199,9 @@ std::string describe(const CanonicalCase& trial) {
   }
   for (const auto& value : trial.call.arguments)
     if (value.isScalar() || value.isIntList() || value.isBool()) text += c10::str(", ", value);
-  return fmt::format("{}) on mesh {}, batch {}, {} (seed {}){}", text, mesh.text(), trial.batch_rows,
-                     text_of(trial.delivery), trial.seed, trial.weights.empty() ? "" : ", gradients");
+  return fmt::format("{}) on mesh {}, batch {}, wire levels {}, {} (seed {}){}", text, mesh.text(), trial.batch_rows,
+                     trial.wire_levels, text_of(trial.delivery), trial.seed,
+                     trial.weights.empty() ? "" : ", gradients");
 }
 
 void canonical_bits_equal_one_rank(const OpCase& op_case, Reach reach, bool gradients,

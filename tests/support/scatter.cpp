@@ -62,11 +62,8 @@ at::Tensor shard_for(at::Tensor value, const TensorSpec& spec, size_t index) {
 
 at::Tensor scatter(const at::Tensor& plain, const Layout& layout) {
   const PlainTensors guard;
-  const auto& world = layout.mesh().world();
   const auto* spec = layout.mesh().specs().intern(layout, plain.sizes(), plain.scalar_type());
-  const auto dtype =
-      spec->any_partial ? accumulation(world.domain(), spec->dtype) : stored(world.domain(), spec->dtype);
-  const auto value = plain.detach().to(dtype);
+  const auto value = plain.detach().to(storage(*spec));
   Shards shards;
   for (size_t i = 0; i < layout.mesh().local_count(); ++i) shards.push_back(shard_for(value, *spec, i));
   return from_shards(std::move(shards), layout, plain.sizes(), plain.scalar_type());

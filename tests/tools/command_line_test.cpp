@@ -90,9 +90,10 @@ TEST(CommandLine, ABadJobFileIsNamedWithItsLine) {
 TEST(CommandLine, ManyProcessesAreForTrainAlone) {
   const auto verify = run_lockstep("verify jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
   EXPECT_EQ(verify.code, 2);
-  EXPECT_EQ(verify.err,
-            "lockstep: torchrun started 4 processes; only lockstep train runs in many. Start one process: it simulates "
-            "the mesh.\n");
+  EXPECT_EQ(
+      verify.err,
+      "lockstep: this is one of 4 processes, by the variables that torchrun sets; only lockstep train runs in many. "
+      "Start one process, which simulates the mesh, or use lockstep train --verify.\n");
   const auto train = run_lockstep("train jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
   EXPECT_EQ(train.code, 2);
   EXPECT_THAT(train.err, HasSubstr("every process needs the job's token"));

@@ -75,6 +75,20 @@ TEST(Resolve, RefusesWhatDoesNotFitWithTheNumbers) {
             "mesh pp=2: the axis pp (parallelism.pipeline_parallel_degree) is not available yet, it must be 1.");
 }
 
+TEST(Resolve, RefusesRoundedLevelsWhereNothingWouldBeRounded) {
+  auto job = job_of(1, 1, 2, 4, 8);
+  job.numerics.wire_levels = 1;
+  EXPECT_EQ(
+      problem([&] { resolve(job, kSimulated); }),
+      "numerics.wire_levels 1 rounds sums of 16-bit products; training.mixed_precision_param is \"float32\", choose "
+      "\"bfloat16\" or wire_levels 0.");
+  job.training.mixed_precision_param = "bfloat16";
+  EXPECT_EQ(problem([&] { resolve(job, kSimulated); }), "");
+  job.numerics.mode = "native";
+  EXPECT_EQ(problem([&] { resolve(job, kSimulated); }),
+            "numerics.wire_levels 1 is of canonical numerics; numerics.mode is \"native\".");
+}
+
 TEST(DeriveBatching, KeepsTheGlobalBatchOnAnotherMesh) {
   const auto job = resolve(job_of(1, 2, 2, 4, 16), kSimulated);
   const auto batching = [&](const char* mesh) {

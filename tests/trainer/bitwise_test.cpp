@@ -26,6 +26,7 @@ struct BitwiseModel {
   double dropout;
   int64_t key_value_heads;
   const char* compute = "float32";
+  int64_t wire_levels = 0;
 };
 
 /// Vocabulary 2047: several leaves, the last one short.
@@ -35,6 +36,7 @@ constexpr BitwiseModel kModels[] = {
     {"dropout, grouped heads", 33, false, 0.1, 4},
     {"long", 257, true, 0.1, 8},
     {"bfloat16", 65, true, 0.1, 8, "bfloat16"},
+    {"bfloat16, rounded levels", 65, true, 0.1, 8, "bfloat16", 2},
 };
 
 struct BitwiseMesh {
@@ -128,7 +130,7 @@ std::vector<Variant> variants_for(size_t mesh) {
 
 Job bitwise_job(const BitwiseMesh& mesh, const Variant& variant) {
   auto job = testing::small_job();
-  job.numerics.mode = "canonical";
+  job.numerics = {.mode = "canonical", .wire_levels = variant.model->wire_levels};
   job.training.seq_len = variant.model->length;
   job.training.global_batch_size = mesh.batch;
   job.training.local_batch_size = mesh.local_batch;

@@ -77,7 +77,8 @@ TEST(DetectLauncher, RefusesWhatMakesNoSense) {
 TEST(RequireSingleProcess, SaysWhichCommandTakesMany) {
   EXPECT_EQ(
       problem({{"RANK", "0"}, {"WORLD_SIZE", "4"}}),
-      "torchrun started 4 processes; only lockstep train runs in many. Start one process: it simulates the mesh.");
+      "this is one of 4 processes, by the variables that torchrun sets; only lockstep train runs in many. Start one "
+      "process, which simulates the mesh, or use lockstep train --verify.");
 }
 
 }  // namespace

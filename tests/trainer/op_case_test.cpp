@@ -78,6 +78,21 @@ TEST(OpCase, SurvivesItsFile) {
   EXPECT_FALSE(run_case(read));
 }
 
+/// A product is another one with other levels.
+TEST(OpCase, KeepsItsRoundedLevels) {
+  const TemporaryFolder folder;
+  auto one = sum_case();
+  for (const int64_t levels : {0, 6, 7, -1}) {
+    one.wire_levels = levels;
+    const auto bytes = to_file(one);
+    write_file_atomically(folder.file("case.h5"), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (levels >= 0 && levels <= 6)
+      EXPECT_EQ(read_case(folder.file("case.h5")).wire_levels, levels);
+    else
+      EXPECT_THROW(read_case(folder.file("case.h5")), FileError) << levels;
+  }
+}
+
 TEST(OpCase, ARecordingIsNone) {
   const TemporaryFolder folder;
   StepRecording recording;

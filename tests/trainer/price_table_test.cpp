@@ -22,8 +22,8 @@ models::LlamaOptions even_options(int64_t vocabulary) {
   return options;
 }
 
-PriceTable prices_on(const char* mesh, int64_t vocabulary = 2048, int64_t local = kRows) {
-  auto job = testing::small_job();
+PriceTable prices_on(const char* mesh, int64_t vocabulary = 2048, int64_t local = kRows,
+                     Job job = testing::small_job()) {
   job.numerics.mode = "canonical";
   job.training.seq_len = kLength;
   job.training.global_batch_size = kRows;
@@ -108,6 +108,21 @@ TEST(PriceTable, WeightGradientsTravelPerSampleUnderContextParallel) {
     EXPECT_NEAR(scatters.canonical.bytes - scatters.native.bytes, static_cast<double>(samples) * share, 1) << mesh;
     EXPECT_NEAR(gathers.canonical.bytes - gathers.native.bytes, share, 1) << mesh;
   }
+}
+
+/// In 2 bytes where the ranks' nodes are rounded, in 4 where some are not; native numerics reduces in 4.
+TEST(PriceTable, RoundedLevelsTravelInTwoBytes) {
+  auto job = testing::small_job();
+  job.training.mixed_precision_param = "bfloat16";
+  const auto ratio = [&](const char* mesh, int64_t levels) {
+    job.numerics.wire_levels = levels;
+    return row(prices_on(mesh, 2048, kRows, job), "tp", CollectiveKind::kReduceScatter).ratio();
+  };
+  EXPECT_EQ(ratio("tp=2", 0), 1);
+  const double products = 4 * kLayers + 1, embedding = 1, all = products + embedding;
+  EXPECT_NEAR(ratio("tp=2", 1), (products / 2 + embedding) / all, 1e-9);
+  EXPECT_NEAR(ratio("tp=4", 2), (products / 2 + embedding) / all, 1e-9);
+  EXPECT_EQ(ratio("tp=4", 1), 1);
 }
 
 TEST(PriceTable, NativeNumericsCostNothing) {
