@@ -6,6 +6,7 @@
 #include "runtime/dispatch.h"
 #include "runtime/domain.h"
 #include "runtime/mesh_ops.h"
+#include "runtime/ordered_sums.h"
 #include "runtime/redistribute.h"
 #include "runtime/sharded_tensor.h"
 #include "runtime/world.h"
@@ -102,10 +103,12 @@ Tensor finished(const Tensor& sums) {
 }
 
 /// Canonical: where a mesh axis cuts the positions of samples [b, l, ...], each sample's sum is finished first, then
-/// samples are added. Nothing is gathered, and every rank adds what it has.
+/// samples are added. Nothing is gathered, and every rank adds what it has. (A sample of several rows is one sum over
+/// all of their positions, which no rank has a run of.)
 bool sums_by_sample(const Tensor& gradient) {
   const auto& layout = layout_of(gradient);
-  return layout.mesh().world().canonical() && gradient.dim() == 3 && !layout.cutters(1).empty();
+  if (!layout.mesh().world().canonical() || gradient.dim() != 3 || layout.cutters(1).empty()) return false;
+  return tree_over_batch(gradient.size(0), 3).leaf == 1;
 }
 
 /// In the dtype that sums are kept in, so that no sample's is rounded.
@@ -120,7 +123,9 @@ Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
 Tensor linear_bias_gradient(const Tensor& gradient) {
   if (gradient.dim() == 1) return gradient;
   if (!sums_by_sample(gradient)) return at::sum(gradient, leading_dims(gradient), false);
-  return declared_as(at::sum(at::sum(widened(gradient), {1}, false), {0}, false), gradient.scalar_type());
+  // Three dimensions still: rows of two would be elements of one sum, not samples, outside of a BatchScope.
+  const auto samples = at::sum(widened(gradient), {1}, true);
+  return declared_as(at::sum(samples, c10::IntArrayRef({0, 1}), false), gradient.scalar_type());
 }
 
 std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Tensor& gradient, const Tensor& weight,

@@ -44,6 +44,32 @@ TEST_P(CanonicalGradients, AnyLayoutGivesOneRanksBits) {
   }
 }
 
+std::vector<at::Tensor> linear_gradients(int64_t ranks, int64_t samples) {
+  const auto world = simulated_world({{"cp", ranks}}, {.numerics = lockstep::Numerics::kCanonical});
+  const auto& mesh = world->mesh({{"cp", ranks}});
+  const BatchScope batch({.count = samples});
+  const auto fractions = [](c10::IntArrayRef sizes) { return exact_tensor(sizes, c10::kFloat).mul(0.1); };
+  const auto put = [&](const at::Tensor& plain, const char* layout) {
+    return distribute(plain, Layout::parse(mesh, layout));
+  };
+  const auto weight = put(fractions({5, 3}), "[]").requires_grad_(), bias = put(fractions({5}), "[]").requires_grad_();
+  const char* cut = ranks == 1 ? "[]" : "[cp=S(1)]";
+  at::linear(put(fractions({6, 66, 3}), cut), weight, bias).backward(put(fractions({6, 66, 5}), cut));
+  return {gather(weight.grad()), gather(bias.grad())};
+}
+
+/// A sample can be several rows: it is still one sum over all its positions, whoever has them.
+TEST(CanonicalLinear, GradientsDoNotDependOnWhoHasAPosition) {
+  for (const int64_t samples : {6, 3, 2, 1, 0}) {
+    const auto expected = linear_gradients(1, samples);
+    for (const int64_t ranks : {2, 3}) {
+      const auto actual = linear_gradients(ranks, samples);
+      EXPECT_TRUE(same_bits(actual[0], expected[0])) << "weight, " << ranks << " ranks, " << samples << " samples";
+      EXPECT_TRUE(same_bits(actual[1], expected[1])) << "bias, " << ranks << " ranks, " << samples << " samples";
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rows, CanonicalRules, ::testing::ValuesIn(valued_cases()), test_name);
 INSTANTIATE_TEST_SUITE_P(Rows, CanonicalGradients, ::testing::ValuesIn(differentiable_cases()), test_name);
 

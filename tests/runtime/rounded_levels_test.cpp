@@ -32,7 +32,8 @@ Tensor by_hand(const Tensor& a, const Tensor& b, const SumTree& tree, const SumN
 }
 
 TEST(RoundedLevels, AreTheTreeByHand) {
-  for (const auto& [m, n, k] : {std::tuple{3, 5, 1}, {4, 7, 63}, {9, 17, 64}, {5, 33, 770}, {16, 8, 2047}, {2, 3, 4096}})
+  for (const auto& [m, n, k] :
+       {std::tuple{3, 5, 1}, {4, 7, 63}, {9, 17, 64}, {5, 33, 770}, {16, 8, 2047}, {2, 3, 4096}})
     for (const int64_t levels : {1, 2, 3, 6}) {
       const auto a = random_halves({m, k}), b = random_halves({k, n});
       const auto tree = SumTree::over_elements(k);
@@ -80,15 +81,19 @@ TEST(RoundedLevels, TravelAsWideAsTheResultWhereEnoughOfThemCrossRanks) {
     int64_t ranks, levels;
     c10::ScalarType dtype;
     const Tensor& value;
-  } cases[] = {{2, 0, c10::kFloat, one},          {2, 1, c10::kBFloat16, one_rounded},
-               {4, 1, c10::kFloat, one_rounded},  {4, 2, c10::kBFloat16, one_rounded_twice},
-               {8, 2, c10::kFloat, one_rounded_twice}, {3, 2, c10::kFloat, one_rounded_twice},
+  } cases[] = {{2, 0, c10::kFloat, one},
+               {2, 1, c10::kBFloat16, one_rounded},
+               {4, 1, c10::kFloat, one_rounded},
+               {4, 2, c10::kBFloat16, one_rounded_twice},
+               {8, 2, c10::kFloat, one_rounded_twice},
+               {3, 2, c10::kFloat, one_rounded_twice},
                {2, 2, c10::kBFloat16, one_rounded_twice}};
   for (const auto& [ranks, levels, dtype, value] : cases) {
     const auto sent = product_on(ranks, levels);
     EXPECT_EQ(sent.dtype, dtype) << ranks << " ranks, " << levels << " levels";
     EXPECT_TRUE(same_bits(sent.value, value)) << ranks << " ranks, " << levels << " levels";
-    EXPECT_EQ(sent.bytes * 2, product_on(ranks, 0).bytes * (dtype == c10::kBFloat16 ? 1 : 2)) << ranks << ", " << levels;
+    EXPECT_EQ(sent.bytes * 2, product_on(ranks, 0).bytes * (dtype == c10::kBFloat16 ? 1 : 2))
+        << ranks << ", " << levels;
   }
 }
 
