@@ -10,6 +10,14 @@
 namespace lockstep::kernels {
 namespace {
 
+/// Two integers; at::tensor costs more than they do.
+Tensor pair_of(int64_t first, int64_t second) {
+  auto out = at::empty({2}, at::kLong);
+  auto* words = out.mutable_data_ptr<int64_t>();
+  words[0] = first, words[1] = second;
+  return out;
+}
+
 int64_t product_of(at::IntArrayRef sizes) { return c10::multiply_integers(sizes); }
 
 int64_t node_count(const Summands& s) { return static_cast<int64_t>(cover(s.tree, s.first, s.count).size()); }
@@ -89,7 +97,7 @@ Tensor fixed_point_sum(const Tensor& x) {
   loops::FixedPoint sum;
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "fixed_point_sum",
                              [&] { sum = loops::fixed_point_sum(wide.numel(), wide.const_data_ptr<scalar_t>()); });
-  return at::tensor({sum.sum, sum.refused}, at::kLong);
+  return pair_of(sum.sum, sum.refused);
 }
 
 Tensor absolute_maximum(const Tensor& x) {
@@ -107,7 +115,7 @@ Tensor scaled_squares(const Tensor& x, double scale) {
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "scaled_squares", [&] {
     sum = loops::scaled_squares(wide.numel(), wide.const_data_ptr<scalar_t>(), scale);
   });
-  return at::tensor({sum.high, sum.low}, at::kLong);
+  return pair_of(sum.high, sum.low);
 }
 
 }  // namespace lockstep::kernels

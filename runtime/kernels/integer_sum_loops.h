@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "core/instruction_set.h"
+
 /// Sums that are the same in any order, because they are sums of integers, and the maximum; for float and double.
 namespace lockstep::kernels::loops {
 
@@ -19,7 +21,7 @@ struct WideSum {
   int64_t high = 0, low = 0;
 };
 template <class T>
-WideSum scaled_squares(int64_t count, const T* x, double scale);
+WideSum scaled_squares(int64_t count, const T* x, double scale, InstructionSet set = best_instruction_set());
 
 /// The largest |x|; a NaN if there is one; 0 of nothing.
 template <class T>

@@ -1,0 +1,97 @@
+// The two passes of a gradient norm give their oracles' integers on every instruction set; broken on purpose they do
+// not.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "runtime/kernels/integer_sum_oracle.h"
+#include "tests/support/mutants.h"
+#include "tests/support/sum_cases.h"
+
+namespace lockstep::testing {
+namespace {
+
+using kernels::WideInteger;
+namespace loops = kernels::loops;
+
+/// Lengths about a vector, several, and a block of 4096.
+int64_t any_length() {
+  return *rc::gen::weightedOneOf<int64_t>({{3, rc::gen::inRange<int64_t>(0, 100)},
+                                           {1, rc::gen::inRange<int64_t>(4060, 4140)},
+                                           {1, rc::gen::inRange<int64_t>(8100, 20000)}});
+}
+
+/// Numbers, and the scale that makes integers of up to 2^27 of them.
+template <class T>
+struct SquaresCase {
+  SquaresCase()
+      : count(any_length()),
+        random(*rc::gen::arbitrary<uint32_t>()),
+        x(count, *rc::gen::element(Numbers::kNormal, Numbers::kTiny, Numbers::kMiddle), random) {
+    if (*rc::gen::arbitrary<bool>()) std::fill_n(x.data(), count, T(1));  // 2^27 all
+    scale = scale_for(static_cast<double>(kernels::absolute_maximum_oracle<T>(count, x.data())));
+  }
+
+  static double scale_for(double maximum) {
+    int exponent = 0;
+    const double fraction = std::frexp(maximum, &exponent),
+                 scale = std::ldexp(1.0, 27 - exponent + (fraction > 0.5 ? 0 : 1));
+    return maximum > 0 && std::isfinite(scale) ? scale : 1.0;
+  }
+
+  int64_t count;
+  std::mt19937 random;
+  AnywhereInMemory<T> x;
+  double scale;
+};
+
+template <class T, class Kernel>
+void squares_equal_oracle(const Kernel& kernel) {
+  const SquaresCase<T> c;
+  const loops::WideSum sum = kernel(c.count, c.x.data(), c.scale);
+  RC_ASSERT((WideInteger{sum.high} << 32) + sum.low == kernels::scaled_squares_oracle<T>(c.count, c.x.data(), c.scale));
+}
+
+template <class T>
+void squares_equal_oracle() {
+  const auto set = *rc::gen::elementOf(available_instruction_sets());
+  squares_equal_oracle<T>(
+      [=](int64_t count, const T* x, double scale) { return loops::scaled_squares<T>(count, x, scale, set); });
+}
+
+RC_GTEST_PROP(ScaledSquares, AreTheOraclesInSinglePrecision, ()) { squares_equal_oracle<float>(); }
+RC_GTEST_PROP(ScaledSquares, AreTheOraclesInDoublePrecision, ()) { squares_equal_oracle<double>(); }
+
+RC_GTEST_PROP(AbsoluteMaximum, IsTheOracles, ()) {
+  const SquaresCase<float> c;
+  RC_ASSERT(same_number(loops::absolute_maximum<float>(c.count, c.x.data()),
+                        kernels::absolute_maximum_oracle<float>(c.count, c.x.data())));
+}
+
+// Faults.
+
+loops::WideSum without_the_last(int64_t count, const float* x, double scale) {
+  return loops::scaled_squares<float>(std::max<int64_t>(count - 1, 0), x, scale);
+}
+loops::WideSum truncated(int64_t count, const float* x, double scale) {
+  std::vector<float> integers(x, x + count);
+  for (float& each : integers) each = static_cast<float>(std::trunc(static_cast<double>(each) * scale));
+  return loops::scaled_squares<float>(count, integers.data(), 1);
+}
+/// All squares in one word of 64 bits.
+loops::WideSum overflowing(int64_t count, const float* x, double scale) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto integer = static_cast<int64_t>(std::rint(static_cast<double>(x[i]) * scale));
+    sum += static_cast<uint64_t>(integer * integer);
+  }
+  return {static_cast<int64_t>(sum >> 32), static_cast<int64_t>(sum & 0xffffffff)};
+}
+
+TEST(ScaledSquaresMutants, AreNoticed) {
+  expect_noticed("the last missing", 1000, [] { squares_equal_oracle<float>(without_the_last); });
+  expect_noticed("truncated", 1000, [] { squares_equal_oracle<float>(truncated); });
+  expect_noticed("one word", 1000, [] { squares_equal_oracle<float>(overflowing); });
+}
+
+}  // namespace
+}  // namespace lockstep::testing
