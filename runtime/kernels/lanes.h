@@ -18,11 +18,13 @@ template <>
 struct LanePiece<float> {
   static constexpr int kCount = 8;
   using Vector __attribute__((vector_size(32))) = float;
+  using Index = int32_t;
 };
 template <>
 struct LanePiece<double> {
   static constexpr int kCount = 4;
   using Vector __attribute__((vector_size(32))) = double;
+  using Index = int64_t;
 };
 }  // namespace detail
 
@@ -35,6 +37,21 @@ struct Lanes {
   LOCKSTEP_PORTABLE void add(const Lanes& other) {
     for (int p = 0; p < kPieces; ++p) pieces[p] += other.pieces[p];
   }
+  /// Copies by pieces, as they are read again: a load of half of what one store wrote is quick, one of two stores' is
+  /// not.
+  LOCKSTEP_PORTABLE void assign(const Lanes& other) {
+    for (int p = 0; p < kPieces; ++p) pieces[p] = other.pieces[p];
+  }
+  /// Lanes from `count` on become +0. Without a branch.
+  LOCKSTEP_PORTABLE void keep(int64_t count) {
+    using Index __attribute__((vector_size(32))) = typename detail::LanePiece<T>::Index;
+    const typename detail::LanePiece<T>::Vector nothing = {};
+    for (int p = 0; p < kPieces; ++p) {
+      Index lane;
+      for (int i = 0; i < kPiece; ++i) lane[i] = p * kPiece + i;
+      pieces[p] = lane < static_cast<typename detail::LanePiece<T>::Index>(count) ? pieces[p] : nothing;
+    }
+  }
 };
 
 /// element(0) to element(15).
@@ -45,9 +62,10 @@ LOCKSTEP_PORTABLE void load_lanes(const Element& element, Lanes<T>& lanes) {
   __builtin_memcpy(&lanes, group, sizeof lanes);
 }
 
-/// Adds elements to their lanes, beginning with lane 0: element(i) for i < count, none if it is negative.
+/// Adds elements to their lanes, beginning with lane 0: element(i) for i < count, none if it is negative. There may be
+/// more: element(i) is something for i < readable.
 template <class T, class Element>
-LOCKSTEP_PORTABLE void add_to_lanes(int64_t count, const Element& element, Lanes<T>& lanes) {
+LOCKSTEP_PORTABLE void add_to_lanes(int64_t count, int64_t readable, const Element& element, Lanes<T>& lanes) {
   const int64_t whole = count < 0 ? 0 : count / kSumLanes * kSumLanes;
   Lanes<T> next;
   for (int64_t i = 0; i < whole; i += kSumLanes) {
@@ -56,9 +74,15 @@ LOCKSTEP_PORTABLE void add_to_lanes(int64_t count, const Element& element, Lanes
     lanes.add(next);
   }
   if (whole >= count) return;
-  T rest[kSumLanes] = {};  // +0 changes no lane
-  for (int64_t i = whole; i < count; ++i) rest[i - whole] = element(i);
-  __builtin_memcpy(&next, rest, sizeof next);
+  if (whole + kSumLanes <= readable) {
+    load_lanes<T>(
+        [&element, whole ](int64_t lane) __attribute__((always_inline)) { return element(whole + lane); }, next);
+    next.keep(count - whole);  // +0 changes no lane
+  } else {
+    T rest[kSumLanes] = {};
+    for (int64_t i = whole; i < count; ++i) rest[i - whole] = element(i);
+    __builtin_memcpy(&next, rest, sizeof next);
+  }
   lanes.add(next);
 }
 
@@ -67,8 +91,15 @@ namespace detail {
 template <int kApart, class Vector, int... kLane>
 LOCKSTEP_PORTABLE void join_pieces(const Vector& a, const Vector& b, Vector& out,
                                    std::integer_sequence<int, kLane...> /*lanes*/) {
-  out = __builtin_shufflevector(a, b, (kLane / kApart * 2 * kApart + kLane % kApart)...) +
-        __builtin_shufflevector(a, b, (kLane / kApart * 2 * kApart + kLane % kApart + kApart)...);
+  constexpr int kCount = sizeof...(kLane);
+  if constexpr (2 * kApart == kCount) {
+    // b's halves change places: numbers that stay where they are need no shuffle.
+    out = __builtin_shufflevector(a, b, (kLane < kApart ? kLane : kLane + kCount)...) +
+          __builtin_shufflevector(a, b, (kLane < kApart ? kLane + kApart : kLane - kApart + kCount)...);
+  } else {
+    out = __builtin_shufflevector(a, b, (kLane / kApart * 2 * kApart + kLane % kApart)...) +
+          __builtin_shufflevector(a, b, (kLane / kApart * 2 * kApart + kLane % kApart + kApart)...);
+  }
 }
 }  // namespace detail
 
@@ -135,7 +166,7 @@ LOCKSTEP_PORTABLE T sum_of_siblings(const Lanes<T>& leaves) {
 template <class T, class Element>
 LOCKSTEP_PORTABLE T lane_sum(int64_t count, const Element& element) {
   Lanes<T> lanes = {};
-  add_to_lanes<T>(count, element, lanes);
+  add_to_lanes<T>(count, count, element, lanes);
   return sum_of_lanes<T>(lanes);
 }
 

@@ -24,17 +24,17 @@ LOCKSTEP_PORTABLE void join(const NodeWork& work, T* __restrict sums) {
     }
 }
 
-/// Elements of a row: element(0), element(1) ...
+/// element(0), element(1) ... of a row, or of several, one behind the other.
 template <class T, class Element>
 struct RowElements {
   const Element& element;
-  int64_t count;
+  int64_t readable;  ///< element(i) is something for i < readable
 
-  /// Of the leaf that begins at an element. What is absent is +0, which changes no sum.
-  LOCKSTEP_PORTABLE void lanes_of(int64_t first, int64_t leaf, Lanes<T>& out) const {
+  /// Of the leaf [first, first + leaf) in a row that ends at `end`. What is absent is +0, which changes no sum.
+  LOCKSTEP_PORTABLE void lanes_of(int64_t first, int64_t leaf, int64_t end, Lanes<T>& out) const {
     out = Lanes<T>{};
     add_to_lanes<T>(
-        count - first < leaf ? count - first : leaf,
+        end - first < leaf ? end - first : leaf, readable - first,
         [ this, first ](int64_t i) __attribute__((always_inline)) { return element(first + i); }, out);
   }
   /// The usual leaves, all of them there: a constant length, and one pair of vectors after the other is joined.
@@ -55,43 +55,56 @@ struct RowElements {
       join_lanes<kSumLanes / kLeaves>(out, right, out);
     }
   }
-  /// The sums of 16 leaves.
-  LOCKSTEP_PORTABLE void sums_of(int64_t first, int64_t leaf, Lanes<T>& out) const {
-    if (leaf == 1) return lanes_of(first, kSumLanes, out);
-    if (leaf == kUsualLeaf && count - first >= kSumLanes * kUsualLeaf) {
-      sums_of_leaves<kSumLanes>(first, out);
-      out.add(Lanes<T>{});  // chains that began with their first elements may be -0
-      return;
-    }
+  /// The sums of 16 usual leaves, one behind the other.
+  LOCKSTEP_PORTABLE void sums_of_usual(int64_t first, Lanes<T>& out) const {
+    sums_of_leaves<kSumLanes>(first, out);
+    out.add(Lanes<T>{});  // chains that began with their first elements may be -0
+  }
+  /// The sums of the 16 leaves from `first` on in a row that ends at `end`.
+  LOCKSTEP_PORTABLE void sums_of(int64_t first, int64_t leaf, int64_t end, Lanes<T>& out) const {
+    if (leaf == 1) return lanes_of(first, kSumLanes, end, out);
+    if (leaf == kUsualLeaf && end - first >= kSumLanes * kUsualLeaf) return sums_of_usual(first, out);
     Lanes<T> leaves[kSumLanes];
-    for (auto& each : leaves) lanes_of(first, leaf, each), first += leaf;
+    for (auto& each : leaves) lanes_of(first, leaf, end, each), first += leaf;
     join_all_lanes(leaves);
-    out = leaves[0];
+    out.assign(leaves[0]);
   }
 
   static constexpr int64_t kUsualLeaf = 2 * kSumLanes;
 };
 
-/// One column. 16 leaves at a time; of such vectors two of one height become one of their parents.
+/// Vectors of 16 siblings that come one after the other: two of one height become one of their parents.
+template <class T>
+struct JoinedVectors {
+  Lanes<T> waiting[60];  ///< one per height
+
+  /// Vector v of siblings; joins it in place.
+  LOCKSTEP_PORTABLE void add(uint64_t v, Lanes<T>& sums) {
+    int height = 0;
+    for (; (v & 1) != 0; v >>= 1) join_lanes<1>(waiting[height++], sums, sums);
+    waiting[height].assign(sums);
+  }
+};
+
+/// One column, 16 leaves at a time.
 template <class T, class Element>
 LOCKSTEP_PORTABLE T sum_row(const NodeWork& work, const Element& element) {
   const RowElements<T, Element> row{element, work.elements};
   const int64_t leaves = work.leaves > 0 ? work.leaves : 1;
   const auto vectors = static_cast<uint64_t>((leaves + kSumLanes - 1) / kSumLanes);
   const Lanes<T> nothing = {};
-  Lanes<T> waiting[60], sums = nothing;
+  JoinedVectors<T> joined;
+  Lanes<T> sums = nothing;
   for (uint64_t v = 0; v < vectors; ++v) {
-    row.sums_of(static_cast<int64_t>(v) * kSumLanes * work.leaf, work.leaf, sums);
-    int height = 0;
-    for (uint64_t before = v; (before & 1) != 0; before >>= 1) join_lanes<1>(waiting[height++], sums, sums);
-    waiting[height] = sums;
+    row.sums_of(static_cast<int64_t>(v) * kSumLanes * work.leaf, work.leaf, work.elements, sums);
+    joined.add(v, sums);
   }
   int height = 0;
   while ((vectors >> height & 1) == 0) ++height;
-  sums = waiting[height];
+  sums.assign(joined.waiting[height]);
   for (++height; vectors >> height != 0; ++height) {
     const bool has_left = (vectors >> height & 1) != 0;
-    join_lanes<1>(has_left ? waiting[height] : sums, has_left ? sums : nothing, sums);
+    join_lanes<1>(has_left ? joined.waiting[height] : sums, has_left ? sums : nothing, sums);
   }
   return sum_of_siblings<T>(sums);
 }

@@ -6,7 +6,7 @@
 #include "core/elementary.h"
 #include "runtime/kernels/best_instruction_set.h"
 #include "runtime/kernels/loops.h"
-#include "runtime/kernels/node_sum.h"
+#include "runtime/kernels/row_block_sum.h"
 
 namespace lockstep::kernels::loops {
 namespace {
@@ -18,7 +18,12 @@ constexpr int64_t kColumns = 256;
 template <class T>
 struct SumRows {
   LOCKSTEP_PORTABLE static void run(NodeWork work, Rows rows, const T* x, T* __restrict out) {
-    for (int64_t r = 0; r < rows.count; ++r, x += rows.width)
+    const int64_t whole = work.leaf > 1 && work.leaves > 0 ? rows.count / kSumLanes * kSumLanes : 0;
+    const int height = RowBlock<T>::height_over(work.leaves);
+    int64_t r = 0;
+    for (; r < whole; r += kSumLanes, x += kSumLanes * rows.width)
+      RowBlock<T>{work, x, rows.width, (rows.count - r - 1) * rows.width + work.elements, height}.sums(out + r);
+    for (; r < rows.count; ++r, x += rows.width)
       out[r] = sum_row<T>(
           work, [x](int64_t i) __attribute__((always_inline)) { return x[i]; });
   }

@@ -25,6 +25,9 @@ loops::OrderedSum along_rows(int64_t outer) { return {SumTree::over_elements(210
 /// The same of 8 leaves of 42.
 loops::OrderedSum along_columns() { return {SumTree::over_elements(333), 42, 1, 291, 19}; }
 
+/// 16 rows at once and one more, of two leaves, the second of them short.
+loops::OrderedSum along_short_rows() { return {SumTree::over_elements(69), 0, 17, 69, 1}; }
+
 template <class T>
 void test_sum(SelfTestComparer& comparer, const char* name, const loops::OrderedSum& sum) {
   const int64_t count = sum.outer * sum.count * sum.inner;
@@ -63,6 +66,7 @@ void test_norm_gradient(SelfTestComparer& comparer, const char* name, const loop
 
 void test_ordered_sums(SelfTestComparer& comparer) {
   test_sum<float>(comparer, "sum along rows", along_rows(2));
+  test_sum<float>(comparer, "sum along short rows", along_short_rows());
   test_sum<float>(comparer, "sum along columns", along_columns());
   test_sum<double>(comparer, "sum along rows in float64", along_rows(1));
   test_sum<double>(comparer, "sum along columns in float64", along_columns());

@@ -77,7 +77,8 @@ void local_sum(const LocalCall& call, torch::jit::Stack& stack, bool all, bool m
     sum = sum.div(results > 0 ? static_cast<double>(call.plan.wanted[0]->element_count()) / results : 1);
   }
   if (!result.layout.ordered_sum()) sum = sum.to(dtype);
-  stack = {sum.reshape(result.local_sizes[call.index])};
+  const at::IntArrayRef sizes = result.local_sizes[call.index];
+  stack = {sum.sizes() == sizes ? sum : sum.reshape(sizes)};
 }
 
 void local_sum_all(const LocalCall& call, torch::jit::Stack& stack) { local_sum(call, stack, true, false); }

@@ -13,17 +13,26 @@ struct SumOperands {
   const T *shift, *r;  ///< [outer], [outer, count]
 };
 
-/// A leaf range of a tree over elements or samples.
+/// Up to a few leaves, any number, and leaves of 32 alone.
+inline SumTree any_tree_over_elements() {
+  return SumTree::over_elements(*rc::gen::weightedOneOf<int64_t>(
+      {{2, rc::gen::inRange<int64_t>(0, 140)},
+       {2, rc::gen::inRange<int64_t>(0, 5000)},
+       {1, rc::gen::map(rc::gen::inRange(5, 12), [](int power) { return int64_t{1} << power; })}}));
+}
+
+/// A leaf range of a tree over elements or samples. Rows are added 16 at a time.
 inline kernels::loops::OrderedSum any_ordered_sum(bool rows) {
-  const SumTree tree = *rc::gen::arbitrary<bool>()
-                           ? SumTree::over_samples(*rc::gen::inRange<int64_t>(0, 60))
-                           : SumTree::over_elements(*rc::gen::weightedOneOf<int64_t>(
-                                 {{1, rc::gen::inRange<int64_t>(0, 70)}, {2, rc::gen::inRange<int64_t>(0, 5000)}}));
+  const SumTree tree =
+      *rc::gen::arbitrary<bool>() ? SumTree::over_samples(*rc::gen::inRange<int64_t>(0, 60)) : any_tree_over_elements();
   const auto [from, to] = leaf_range(tree);
   const int64_t inner = rows ? 1
                              : *rc::gen::weightedOneOf<int64_t>(
                                    {{3, rc::gen::inRange<int64_t>(1, 20)}, {1, rc::gen::inRange<int64_t>(250, 270)}});
-  return {tree, from, *rc::gen::inRange<int64_t>(0, 4), to - from, inner};
+  const auto few = rc::gen::inRange<int64_t>(0, 4);
+  const int64_t outer =
+      rows ? *rc::gen::weightedOneOf<int64_t>({{2, few}, {1, rc::gen::inRange<int64_t>(14, 36)}}) : *few;
+  return {tree, from, outer, to - from, inner};
 }
 
 /// Memory of its own that begins up to 16 elements past where the allocator put it.
