@@ -25,8 +25,8 @@ loops::OrderedSum along_rows(int64_t outer) { return {SumTree::over_elements(210
 /// The same of 8 leaves of 42.
 loops::OrderedSum along_columns() { return {SumTree::over_elements(333), 42, 1, 291, 19}; }
 
-/// 16 rows at once and one more, of two leaves, the second of them short.
-loops::OrderedSum along_short_rows() { return {SumTree::over_elements(69), 0, 17, 69, 1}; }
+/// 16 rows at once and one more: of 4 leaves of 50 the last three, a node of one and one of two.
+loops::OrderedSum along_short_rows() { return {SumTree::over_elements(200), 50, 17, 150, 1}; }
 
 template <class T>
 void test_sum(SelfTestComparer& comparer, const char* name, const loops::OrderedSum& sum) {

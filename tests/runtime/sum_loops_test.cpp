@@ -30,6 +30,24 @@ void sums_equal_oracles() {
 RC_GTEST_PROP(SumLoops, GiveTheOraclesBitsInSinglePrecision, ()) { sums_equal_oracles<float>(); }
 RC_GTEST_PROP(SumLoops, GiveTheOraclesBitsInDoublePrecision, ()) { sums_equal_oracles<double>(); }
 
+/// Rows of one leaf to 64, all of them and without the first or the last; 16 are added at once.
+TEST(SumLoops, GiveTheOraclesBitsAboutSixteenRows) {
+  for (const int64_t size : {1, 15, 17, 33, 64, 69, 96, 200, 333, 512, 1000, 2048})
+    for (const int64_t outer : {15, 16, 17, 33}) {
+      const auto tree = SumTree::over_elements(size);
+      const int64_t leaf = tree.leaf, last = (tree.leaf_count() - 1) * leaf;
+      for (const auto& [from, to] :
+           {std::pair(int64_t{0}, size), std::pair(std::min(leaf, last), size), std::pair(int64_t{0}, last)})
+        for (const InstructionSet set : available_instruction_sets()) {
+          const SumCase<float> c({tree, from, outer, to - from, 1}, Numbers::kSpecial, 5);
+          const auto ours =
+              c.run([&](const auto& o, float* out) { kernels::loops::ordered_sum<float>(o.sum, o.x, out, set); });
+          EXPECT_TRUE(same_numbers(ours, c.run(plain_sum<float>)))
+              << outer << " rows, " << from << " to " << to << " of " << size << ", " << name_of(set);
+        }
+    }
+}
+
 // Table gradients with faults.
 
 using Table = void (*)(const TableGradient&, const int64_t*, const float*, float*);
