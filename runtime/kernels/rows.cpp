@@ -93,7 +93,7 @@ Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, cons
     const auto* shifts = shift.const_data_ptr<scalar_t>();
     const auto* labels = classes.const_data_ptr<int64_t>();
     auto* to = result.mutable_data_ptr<scalar_t>();
-    by_parts(rows_of(wide), [=](loops::Rows part, int64_t row) {
+    by_written_parts(rows_of(wide), to, [=](loops::Rows part, int64_t row) {
       const int64_t at = row * part.width;
       loops::cross_entropy_backward(part, slopes + row, from + at, shifts + row, labels + row, to + at);
     });

@@ -26,7 +26,7 @@ Tensor map(const Tensor& x, int64_t dim, const Loop& loop) {
   AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "softmax", [&] {
     const auto* from = rows.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    by_parts(rows_of(out), [=](loops::Rows part, int64_t row) {
+    by_written_parts(rows_of(out), to, [=](loops::Rows part, int64_t row) {
       const int64_t first = row * part.width;
       loop(part, from + first, to + first);
     });
@@ -41,7 +41,7 @@ Tensor map_pairs(const Tensor& gradient, const Tensor& result, int64_t dim, cons
   AT_DISPATCH_FLOATING_TYPES(slopes.scalar_type(), "softmax_backward", [&] {
     const auto *g = slopes.const_data_ptr<scalar_t>(), *y = rows.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
-    by_parts(rows_of(out), [=](loops::Rows part, int64_t row) {
+    by_written_parts(rows_of(out), to, [=](loops::Rows part, int64_t row) {
       const int64_t first = row * part.width;
       loop(part, g + first, y + first, to + first);
     });
