@@ -8,18 +8,24 @@ namespace {
 /// Adding 1.5 * 2^52 rounds a double below 2^51 to the nearest integer.
 constexpr double kRound = 0x1.8p52;
 
-/// Without their sign, floating numbers order as their bits do, and a NaN is above all numbers.
+/// Without their sign, floating numbers order as their bits do, and a NaN is above all numbers. Several vectors a turn:
+/// a loop of one takes twice as long where the linker happens to put it across two lines of instructions.
 template <class T, class Bits>
 struct AbsoluteMaximum {
   LOCKSTEP_PORTABLE static void run(int64_t count, const T* __restrict x, T* out) {
-    constexpr Bits kMagnitude = static_cast<Bits>(~Bits{0}) >> 1;
-    Bits maximum = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const Bits magnitude = portable::bits<Bits>(x[i]) & kMagnitude;
-      maximum = magnitude > maximum ? magnitude : maximum;
-    }
+    constexpr int64_t kBlock = 256 / sizeof(T);
+    Bits block[kBlock] = {}, maximum = 0;
+    int64_t i = 0;
+    for (; i + kBlock <= count; i += kBlock)
+      for (int64_t j = 0; j < kBlock; ++j) block[j] = larger(block[j], magnitude(x[i + j]));
+    for (; i < count; ++i) maximum = larger(maximum, magnitude(x[i]));
+    for (const Bits each : block) maximum = larger(maximum, each);
     *out = portable::bits<T>(maximum);
   }
+
+ private:
+  LOCKSTEP_PORTABLE static Bits magnitude(T x) { return portable::bits<Bits>(x) & (static_cast<Bits>(~Bits{0}) >> 1); }
+  LOCKSTEP_PORTABLE static Bits larger(Bits a, Bits b) { return b > a ? b : a; }
 };
 
 template <class T>

@@ -67,6 +67,16 @@ RC_GTEST_PROP(AbsoluteMaximum, IsTheOracles, ()) {
                         kernels::absolute_maximum_oracle<float>(c.count, c.x.data())));
 }
 
+TEST(AbsoluteMaximum, IsNanWhereverOneIs) {
+  std::vector<float> x(150, -3);
+  EXPECT_EQ(loops::absolute_maximum<float>(150, x.data()), 3);
+  for (float& each : x) {
+    each = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_TRUE(std::isnan(loops::absolute_maximum<float>(150, x.data()))) << &each - x.data();
+    each = -3;
+  }
+}
+
 // Faults.
 
 loops::WideSum without_the_last(int64_t count, const float* x, double scale) {
