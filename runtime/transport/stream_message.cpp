@@ -6,8 +6,9 @@
 namespace lockstep {
 namespace {
 
-/// So much of a checked payload is summed and moved in one go: it stays in the cache between the two.
-constexpr size_t kWindow = size_t{1} << 18;
+/// So much of a checked payload is summed and moved in one go: it stays in the cache between the two. With less, system
+/// calls cost more than that saves.
+constexpr size_t kWindow = size_t{1} << 19;
 
 /// Adds the bytes [first, first + most) of `parts`, as far as there is room for spans. How many bytes.
 template <class Byte>
@@ -78,14 +79,9 @@ Spans<const std::byte> Outgoing::next(bool checked) {
 
 size_t Outgoing::send(Stream& stream) {
   if (!started_) start(stream);
-  size_t total = 0;
-  for (;;) {
-    const auto spans = next(stream.is_checked());
-    const size_t count = stream.send(spans.all());
-    sent_ += count;
-    total += count;
-    if (count < spans.bytes() || spans.bytes() == 0) return total;
-  }
+  const size_t count = stream.send(next(stream.is_checked()).all());
+  sent_ += count;
+  return count;
 }
 
 bool Outgoing::has_left(const Stream& stream) const {
@@ -137,21 +133,14 @@ std::optional<Loan> Incoming::borrow(Stream& stream) {
 }
 
 size_t Incoming::receive_bytes(Stream& stream, MutableSpans parts) {
-  const size_t whole = bytes();
-  size_t total = 0;
-  while (!is_complete(stream)) {
-    Spans<std::byte> spans;
-    const size_t first = std::min<size_t>(received_, whole), most = stream.is_checked() ? kWindow : whole;
-    const size_t end = first + add_range(spans, parts, first, most);
-    if (stream.is_checked() && end == whole && !spans.full())
-      spans.add(MutableSpan(trailer_).subspan(received_ - first));
-    const size_t count = stream.receive(spans.all());
-    if (stream.is_checked()) sum(spans, std::min(count, end - first));
-    received_ += count;
-    total += count;
-    if (count < spans.bytes()) break;
-  }
-  return total;
+  Spans<std::byte> spans;
+  const size_t whole = bytes(), first = std::min<size_t>(received_, whole);
+  const size_t end = first + add_range(spans, parts, first, stream.is_checked() ? kWindow : whole);
+  if (stream.is_checked() && end == whole && !spans.full()) spans.add(MutableSpan(trailer_).subspan(received_ - first));
+  const size_t count = stream.receive(spans.all());
+  if (stream.is_checked()) sum(spans, std::min(count, end - first));
+  received_ += count;
+  return count;
 }
 
 void Incoming::sum(const Spans<std::byte>& spans, size_t count) {

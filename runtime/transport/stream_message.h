@@ -12,7 +12,8 @@ class Outgoing {
  public:
   explicit Outgoing(Message message) : message_(std::move(message)) {}
 
-  /// Sends what the stream takes now. How many bytes.
+  /// Sends what the stream takes now of the next piece: what comes the other way is received between two of them, so
+  /// that little piles up in the sockets and leaves the cache. How many bytes.
   size_t send(Stream& stream);
   /// Whether nothing of it is needed any more: what is lent is not sent before it was fetched.
   bool is_sent(const Stream& stream) const;
@@ -49,7 +50,7 @@ class Incoming {
   /// Nothing if it is no frame, or none for this stream. REQUIRES: has_frame().
   std::optional<MessageHeader> header(const Stream& stream) const;
 
-  /// Receives more of the payload. How many bytes. REQUIRES: a header, and the same parts every time.
+  /// Receives more of the payload, a piece at most. How many bytes. REQUIRES: a header, and the same parts every time.
   size_t receive_payload(Stream& stream, MutableSpans parts);
   /// Instead: where it lies. Nothing where it has to be received.
   std::optional<Loan> borrow(Stream& stream);
