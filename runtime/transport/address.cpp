@@ -48,6 +48,26 @@ class LocalName {
   size_t length_ = 0;
 };
 
+/// The IP address of one end of a connection; empty if it has none.
+std::string ip_of(const sockaddr_storage& end) {
+  char text[INET6_ADDRSTRLEN] = "";
+  const auto* four = reinterpret_cast<const sockaddr_in*>(&end);
+  const auto* six = reinterpret_cast<const sockaddr_in6*>(&end);
+  if (end.ss_family == AF_INET) ::inet_ntop(AF_INET, &four->sin_addr, text, sizeof text);
+  if (end.ss_family == AF_INET6) ::inet_ntop(AF_INET6, &six->sin6_addr, text, sizeof text);
+  return text;
+}
+
+/// Whether no wire is between the two ends.
+bool is_within_host(const FileDescriptor& socket) {
+  sockaddr_storage mine{}, other{};
+  socklen_t my_size = sizeof mine, other_size = sizeof other;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&mine), &my_size) != 0) return false;
+  if (::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&other), &other_size) != 0) return false;
+  const auto ip = ip_of(mine);
+  return !ip.empty() && ip == ip_of(other);
+}
+
 }  // namespace
 
 std::string Address::text() const { return fmt::format("{}:{}", host, port); }
@@ -95,6 +115,12 @@ FileDescriptor open_connection(const Address& address, Clock::time_point end) {
 void set_no_delay(const FileDescriptor& socket) {
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+void set_unpaced_within_host(const FileDescriptor& socket) {
+  constexpr std::string_view kPlainest = "reno";  // every Linux has it, and lets everybody choose it
+  if (is_within_host(socket))
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kPlainest.data(), kPlainest.size());
 }
 
 FileDescriptor listen_locally(const std::string& name) {

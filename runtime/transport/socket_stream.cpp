@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/transport/address.h"
+
 namespace lockstep {
 namespace {
 
@@ -31,6 +33,7 @@ struct Vector {
 
 SocketStream::SocketStream(FileDescriptor socket) : socket_(std::move(socket)) {
   ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+  set_unpaced_within_host(socket_);
 }
 
 size_t SocketStream::send(ConstSpans from) {
@@ -50,6 +53,11 @@ size_t SocketStream::receive(MutableSpans to) {
   if (count < 0 && !would_block()) close(std::strerror(errno));
   readable_ = count == static_cast<ssize_t>(vector.bytes);
   return count < 0 ? 0 : static_cast<size_t>(count);
+}
+
+void SocketStream::look(bool to_receive, bool to_send) {
+  auto event = asleep(to_receive, to_send);
+  if (::poll(&event, 1, 0) > 0) awake(event.revents);
 }
 
 pollfd SocketStream::asleep(bool to_receive, bool to_send) {

@@ -52,9 +52,10 @@ class Stream {
   /// Whether receive() or send() would move something, as far as can be told without asking the system.
   virtual bool can_receive() const = 0;
   virtual bool can_send() const = 0;
-  /// Whether the two above are news by themselves; otherwise only poll() brings some.
+  /// Whether the two above are news by themselves; otherwise only poll() brings some, or look(), which does not wait.
   virtual bool is_memory() const = 0;
-  /// Whether the other side seems to need the core that we run on.
+  virtual void look(bool /*to_receive*/, bool /*to_send*/) {}
+  /// Whether the other side seems to need the core that we run on. Of a process elsewhere nobody can tell.
   virtual bool shares_core() const { return false; }
   /// Whether bytes can come to harm on the way.
   bool is_checked() const { return !is_memory(); }

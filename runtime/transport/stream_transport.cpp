@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-/// How long a rank looks at shared memory before it sleeps: about as long as it takes to be woken on another core.
+/// How long a rank looks for news before it sleeps: about as long as it takes to be woken on another core.
 constexpr std::chrono::microseconds kSpin{50};
 
 void pause() {
@@ -138,10 +138,10 @@ void StreamTransport::progress() {
 /// Whether there is news from one of them, soon. Who needs our core for it gets it.
 bool StreamTransport::spin(const std::vector<Peer*>& awaited) const {
   const auto any = [&](const auto& holds) { return std::any_of(awaited.begin(), awaited.end(), holds); };
-  if (!any([](const Peer* peer) { return peer->stream->is_memory(); })) return false;
   const bool yields = any([](const Peer* peer) { return peer->stream->shares_core(); });
   const auto end = Clock::now() + kSpin;
   do {
+    for (const auto* peer : awaited) peer->stream->look(peer->missed, peer->is_sending());
     if (any([](const Peer* peer) { return peer->has_news(); })) return true;
     if (yields)
       ::sched_yield();

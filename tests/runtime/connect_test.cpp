@@ -2,8 +2,10 @@
 // is not there end in an error that says who.
 #include "runtime/transport/connect.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include <thread>
 
@@ -176,6 +178,39 @@ TEST(OpenConnection, NobodyThereIsKnownAtOnce) {
   EXPECT_FALSE(open_connection(address, start + std::chrono::seconds{10}).is_open());
   EXPECT_FALSE(open_connection({"no such host.invalid", 80}, start + std::chrono::seconds{10}).is_open());
   EXPECT_LT(Clock::now() - start, std::chrono::seconds{5});
+}
+
+std::string congestion_control(const FileDescriptor& socket) {
+  char name[32] = "";
+  socklen_t size = sizeof name;
+  ::getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name, &size);
+  return name;
+}
+
+/// A connection from one loopback address to another, and what it is controlled by before and after.
+std::array<std::string, 2> controls_from(const char* host) {
+  Address address;
+  const auto listener = listen_on({"127.0.0.1", 0}, address);
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in mine{}, other{};
+  mine.sin_family = other.sin_family = AF_INET;
+  other.sin_port = htons(address.port);
+  ::inet_pton(AF_INET, host, &mine.sin_addr);
+  ::inet_pton(AF_INET, "127.0.0.1", &other.sin_addr);
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&mine), sizeof mine), 0);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&other), sizeof other), 0);
+  auto before = congestion_control(socket);
+  set_unpaced_within_host(socket);
+  return {std::move(before), congestion_control(socket)};
+}
+
+TEST(UnpacedWithinHost, OnlyWhereBothEndsHaveOneAddress) {
+  EXPECT_EQ(controls_from("127.0.0.1")[1], "reno");
+  const auto [before, after] = controls_from("127.0.0.2");
+  EXPECT_EQ(before, after);
+  const auto local = testing::socket_pair();
+  set_unpaced_within_host(local[0]);  // has no address: left alone
+  set_unpaced_within_host(FileDescriptor());
 }
 
 TEST(ParseAddress, RefusesWhatIsNone) {

@@ -32,7 +32,9 @@ INSTANTIATE_TEST_SUITE_P(Over, Streams, ::testing::Values(StreamKind::kSocket, S
 
 TEST_P(Streams, CarryMessagesOfAnySizeInOrder) {
   connect(milliseconds{5000});
-  const size_t sizes[] = {0, 1, 39, 40, 41, 4096, kPipeBytes - 40, kPipeBytes, 262144, 5'000'001, 3};
+  const size_t sizes[] = {
+      0,      1,         39, 40, 41, 4096, kPipeBytes - 40, kPipeBytes - 1, kPipeBytes, kPipeBytes + 1, 2 * kPipeBytes,
+      262144, 5'000'001, 3};
   std::thread sender([&] {
     for (size_t i = 0; i < std::size(sizes); ++i) zero_->post(message_of(0, 1, i, sizes[i]));
     wait_for(*zero_, 1, 0);  // lets the rest out
@@ -162,6 +164,23 @@ TEST_P(Streams, TimeSpentElsewhereIsNoSilence) {
   EXPECT_FALSE(zero_->arrived(1, 0));
   EXPECT_EQ(problem([&] { zero_->progress(); }), "");
   EXPECT_NE(problem([&] { wait_for(*zero_, 1, 0); }), "");
+}
+
+/// Who looks need not sleep in poll() to learn what has come.
+TEST(SocketStreams, LookTellsWhatHasCome) {
+  const auto streams = testing::stream_pair(StreamKind::kSocket);
+  Bytes got(3);
+  const MutableSpan to[] = {got};
+  EXPECT_EQ(streams[1]->receive(to), 0U);
+  streams[1]->look(/*to_receive=*/true, /*to_send=*/false);
+  EXPECT_FALSE(streams[1]->can_receive());
+  const Bytes sent(3, std::byte{7});
+  const ConstSpan from[] = {sent};
+  EXPECT_EQ(streams[0]->send(from), 3U);
+  streams[1]->look(true, false);
+  EXPECT_TRUE(streams[1]->can_receive());
+  EXPECT_EQ(streams[1]->receive(to), 3U);
+  EXPECT_EQ(got, sent);
 }
 
 TEST(SocketStreams, RefuseWhatIsNoMessage) {
