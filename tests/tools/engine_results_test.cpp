@@ -114,6 +114,11 @@ TEST(Bench, CollectivesHaveTheirRows) {
   ASSERT_EQ(rows.size(), 4u);
   for (const char* name : {"allreduce_4B_shm_2", "allreduce_4B_tcp_2", "allgather_1MiB_shm_2", "allgather_1MiB_tcp_2"})
     expect_measured(rows.at(name), "us");
+  const auto peers = rows_of("bench collectives --seconds 0 --rows 'allreduce_1MiB_*'", "peer_name");
+  for (const char* peer : {"memcpy", "sockets", "by hand"}) {
+    ASSERT_TRUE(peers.contains(peer)) << peer;
+    expect_measured(peers.at(peer), "us");
+  }
   EXPECT_EQ(run_lockstep("bench collectives --rows nothing").code, 2);
 }
 

@@ -7,12 +7,20 @@ namespace lockstep::bench {
 
 /// `lockstep bench collectives`: redistributions of one tensor between two processes, over shared memory and over TCP
 /// on loopback, in microseconds. The size in a row's name is that of the whole tensor. Peers, in the same two
-/// processes: memcpy = each copies as many bytes as the tensor has, half of them out of memory that the other wrote;
-/// sockets = each sends and receives, with plain calls on a TCP connection of its own, as many bytes as the collective
-/// does; gloo = torch.distributed.all_reduce in two
-/// Python processes, if LOCKSTEP_TORCH_PYTHON names a python3 that has torch. Sets LibTorch's thread count to 1.
+/// processes (plain_collectives.h):
 ///
-/// Rows whose names fit `patterns`, for `seconds` each; `report` gets them as they come.
+///   memcpy   each copies as many bytes as the tensor has, half of them out of memory that the other wrote. A sum reads
+///            more than that: both parts of what it writes.
+///   sockets  each sends and receives, with plain calls on a TCP connection of its own as the system makes it, as many
+///            bytes as the collective does. A gather also copies the own part, a sum adds.
+///   by hand  the whole of the work: in memory with the two meetings that it takes, over TCP with the congestion
+///   control
+///            that ours has. What is left beyond it is Lockstep's: headers, checksums, new tensors, dispatch.
+///   gloo     torch.distributed.all_reduce in two Python processes, if LOCKSTEP_TORCH_PYTHON names a python3 that has
+///            torch
+///
+/// A row for each peer. Rows whose names fit `patterns`, for `seconds` each; `report` gets them as they come. Sets
+/// LibTorch's thread count to 1.
 void measure_collectives(const std::string& patterns, double seconds,
                          const std::function<void(const BenchRow&)>& report);
 

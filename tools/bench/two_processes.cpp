@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <new>
 
 #include "core/error.h"
 #include "runtime/shared_tensors.h"
@@ -47,9 +48,10 @@ Both tcp_pair() {
 }
 
 std::span<std::byte> shared_bytes() {
-  void* mapped = ::mmap(nullptr, 2 * kSharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  constexpr size_t kBytes = 2 * kSharedBytes + sizeof(Meetings);
+  void* mapped = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) fail<TransportError>("no memory for two processes: {}", std::strerror(errno));
-  return {static_cast<std::byte*>(mapped), 2 * kSharedBytes};
+  return {static_cast<std::byte*>(mapped), kBytes};
 }
 
 cpu_set_t allowed_cores() {
@@ -75,22 +77,26 @@ void choose_core(const cpu_set_t& allowed, size_t rank) {
 }  // namespace
 
 TwoProcesses::TwoProcesses(const std::function<Works(Ends)>& make) : all_cores_(allowed_cores()) {
-  auto commands = local_pair(), bells = local_pair(), tcp = tcp_pair(), plain = tcp_pair();
+  auto commands = local_pair(), bells = local_pair(), tcp = tcp_pair(), plain = tcp_pair(), unpaced = tcp_pair();
   const auto memory = create_pair_memory();
   const auto shared = shared_bytes();
+  auto* meetings = new (shared.data() + 2 * kSharedBytes) Meetings{};
+  for (const auto& socket : unpaced) set_unpaced_within_host(socket);
   const pid_t parent = ::getpid();
   child_ = ::fork();
   if (child_ < 0) fail<TransportError>("a second process cannot be started: {}", std::strerror(errno));
   const size_t rank = child_ == 0 ? 1 : 0;
   choose_core(all_cores_, rank);
-  for (auto* both : {&commands, &bells, &tcp, &plain}) (*both)[1 - rank].reset();
+  for (auto* both : {&commands, &bells, &tcp, &plain, &unpaced}) (*both)[1 - rank].reset();
   commands_ = std::move(commands[rank]);
   Ends ends{static_cast<int>(rank),
             std::make_unique<MemoryStream>(std::move(bells[rank]), memory, rank, share_tensors()),
             std::make_unique<SocketStream>(std::move(tcp[rank])),
             std::move(plain[rank]),
+            std::move(unpaced[rank]),
             shared.subspan(rank * kSharedBytes, kSharedBytes),
-            shared.subspan((1 - rank) * kSharedBytes, kSharedBytes)};
+            shared.subspan((1 - rank) * kSharedBytes, kSharedBytes),
+            meetings};
   std::fill(ends.mine.begin(), ends.mine.end(), std::byte{1});
   works_ = make(std::move(ends));
   if (rank == 0) return;

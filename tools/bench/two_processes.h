@@ -2,6 +2,8 @@
 #include <sched.h>
 #include <sys/types.h>
 
+#include <array>
+#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -10,14 +12,22 @@
 
 namespace lockstep::bench {
 
+/// How often one of the two has come to a meeting.
+struct Arrivals {
+  alignas(64) std::atomic<uint64_t> times = 0;
+};
+using Meetings = std::array<Arrivals, 2>;
+
 /// What connects one process of two to the other.
 struct Ends {
   int rank;
   std::unique_ptr<Stream> memory, tcp;  ///< as training's
   FileDescriptor plain;                 ///< a TCP connection on loopback
+  FileDescriptor unpaced;               ///< another, with the same congestion control as `tcp` (address.h)
   std::span<std::byte> mine, theirs;    ///< memory that both map, kSharedBytes each
+  Meetings* meetings;                   ///< in such memory, too
 };
-inline constexpr size_t kSharedBytes = size_t{1} << 23;
+inline constexpr size_t kSharedBytes = size_t{1} << 24;
 
 /// This process and a child, which ends with it. Both do the same work, as often.
 class TwoProcesses {
