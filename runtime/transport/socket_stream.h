@@ -14,7 +14,6 @@ class SocketStream final : public Stream {
   bool can_receive() const override { return readable_; }
   bool can_send() const override { return writable_; }
   bool is_memory() const override { return false; }
-  bool shares_core() const override { return true; }
   void look(bool to_receive, bool to_send) override;
   pollfd asleep(bool to_receive, bool to_send) override;
   void awake(short events) override;

@@ -55,7 +55,7 @@ class Stream {
   /// Whether the two above are news by themselves; otherwise only poll() brings some, or look(), which does not wait.
   virtual bool is_memory() const = 0;
   virtual void look(bool /*to_receive*/, bool /*to_send*/) {}
-  /// Whether the other side seems to need the core that we run on. Of a process elsewhere nobody can tell.
+  /// Whether the other side seems to need the core that we run on.
   virtual bool shares_core() const { return false; }
   /// Whether bytes can come to harm on the way.
   bool is_checked() const { return !is_memory(); }
