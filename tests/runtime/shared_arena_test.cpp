@@ -153,10 +153,11 @@ int forked(const Work& work) {
 
 /// Memory that both see would let a child change its parent's tensors.
 TEST(SharedTensors, AForkHasItsOwnAndNoneOfItsParents) {
+  constexpr int64_t kCount = 1 << 15;  // what one thread fills: a forked process has no other
   const auto* arena = share_tensors();
-  const auto mine = at::full({1 << 16}, 9.0F);
+  const auto mine = at::full({kCount}, 9.0F);
   EXPECT_EQ(forked([&] {
-              const auto own = at::full({1 << 16}, 7);
+              const auto own = at::full({kCount}, 7);
               return share_tensors() || arena->holds(own.const_data_ptr()) ? 1 : own[5].item<int>();
             }),
             7);

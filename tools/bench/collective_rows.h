@@ -13,9 +13,8 @@ namespace lockstep::bench {
 ///            more than that: both parts of what it writes.
 ///   sockets  each sends and receives, with plain calls on a TCP connection of its own as the system makes it, as many
 ///            bytes as the collective does. A gather also copies the own part, a sum adds.
-///   by hand  the whole of the work: in memory with the two meetings that it takes, over TCP with the congestion
-///   control
-///            that ours has. What is left beyond it is Lockstep's: headers, checksums, new tensors, dispatch.
+///   by hand  the whole of the work: in memory with the two meetings that it takes, over TCP with our congestion
+///            control. What is left beyond it is Lockstep's: headers, checksums, new tensors, dispatch.
 ///   gloo     torch.distributed.all_reduce in two Python processes, if LOCKSTEP_TORCH_PYTHON names a python3 that has
 ///            torch
 ///
