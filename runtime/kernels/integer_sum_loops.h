@@ -15,7 +15,7 @@ struct FixedPoint {
 template <class T>
 FixedPoint fixed_point_sum(int64_t count, const T* x);
 
-/// The exact sum of rint(x * scale)^2 as high * 2^32 + low. REQUIRES: scale is a power of two,
+/// The exact sum of rint(x * scale)^2 as high * 2^32 + low, 0 <= low < 2^32. REQUIRES: scale is a power of two,
 /// |x * scale| <= 2^27 and fewer than 2^31 values.
 struct WideSum {
   int64_t high = 0, low = 0;

@@ -122,15 +122,18 @@ WideSum squares_of_floats(int64_t count, const float* x, float scale, Instructio
   return sum;
 }
 
+/// Blocks carry into the high word sooner than elements do.
+WideSum with_carry(const WideSum& sum) { return {sum.high + (sum.low >> 32), sum.low & 0xffffffff}; }
+
 }  // namespace
 
 template <class T>
 WideSum scaled_squares(int64_t count, const T* x, double scale, InstructionSet set) {
   if constexpr (std::is_same_v<T, float>)
-    if (scale < 0x1p127) return squares_of_floats(count, x, static_cast<float>(scale), set);
+    if (scale < 0x1p127) return with_carry(squares_of_floats(count, x, static_cast<float>(scale), set));
   WideSum result;
   on_instruction_set<ScaledSquares<T>>(set, count, x, scale, &result);
-  return result;
+  return with_carry(result);
 }
 
 template WideSum scaled_squares(int64_t, const float*, double, InstructionSet);

@@ -152,7 +152,8 @@ T any_value(const Key& key) {
   if constexpr (std::is_same_v<T, bool>) return *rc::gen::arbitrary<bool>();
   if constexpr (std::is_same_v<T, int64_t>)
     return *rc::gen::suchThat(
-        rc::gen::oneOf(rc::gen::arbitrary<int64_t>(), rc::gen::inRange<int64_t>(-1, 70000)),
+        rc::gen::oneOf(rc::gen::arbitrary<int64_t>(), rc::gen::inRange<int64_t>(-1, 70000),
+                       rc::gen::inRange<int64_t>(0, 10)),
         [&](int64_t x) { return !key.allowed.number || key.allowed.number(static_cast<double>(x)); });
   if constexpr (std::is_same_v<T, double>)
     return *rc::gen::suchThat(
