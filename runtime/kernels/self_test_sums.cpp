@@ -1,3 +1,4 @@
+#include "runtime/kernels/integer_sum_oracle.h"
 #include "runtime/kernels/ordered_sum_oracle.h"
 #include "runtime/kernels/self_test_comparer.h"
 
@@ -62,6 +63,22 @@ void test_norm_gradient(SelfTestComparer& comparer, const char* name, const loop
       });
 }
 
+/// A block, a part of one, and a rest that is no whole vector.
+template <class T>
+void test_squares(SelfTestComparer& comparer, const char* name) {
+  constexpr int64_t kCount = 4096 + 128 + 5;
+  constexpr double kScale = 0x1p26;  // numbers are below 2
+  const auto sum = scaled_squares_oracle<T>(kCount, any_numbers<T>(kCount, 0, 18).data(), kScale);
+  const std::vector<int64_t> expected{static_cast<int64_t>(sum >> 32), static_cast<int64_t>(sum & 0xffffffff)};
+  for (const InstructionSet set : available_instruction_sets())
+    for (int64_t shift = 0; shift < 16; ++shift) {
+      const auto words = loops::scaled_squares<T>(kCount, any_numbers<T>(kCount, shift, 18).data(), kScale, set);
+      ShiftedBuffer<int64_t> ours(2, 0);
+      ours.data()[0] = words.high, ours.data()[1] = words.low;
+      comparer.expect({name, set, shift * static_cast<int64_t>(sizeof(T))}, ours, expected);
+    }
+}
+
 }  // namespace
 
 void test_ordered_sums(SelfTestComparer& comparer) {
@@ -73,6 +90,8 @@ void test_ordered_sums(SelfTestComparer& comparer) {
   test_exponentials<float>(comparer, "sum of exponentials", along_rows(2));
   test_exponentials<double>(comparer, "sum of exponentials in float64", along_rows(1));
   test_norm_gradient<float>(comparer, "gradient of a norm's weight", along_columns());
+  test_squares<float>(comparer, "squares of a gradient norm");
+  test_squares<double>(comparer, "squares of a gradient norm in float64");
 }
 
 void test_table_gradients(SelfTestComparer& comparer) {
