@@ -41,7 +41,7 @@ TEST(RoundedLevels, AreTheTreeByHand) {
       const auto expected = by_hand(a, b, tree, {tree.height, 0}, lowest);
       EXPECT_TRUE(same_bits(kernels::product(a, b, {0, -1, levels}), expected)) << k << ", " << levels << " levels";
       EXPECT_TRUE(same_bits(kernels::linear(a, b.t(), {}, {0, -1, levels}), expected)) << k << ", " << levels;
-      if (k > 512 && levels > 1) {
+      if (m * n > 100 && k > 512 && levels > 1) {
         EXPECT_FALSE(same_bits(kernels::product(a, b), expected)) << "rounding shows";
       }
     }
