@@ -1,21 +1,3 @@
-# lockstep_library(NAME folder DEPENDS ...): one static library per folder; its link list is its allowed dependencies.
-# With TORCH the library sees LibTorch and shares the precompiled header. ONLY lists its sources instead of the folder's.
-function(lockstep_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "DEPENDS;SOURCES;ONLY" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  if(ARG_ONLY)
-    set(sources ${ARG_ONLY})
-  endif()
-  add_library(lockstep_${name} STATIC ${sources} ${ARG_SOURCES})
-  add_library(Lockstep::${name} ALIAS lockstep_${name})
-  set_target_properties(lockstep_${name} PROPERTIES EXPORT_NAME ${name})
-  target_link_libraries(lockstep_${name} PUBLIC lockstep_flags ${ARG_DEPENDS})
-  if(ARG_TORCH)
-    target_link_libraries(lockstep_${name} PUBLIC LibTorch::cpu)
-    lockstep_precompiled(lockstep_${name})
-  endif()
-endfunction()
-
 # One precompiled header for every target that includes ATen (building it once costs 20 s, each file saves 5 s).
 function(lockstep_precompiled target)
   if(NOT TARGET lockstep_pch)
@@ -30,10 +12,10 @@ function(lockstep_precompiled target)
   target_precompile_headers(${target} REUSE_FROM lockstep_pch)
 endfunction()
 
-# lockstep_tests(folder DEPENDS ...): every *_test.cpp of tests/<folder> in one binary, found by globbing.
+# lockstep_tests(folder DEPENDS ...): every *_test.cpp of tests/<folder> and below in one binary, found by globbing.
 function(lockstep_tests folder)
   cmake_parse_arguments(ARG "TORCH" "" "DEPENDS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*_test.cpp)
   if(NOT sources)
     return()
   endif()

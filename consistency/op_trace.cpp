@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include "consistency/comparison.h"
-#include "runtime/op_results.h"
-#include "runtime/plan.h"
-#include "runtime/rule.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/dispatch/op_results.h"
+#include "runtime/planning/plan.h"
+#include "runtime/planning/rule.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {

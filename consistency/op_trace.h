@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/observer.h"
+#include "runtime/context/observer.h"
 
 namespace lockstep {
 

@@ -1,14 +1,8 @@
-#include "runtime/batch_scope.h"
+#include "core/batch_rows.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace lockstep {
-namespace {
-
-thread_local BatchRows current;
-
-}  // namespace
 
 BatchRows BatchRows::seen_by(int64_t size) const {
   if (count == 0) return *this;
@@ -28,10 +22,5 @@ std::vector<BatchRows::Run> BatchRows::runs(Range rows) const {
   }
   return result;
 }
-
-BatchScope::BatchScope(const BatchRows& rows) : previous_(std::exchange(current, rows)) {}
-BatchScope::~BatchScope() { current = previous_; }
-
-const BatchRows& BatchScope::rows() { return current; }
 
 }  // namespace lockstep

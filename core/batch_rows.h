@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/layout.h"
+#include "core/range.h"
 
 namespace lockstep {
 
@@ -25,23 +25,6 @@ struct BatchRows {
   BatchRows seen_by(int64_t size) const;
   /// `rows` of the microbatch, cut into pieces of one run each; none of an empty range.
   std::vector<Run> runs(Range rows) const;
-};
-
-/// Declares that the first dimension of activations is the batch and which rows of the global batch it holds: a
-/// microbatch draws what the whole batch would draw there, and sums over it are trees over samples (canonical
-/// numerics).
-class BatchScope {
- public:
-  explicit BatchScope(const BatchRows& rows);
-  ~BatchScope();
-  BatchScope(const BatchScope&) = delete;
-  BatchScope& operator=(const BatchScope&) = delete;
-
-  /// All zero outside of every scope: weights never shift.
-  static const BatchRows& rows();
-
- private:
-  BatchRows previous_;
 };
 
 }  // namespace lockstep

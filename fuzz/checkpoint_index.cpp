@@ -1,8 +1,8 @@
-#include "trainer/checkpoint_index.h"
+#include "trainer/checkpoint/checkpoint_index.h"
 
 #include <nlohmann/json.hpp>
 
-#include "core/digest.h"
+#include "core/digest/digest.h"
 #include "core/error.h"
 #include "fuzz/target.h"
 

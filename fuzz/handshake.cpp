@@ -1,4 +1,4 @@
-#include "runtime/transport/handshake.h"
+#include "runtime/transport/rendezvous/handshake.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto piece = rest.first(std::min({rest.size(), most, acceptance.wanted()}));
     rest = rest.subspan(piece.size());
     std::vector<std::byte> reply;
-    const auto verdict = acceptance.hear(piece, token, reply);
+    const auto verdict = acceptance.read_greeting(piece, token, reply);
     fuzz::require(verdict != Acceptance::Verdict::kProved, "a stranger is no rank");
     fuzz::require(reply.empty() || reply.size() == sizeof(Nonce) + sizeof(Proof), "one answer at most");
     if (verdict == Acceptance::Verdict::kRefused) {

@@ -1,7 +1,7 @@
 #include "core/error.h"
 #include "fuzz/target.h"
-#include "runtime/layout.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/layout.h"
 
 namespace lockstep {
 

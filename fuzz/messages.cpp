@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "fuzz/target.h"
-#include "runtime/transport/stream_transport.h"
+#include "runtime/transport/streams/stream_transport.h"
 
 namespace lockstep {
 namespace {

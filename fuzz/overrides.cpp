@@ -1,6 +1,6 @@
 #include "core/error.h"
 #include "fuzz/target.h"
-#include "trainer/job_file.h"
+#include "trainer/job/job_file.h"
 
 namespace lockstep {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/files/pass_descriptor.h"
 #include "fuzz/target.h"
-#include "runtime/transport/memory_stream.h"
-#include "runtime/transport/pass_descriptor.h"
+#include "runtime/transport/shared_memory/memory_stream.h"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "runtime/kernels/sum_tree.h"
-#include "runtime/mesh_ops.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 namespace lockstep::models {
 namespace {
@@ -97,6 +97,21 @@ Linear::Options out_options(const LlamaOptions& o, int64_t layer) {
 }
 
 }  // namespace
+
+void require_fitting_sizes(const LlamaOptions& o) {
+  const auto require_multiple = [](const char* key, int64_t size, const char* of, int64_t unit) {
+    if (size % unit != 0)
+      fail<BadInput>("model.{} {} is no multiple of model.{} {}; set both so that one divides the other.", key, size,
+                     of, unit);
+  };
+  require_multiple("width", o.width, "heads", o.heads);
+  require_multiple("heads", o.heads, "key_value_heads", o.key_value_heads);
+  require_multiple("hidden", o.hidden, "key_value_heads", o.key_value_heads);
+  if (o.head_size() % 2 != 0)
+    fail<BadInput>(
+        "model.width {} over model.heads {} gives heads of {} elements, which must be even: rotations turn pairs.",
+        o.width, o.heads, o.head_size());
+}
 
 LlamaOptions llama_flavor(const std::string& name) {
   std::string known;
@@ -210,6 +225,12 @@ Tensor Llama::forward(const Tensor& tokens) {
       return block.forward(input, cosines, sines);
     });
   return run_block(head_, x, [this](const Tensor& input) { return head_.forward(input); });
+}
+
+std::string Llama::sizes_text() const {
+  const auto& o = options_;
+  return fmt::format("width {}, layers {}, heads {}, key_value_heads {}, hidden {}, vocabulary {}, dropout {}", o.width,
+                     o.layers, o.heads, o.key_value_heads, o.hidden, o.vocabulary, o.dropout);
 }
 
 std::vector<Module*> Llama::blocks() {

@@ -22,6 +22,9 @@ struct LlamaOptions {
   int64_t head_size() const { return width / heads; }
 };
 
+/// Throws BadInput, naming the job keys, where the sizes do not fit each other.
+void require_fitting_sizes(const LlamaOptions& options);
+
 /// "debugmodel", "1B", "3B", "8B", "70B", "405B". Throws BadInput naming the choices.
 LlamaOptions llama_flavor(const std::string& name);
 std::vector<std::string> llama_flavors();
@@ -78,6 +81,7 @@ class Llama : public Model {
   explicit Llama(const LlamaOptions& options);
   at::Tensor forward(const at::Tensor& tokens) override;
   int64_t vocabulary() const override { return options_.vocabulary; }
+  std::string sizes_text() const override;
   std::vector<Module*> blocks() override;
 
  private:

@@ -50,6 +50,11 @@ Tensor Mlp::forward(const Tensor& tokens) {
                    [this](const Tensor& input) { return output_->forward(annotate(input, "batch length embed")); });
 }
 
+std::string Mlp::sizes_text() const {
+  return fmt::format("width {}, layers {}, hidden {}, vocabulary {}, dropout {}", options_.width, options_.layers,
+                     options_.hidden, options_.vocabulary, options_.dropout);
+}
+
 std::vector<Module*> Mlp::blocks() {
   std::vector<Module*> all{&embedding_};
   for (auto& layer : layers_) all.push_back(layer.get());

@@ -30,6 +30,7 @@ class Mlp : public Model {
   explicit Mlp(const MlpOptions& options);
   at::Tensor forward(const at::Tensor& tokens) override;
   int64_t vocabulary() const override { return options_.vocabulary; }
+  std::string sizes_text() const override;
   std::vector<Module*> blocks() override;
 
  private:

@@ -6,7 +6,7 @@
 
 #include "models/division.h"
 #include "models/hooks.h"
-#include "runtime/op_id.h"
+#include "runtime/context/op_id.h"
 
 namespace lockstep::models {
 
@@ -38,6 +38,9 @@ class Parameter {
   void divide(std::vector<Part> parts) { division_ = Division(sizes_, std::move(parts)); }
   /// Gives the tensor that is stored another name.
   void store_as(std::string name);
+  /// No training changes it. REQUIRES: no tensor was assigned yet.
+  void freeze() { trainable_ = false; }
+  bool trainable() const { return trainable_; }
 
   const at::Tensor& tensor() const { return tensor_; }
   void assign(at::Tensor tensor) { tensor_ = std::move(tensor); }
@@ -52,6 +55,7 @@ class Parameter {
   std::string axes_;
   std::vector<int64_t> units_;
   Division division_;
+  bool trainable_ = true;
   at::Tensor tensor_;
 };
 
@@ -91,6 +95,8 @@ class Model : public Module {
  public:
   virtual at::Tensor forward(const at::Tensor& tokens) = 0;
   virtual int64_t vocabulary() const = 0;
+  /// The sizes that it was built with, for people: "width 256, layers 6, ...". Empty: it does not say.
+  virtual std::string sizes_text() const { return {}; }
 
   /// The modules whose parameters are gathered together, in the order of their use. A parameter outside of all of them
   /// is gathered alone.

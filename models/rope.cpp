@@ -2,8 +2,8 @@
 
 #include <ATen/Functions.h>
 
-#include "core/elementary.h"
-#include "runtime/mesh_ops.h"
+#include "core/elementary/elementary.h"
+#include "runtime/dispatch/mesh_ops.h"
 
 namespace lockstep::models {
 namespace {

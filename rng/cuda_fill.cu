@@ -75,9 +75,10 @@ void launch(const Draw& draw, Key key, uint64_t stream, const Box& box, typename
   // However the run lies on the grid of blocks: n elements touch at most 1 + ceil((n - 1) / kPerBlock) of them.
   const uint64_t blocks_per_run = 1 + (static_cast<uint64_t>(box.first.count) + Draw::kPerBlock - 2) / Draw::kPerBlock;
   const uint64_t grid = std::min(kMaxGrid, (box.runs * blocks_per_run + kThreads - 1) / kThreads);
-  fill_kernel<Draw, Store>
-      <<<static_cast<unsigned>(grid), kThreads, 0, cuda_stream>>>(draw, key, stream, box, blocks_per_run, out);
-  check(cudaGetLastError(), "the launch");
+  const cudaLaunchConfig_t config{
+      .gridDim = {static_cast<unsigned>(grid)}, .blockDim = {kThreads}, .stream = cuda_stream};
+  check(cudaLaunchKernelEx(&config, fill_kernel<Draw, Store>, draw, key, stream, box, blocks_per_run, out),
+        "the launch");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-#include "core/elementary.h"
-#include "core/portable.h"
+#include "core/elementary/elementary.h"
+#include "core/elementary/portable.h"
 #include "rng/half.h"
 #include "rng/normal_quantile.h"
 #include "rng/philox.h"

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
 #include "rng/distribution.h"
 #include "rng/philox.h"
 #include "rng/slice.h"

@@ -1,5 +1,5 @@
 #pragma once
-#include "core/portable.h"
+#include "core/elementary/portable.h"
 
 /// float to bfloat16 and half, rounded to nearest even, as bits. No NaN is drawn, so none is treated.
 namespace lockstep::rng {

@@ -1,6 +1,6 @@
 #pragma once
-#include "core/elementary.h"
-#include "core/portable.h"
+#include "core/elementary/elementary.h"
+#include "core/elementary/portable.h"
 
 /// The normal distribution function and its inverse, for truncated normals. Coefficients: rng/normal_quantile_fit.py.
 namespace lockstep::rng {

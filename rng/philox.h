@@ -1,5 +1,5 @@
 #pragma once
-#include "core/portable.h"
+#include "core/elementary/portable.h"
 
 /// Counter-based random words: Philox4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 /// SC'11). A pure function of (key, counter); no state, no order of drawing. The same bits on every CPU and GPU.

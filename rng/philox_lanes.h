@@ -1,5 +1,5 @@
 #pragma once
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
 #include "rng/philox.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-#include "core/build_id.h"
+#include "core/digest/build_id.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "core/tensor_digest.h"
+#include "core/digest/tensor_digest.h"
 
 #include <xxhash.h>
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "core/digest.h"
+#include "core/digest/digest.h"
 
 namespace lockstep {
 

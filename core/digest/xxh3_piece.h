@@ -1,5 +1,5 @@
 #pragma once
-#include "core/xxh3_short.h"
+#include "core/digest/xxh3_short.h"
 
 /// XXH3-128 with seed 0 of a piece of memory, in functions for CPU and GPU alike; the same as digest(), which is
 /// faster on a CPU. Longer pieces are read in stripes of 64 bytes by eight lanes, which a GPU gives to eight threads.

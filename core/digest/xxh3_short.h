@@ -1,8 +1,8 @@
 #pragma once
-#include "core/digest.h"
-#include "core/xxh3_words.h"
+#include "core/digest/digest.h"
+#include "core/digest/xxh3_words.h"
 
-/// XXH3-128 of up to 240 bytes: a way of its own for each class of lengths. See core/xxh3_piece.h.
+/// XXH3-128 of up to 240 bytes: a way of its own for each class of lengths. See core/digest/xxh3_piece.h.
 namespace lockstep::xxh3 {
 
 LOCKSTEP_PORTABLE Digest of_nothing() {

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/portable.h"
+#include "core/elementary/portable.h"
 
 /// What XXH3 is made of, with seed 0, written from its specification (doc/xxhash_spec.md of xxHash, version 0.2.0), for
 /// CPU and GPU. Little endian.

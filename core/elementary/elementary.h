@@ -1,9 +1,9 @@
 #pragma once
-#include "core/elementary_double.h"
-#include "core/elementary_erf.h"
-#include "core/elementary_normal.h"
-#include "core/elementary_single.h"
-#include "core/elementary_trigonometric.h"
+#include "core/elementary/elementary_double.h"
+#include "core/elementary/elementary_erf.h"
+#include "core/elementary/elementary_normal.h"
+#include "core/elementary/elementary_single.h"
+#include "core/elementary/elementary_trigonometric.h"
 
 /// Elementary functions from IEEE operations alone: add, multiply, divide, fma, integer operations.
 ///
@@ -27,4 +27,4 @@
 ///
 /// An ulp is the spacing of floating-point numbers at the exact result (at subnormal results: the least subnormal).
 /// Special values as in C's annex F: exp(-inf) = 0, log(0) = -inf, log(x < 0) = NaN, sin(inf) = NaN, tanh(-0) = -0; NaN
-/// gives NaN, its payload unspecified. Requires the environment of core/floating_environment.h.
+/// gives NaN, its payload unspecified. Requires the environment of core/elementary/floating_environment.h.

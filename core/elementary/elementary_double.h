@@ -1,9 +1,9 @@
 #pragma once
-#include "core/elementary_single.h"
-#include "core/portable.h"
+#include "core/elementary/elementary_single.h"
+#include "core/elementary/portable.h"
 
-/// exp, normal_exp, exp2, log and tanh in double precision; see core/elementary.h for errors and special values.
-/// Free of branches. Coefficients: core/elementary_fit.py.
+/// exp, normal_exp, exp2, log and tanh in double precision; see core/elementary/elementary.h for errors and special
+/// values. Free of branches. Coefficients: core/elementary/elementary_fit.py.
 namespace lockstep::elementary {
 namespace detail {
 

@@ -1,8 +1,8 @@
 #pragma once
-#include "core/elementary_double.h"
-#include "core/elementary_single.h"
+#include "core/elementary/elementary_double.h"
+#include "core/elementary/elementary_single.h"
 
-/// The error function; see core/elementary.h for errors and special values. Free of branches.
+/// The error function; see core/elementary/elementary.h for errors and special values. Free of branches.
 namespace lockstep::elementary {
 
 /// With the sign of x, y + y p(y^2) for y = |x| below 1.0625 (1.1875 in double precision), else 1 - e^-q(y - 1.875),

@@ -1,7 +1,7 @@
 """Prints the polynomial coefficients and constants of core/elementary_*.h.
 
 Chebyshev interpolation at 60 digits, rounded to the working precision; the last column is the largest error of the
-unrounded polynomial on its interval. Run: python3 core/elementary_fit.py (needs mpmath).
+unrounded polynomial on its interval. Run: python3 core/elementary/elementary_fit.py (needs mpmath).
 """
 
 import struct

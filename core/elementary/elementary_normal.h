@@ -1,7 +1,7 @@
 #pragma once
-#include "core/elementary_erf.h"
+#include "core/elementary/elementary_erf.h"
 
-/// The standard normal distribution beyond y >= 0; see core/elementary.h for errors. Free of branches.
+/// The standard normal distribution beyond y >= 0; see core/elementary/elementary.h for errors. Free of branches.
 namespace lockstep::elementary {
 
 /// bell = e^(-y^2 / 2), the density but for 1 / sqrt(2 pi); beyond = P(X > y). Both are 0 from kEnd on.

@@ -1,8 +1,8 @@
 #pragma once
-#include "core/portable.h"
+#include "core/elementary/portable.h"
 
-/// exp, normal_exp, exp2, log and tanh in single precision; see core/elementary.h for errors and special values.
-/// Free of branches, so that a loop over them vectorises. Coefficients: core/elementary_fit.py.
+/// exp, normal_exp, exp2, log and tanh in single precision; see core/elementary/elementary.h for errors and special
+/// values. Free of branches, so that a loop over them vectorises. Coefficients: core/elementary/elementary_fit.py.
 namespace lockstep::elementary {
 namespace detail {
 

@@ -1,8 +1,9 @@
 #pragma once
-#include "core/elementary_single.h"
-#include "core/portable.h"
+#include "core/elementary/elementary_single.h"
+#include "core/elementary/portable.h"
 
-/// sin and cos for every argument; see core/elementary.h for errors. Coefficients: core/elementary_fit.py.
+/// sin and cos for every argument; see core/elementary/elementary.h for errors. Coefficients:
+/// core/elementary/elementary_fit.py.
 namespace lockstep::elementary {
 
 template <class T>

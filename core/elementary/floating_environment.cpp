@@ -1,4 +1,4 @@
-#include "core/floating_environment.h"
+#include "core/elementary/floating_environment.h"
 
 #include <cfenv>
 

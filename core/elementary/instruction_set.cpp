@@ -1,4 +1,4 @@
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
 
 #include <cstdlib>
 

@@ -6,7 +6,7 @@
 /// One source for CPU and GPU: functions marked LOCKSTEP_PORTABLE use IEEE operations and integers only, are inlined
 /// into their caller (so that they take on its instruction set) and give the same bits wherever they are compiled,
 /// provided that nothing is contracted (-ffp-contract=off, -fmad=false), nothing is reassociated (no fast-math),
-/// rounding is to nearest and subnormal numbers are kept (core/floating_environment.h).
+/// rounding is to nearest and subnormal numbers are kept (core/elementary/floating_environment.h).
 #if defined(__CUDACC__)
 #  define LOCKSTEP_PORTABLE __host__ __device__ __forceinline__
 #else

@@ -1,4 +1,4 @@
-#include "core/atomic_file.h"
+#include "core/files/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/disk.h"
 #include "core/error.h"
+#include "core/files/disk.h"
 
 namespace lockstep {
 namespace {

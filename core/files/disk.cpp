@@ -1,11 +1,11 @@
-#include "core/disk.h"
+#include "core/files/disk.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "runtime/transport/pass_descriptor.h"
+#include "core/files/pass_descriptor.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "core/proc_value.h"
+#include "core/files/proc_value.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/random_access_file.h"
+#include "core/files/random_access_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

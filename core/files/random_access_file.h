@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 
 /// A regular file, open for reading at any position; safe to share between threads.
 namespace lockstep::trainer {

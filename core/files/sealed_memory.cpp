@@ -1,4 +1,4 @@
-#include "runtime/transport/sealed_memory.h"
+#include "core/files/sealed_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

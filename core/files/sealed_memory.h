@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 
 namespace lockstep {
 

@@ -5,8 +5,9 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "runtime/plain_modules.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/dispatch/plain_modules.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "replay/background_reader.h"
+#include "replay/capture/background_reader.h"
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/tensor_digest.h"
-#include "runtime/tensor_bytes.h"
+#include "core/digest/tensor_digest.h"
+#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::replay {
 namespace {

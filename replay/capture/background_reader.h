@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "replay/tensor_reader.h"
+#include "replay/capture/tensor_reader.h"
 
 namespace lockstep::replay {
 

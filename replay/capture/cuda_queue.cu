@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "core/digest/tensor_digest.h"
+#include "core/digest/xxh3_piece.h"
 #include "core/error.h"
-#include "core/tensor_digest.h"
-#include "core/xxh3_piece.h"
-#include "replay/cuda_queue.h"
+#include "replay/capture/cuda_queue.h"
 
 /// Eight threads take a piece: they read its stripes of 64 bytes together, each a word.
 namespace lockstep::replay {
@@ -104,10 +104,10 @@ class CudaQueue final : public DeviceQueue {
   void digest(std::span<const std::byte> device_bytes, std::size_t place) override {
     const auto pieces = tensor_pieces(device_bytes.size());
     const auto grid = std::min(kMaxGrid, (pieces + kPiecesInBlock - 1) / kPiecesInBlock);
-    digest_kernel<<<static_cast<unsigned>(grid), kThreads, 0, kDefaultStream>>>(
-        reinterpret_cast<const xxh3::Byte*>(device_bytes.data()), device_bytes.size(), pieces,
-        device_digests_.get() + place);
-    check(cudaGetLastError(), "the launch");
+    const cudaLaunchConfig_t config{.gridDim = {static_cast<unsigned>(grid)}, .blockDim = {kThreads}};
+    check(cudaLaunchKernelEx(&config, digest_kernel, reinterpret_cast<const xxh3::Byte*>(device_bytes.data()),
+                             device_bytes.size(), pieces, device_digests_.get() + place),
+          "the launch");
   }
 
   void copy(std::span<const std::byte> device_bytes, std::size_t place) override {

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "replay/device_queue.h"
+#include "replay/capture/device_queue.h"
 
 namespace lockstep::replay {
 

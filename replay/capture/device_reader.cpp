@@ -1,10 +1,10 @@
-#include "replay/device_reader.h"
+#include "replay/capture/device_reader.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "core/tensor_digest.h"
-#include "runtime/tensor_bytes.h"
+#include "core/digest/tensor_digest.h"
+#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::replay {
 namespace {

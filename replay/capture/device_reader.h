@@ -2,8 +2,8 @@
 #include <exception>
 #include <vector>
 
-#include "replay/device_queue.h"
-#include "replay/tensor_reader.h"
+#include "replay/capture/device_queue.h"
+#include "replay/capture/tensor_reader.h"
 
 namespace lockstep::replay {
 

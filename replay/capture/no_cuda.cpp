@@ -1,6 +1,6 @@
 // Stands for cuda_queue.cu in a build without CUDA.
 #include "core/error.h"
-#include "replay/cuda_queue.h"
+#include "replay/capture/cuda_queue.h"
 
 namespace lockstep::replay {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <string>
 
-#include "replay/recording.h"
-#include "runtime/tensor_bytes.h"
+#include "replay/format/recording.h"
+#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::replay {
 

@@ -1,10 +1,10 @@
-#include "replay/recorder.h"
+#include "replay/capture/recorder.h"
 
 #include <ATen/Functions.h>
 
-#include "runtime/op_results.h"
-#include "runtime/plan.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/dispatch/op_results.h"
+#include "runtime/planning/plan.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {
 namespace {
@@ -105,7 +105,7 @@ uint64_t Recorder::now() const {
 /// What is pending holds nothing that was read.
 void Recorder::let_go_of(ShardSet& written) {
   if (written.is_pending()) return;
-  for (const auto& shard : written.either()) reader_->before_write(shard);
+  for (const auto& shard : written.local_tensors()) reader_->before_write(shard);
 }
 
 void Recorder::before_op(const OpEvent& event) {
@@ -140,7 +140,7 @@ void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor,
     auto& mine = of(ranks[i]);
     auto& result = mine.results.emplace_back(RecordedResult{op, index, kind, layout, 0, {}});
     if (kind != ResultKind::kDigest) continue;
-    const auto& shard = self.shards()->either()[i];
+    const auto& shard = self.shards()->local_tensors()[i];
     result.bytes = shard.nbytes();
     auto& fingerprint = mine.result_digests.emplace_back();
     reader_->read(shard, TensorReader::Wanted::kDigest,

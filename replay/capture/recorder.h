@@ -4,11 +4,11 @@
 #include <map>
 #include <unordered_map>
 
-#include "replay/recording.h"
-#include "replay/tensor_reader.h"
-#include "runtime/observer.h"
-#include "runtime/spec.h"
-#include "runtime/world.h"
+#include "replay/capture/tensor_reader.h"
+#include "replay/format/recording.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/spec.h"
 
 namespace lockstep::replay {
 

@@ -1,8 +1,8 @@
-#include "replay/tensor_reader.h"
+#include "replay/capture/tensor_reader.h"
 
-#include "replay/background_reader.h"
-#include "replay/cuda_queue.h"
-#include "replay/device_reader.h"
+#include "replay/capture/background_reader.h"
+#include "replay/capture/cuda_queue.h"
+#include "replay/capture/device_reader.h"
 
 namespace lockstep::replay {
 

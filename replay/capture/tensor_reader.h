@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "core/digest.h"
+#include "core/digest/digest.h"
 
 namespace lockstep::replay {
 

@@ -1,4 +1,4 @@
-#include "replay/columns.h"
+#include "replay/format/columns.h"
 
 #include <bit>
 #include <cstring>

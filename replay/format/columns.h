@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "replay/recording.h"
+#include "replay/format/recording.h"
 
 /// Tables as FORMAT.md lists them: the columns of a row, one after the other without gaps, little endian.
 namespace lockstep::replay {

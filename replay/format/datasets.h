@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "replay/columns.h"
+#include "replay/format/columns.h"
 
 /// Which datasets a step's file has, besides those of the state, and the limits of FORMAT.md.
 namespace lockstep::replay {

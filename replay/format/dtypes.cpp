@@ -1,4 +1,4 @@
-#include "replay/dtypes.h"
+#include "replay/format/dtypes.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "replay/payload_mode.h"
+#include "replay/format/payload_mode.h"
 
 #include <charconv>
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/digest.h"
+#include "core/digest/digest.h"
 
 /// What one rank did in one step, as plain data. FORMAT.md says how it lies in a file; names here are those there.
 namespace lockstep::replay {

@@ -1,4 +1,4 @@
-#include "replay/validate.h"
+#include "replay/format/validate.h"
 
 #include <fmt/ranges.h>
 
@@ -9,8 +9,8 @@
 #include "core/error.h"
 #include "core/mesh_text.h"
 #include "core/phase.h"
-#include "replay/datasets.h"
-#include "replay/dtypes.h"
+#include "replay/format/datasets.h"
+#include "replay/format/dtypes.h"
 
 namespace lockstep::replay {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include "replay/recording.h"
+#include "replay/format/recording.h"
 
 namespace lockstep::replay {
 

@@ -2,10 +2,10 @@
 #include <limits>
 
 #include "core/error.h"
-#include "replay/catalog.h"
-#include "replay/datasets.h"
-#include "replay/dtypes.h"
-#include "replay/validate.h"
+#include "replay/format/datasets.h"
+#include "replay/format/dtypes.h"
+#include "replay/format/validate.h"
+#include "replay/hdf5/catalog.h"
 
 namespace lockstep::replay {
 namespace {

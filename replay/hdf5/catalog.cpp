@@ -1,9 +1,9 @@
-#include "replay/catalog.h"
+#include "replay/hdf5/catalog.h"
 
 #include <cstring>
 
 #include "core/error.h"
-#include "replay/datasets.h"
+#include "replay/format/datasets.h"
 
 namespace lockstep::replay {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "replay/recording.h"
+#include "replay/format/recording.h"
 
 /// Where things lie in a step's file: what the reading process finds out with HDF5, and all that it hands over.
 /// Datasets are contiguous, so whoever has the file's bytes needs no HDF5 to take them from there.

@@ -1,12 +1,12 @@
-#include "replay/catalog_hdf5.h"
+#include "replay/hdf5/catalog_hdf5.h"
 
 #include <algorithm>
 #include <array>
 #include <set>
 
-#include "replay/datasets.h"
-#include "replay/image_hdf5.h"
-#include "replay/types_hdf5.h"
+#include "replay/format/datasets.h"
+#include "replay/hdf5/image_hdf5.h"
+#include "replay/hdf5/types_hdf5.h"
 
 namespace lockstep::replay {
 namespace {

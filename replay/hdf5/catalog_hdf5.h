@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "replay/catalog.h"
+#include "replay/hdf5/catalog.h"
 
 namespace lockstep::replay {
 

@@ -1,4 +1,4 @@
-#include "replay/image_hdf5.h"
+#include "replay/hdf5/image_hdf5.h"
 
 // The library wants to copy an image into the property list, and from there into the file. These callbacks hand out the
 // one buffer each time, whose address is what they are given as `data`.

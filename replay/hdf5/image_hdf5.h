@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <span>
 
-#include "replay/hdf5.h"
+#include "replay/hdf5/hdf5.h"
 
 namespace lockstep::replay::hdf5 {
 

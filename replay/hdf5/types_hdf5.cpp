@@ -1,4 +1,4 @@
-#include "replay/types_hdf5.h"
+#include "replay/hdf5/types_hdf5.h"
 
 namespace lockstep::replay::hdf5 {
 namespace {

@@ -2,9 +2,9 @@
 #include <cstddef>
 #include <span>
 
-#include "replay/columns.h"
-#include "replay/dtypes.h"
-#include "replay/hdf5.h"
+#include "replay/format/columns.h"
+#include "replay/format/dtypes.h"
+#include "replay/hdf5/hdf5.h"
 
 /// The types of datasets and attributes, as they are in files. REQUIRES: a Session.
 namespace lockstep::replay::hdf5 {

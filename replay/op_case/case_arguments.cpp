@@ -1,12 +1,12 @@
-#include "replay/case_arguments.h"
+#include "replay/op_case/case_arguments.h"
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 
 #include "core/error.h"
-#include "replay/dtypes.h"
-#include "replay/recorded_tensor.h"
-#include "runtime/sharded_tensor.h"
+#include "replay/capture/recorded_tensor.h"
+#include "replay/format/dtypes.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {
 namespace {
@@ -69,7 +69,7 @@ class Writer {
       fail<BadInput>("a case holds tensors of one whole mesh, all of whose ranks live here");
     for (size_t i = 0; i < mesh_.local_count(); ++i)
       tensors_.push_back(
-          recorded_tensor(name_of(number, mesh_.local_ranks()[i]), sharded(tensor).shards()->either()[i]));
+          recorded_tensor(name_of(number, mesh_.local_ranks()[i]), sharded(tensor).shards()->local_tensors()[i]));
     return {{"sharded", number},
             {"layout", spec.layout.text()},
             {"sizes", spec.sizes},

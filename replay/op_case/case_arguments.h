@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "replay/recording.h"
-#include "runtime/world.h"
+#include "replay/format/recording.h"
+#include "runtime/context/world.h"
 
 /// Arguments of an op as JSON (FORMAT.md, "A case") and back.
 namespace lockstep::replay {

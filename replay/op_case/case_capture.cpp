@@ -1,12 +1,12 @@
-#include "replay/case_capture.h"
+#include "replay/op_case/case_capture.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "core/error.h"
-#include "replay/case_arguments.h"
-#include "replay/recorded_tensor.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "replay/capture/recorded_tensor.h"
+#include "replay/op_case/case_arguments.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {
 namespace {
@@ -34,7 +34,7 @@ void CaseCapture::before_op(const OpEvent& event) {
     OpCase one;
     one.id = id_, one.op = name.name, one.overload = name.overload_name, one.mesh = mesh->text();
     one.numerics = to_text(world.numerics()), one.domain = to_text(world.domain());
-    one.wire_levels = world.wire_levels();
+    one.rounded_levels = world.rounded_levels();
     one.arguments = arguments_to_json(event.arguments, *mesh, one.tensors).dump();
     case_ = std::move(one);
   } catch (const BadInput& error) {

@@ -2,8 +2,8 @@
 #include <map>
 #include <optional>
 
-#include "replay/op_case.h"
-#include "runtime/observer.h"
+#include "replay/store/op_case.h"
+#include "runtime/context/observer.h"
 
 namespace lockstep::replay {
 

@@ -1,4 +1,4 @@
-#include "replay/case_run.h"
+#include "replay/op_case/case_run.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
@@ -6,8 +6,8 @@
 #include "consistency/comparison.h"
 #include "core/error.h"
 #include "core/mesh_text.h"
-#include "replay/case_arguments.h"
-#include "runtime/sharded_tensor.h"
+#include "replay/op_case/case_arguments.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {
 namespace {
@@ -50,9 +50,9 @@ class ResultCheck final : public Observer {
 World::Options options_of(const OpCase& one, std::shared_ptr<const RuleSet> rules) {
   World::Options options;
   options.rank_count = static_cast<int>(rank_count(parse_mesh_axes(one.mesh)));
-  options.domain = one.domain == to_text(Domain::kFloat64) ? Domain::kFloat64 : Domain::kNative;
+  options.domain = one.domain == to_text(Domain::kFloat64) ? Domain::kFloat64 : Domain::kDeclared;
   options.numerics = one.numerics == to_text(Numerics::kCanonical) ? Numerics::kCanonical : Numerics::kNative;
-  options.wire_levels = one.wire_levels;
+  options.rounded_levels = one.rounded_levels;
   options.rules = std::move(rules);
   return options;
 }

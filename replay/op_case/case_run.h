@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "consistency/op_trace.h"
-#include "replay/op_case.h"
-#include "runtime/rule_set.h"
+#include "replay/store/op_case.h"
+#include "runtime/planning/rule_set.h"
 
 namespace lockstep::replay {
 

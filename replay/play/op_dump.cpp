@@ -1,4 +1,4 @@
-#include "replay/op_dump.h"
+#include "replay/play/op_dump.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/ScalarType.h>
@@ -6,12 +6,12 @@
 
 #include <filesystem>
 
-#include "core/atomic_file.h"
 #include "core/error.h"
-#include "replay/recorded_tensor.h"
-#include "replay/recording_file.h"
-#include "runtime/op_results.h"
-#include "runtime/sharded_tensor.h"
+#include "core/files/atomic_file.h"
+#include "replay/capture/recorded_tensor.h"
+#include "replay/store/recording_file.h"
+#include "runtime/dispatch/op_results.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 RecordedTensor copy_of(const std::string& name, const at::Tensor& tensor, int rank) {
   auto& self = sharded(tensor);
   const auto index = static_cast<size_t>(self.spec().layout.mesh().local_index(rank));
-  return recorded_tensor(name, self.shards()->either()[index]);
+  return recorded_tensor(name, self.shards()->local_tensors()[index]);
 }
 
 /// NumPy's name of a dtype, little endian.

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "replay/recording.h"
-#include "runtime/observer.h"
+#include "replay/format/recording.h"
+#include "runtime/context/observer.h"
 
 namespace lockstep::replay {
 

@@ -1,9 +1,9 @@
-#include "replay/operand_statistics.h"
+#include "replay/play/operand_statistics.h"
 
 #include <ATen/Functions.h>
 
-#include "runtime/plan.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/planning/plan.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {
 namespace {
@@ -31,7 +31,7 @@ std::string operand_statistics(const OpEvent& event, size_t index) {
     auto& self = sharded(value.toTensor());
     if (self.shards()->is_pending()) continue;
     lines += fmt::format("{}    {:<12} {}: {}", lines.empty() ? "" : "\n", arguments[a].name(), self.spec().text(),
-                         statistics(self.shards()->either()[index]));
+                         statistics(self.shards()->local_tensors()[index]));
   }
   return lines;
 }

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "runtime/observer.h"
+#include "runtime/context/observer.h"
 
 namespace lockstep::replay {
 

@@ -1,16 +1,16 @@
-#include "replay/player.h"
+#include "replay/play/player.h"
 
 #include <ATen/Functions.h>
 
+#include "core/digest/tensor_digest.h"
 #include "core/error.h"
-#include "core/tensor_digest.h"
-#include "replay/op_dump.h"
-#include "replay/operand_statistics.h"
-#include "replay/trace_diff.h"
-#include "runtime/op_results.h"
-#include "runtime/plan.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/tensor_bytes.h"
+#include "replay/play/op_dump.h"
+#include "replay/play/operand_statistics.h"
+#include "replay/view/trace_diff.h"
+#include "runtime/dispatch/op_results.h"
+#include "runtime/planning/plan.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::replay {
 
@@ -96,7 +96,7 @@ void Player::compare(const OpEvent& event, const RecordedResult& recorded, const
   const int here = self.spec().layout.mesh().local_index(recording_->rank);
   Digest found;
   if (recorded.kind == ResultKind::kDigest)
-    found = tensor_digest(bytes_of(self.shards()->either()[static_cast<size_t>(here)].contiguous().cpu()));
+    found = tensor_digest(bytes_of(self.shards()->local_tensors()[static_cast<size_t>(here)].contiguous().cpu()));
   is_same_program_ &= layout == name(recorded.layout);
   if (layout == name(recorded.layout) && (recorded.kind != ResultKind::kDigest || found == recorded.digest)) return;
   ++differing_;

@@ -3,8 +3,8 @@
 #include <map>
 #include <optional>
 
-#include "replay/recording.h"
-#include "runtime/observer.h"
+#include "replay/format/recording.h"
+#include "runtime/context/observer.h"
 #include "runtime/transport/transport.h"
 
 namespace lockstep::replay {

@@ -1,4 +1,4 @@
-#include "replay/reader_process.h"
+#include "replay/sandbox/reader_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "replay/reader_sandbox.h"
+#include "replay/sandbox/reader_sandbox.h"
 
 namespace lockstep::replay {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 
 /// A process for work on bytes that nobody vouches for: it may compute and answer, and nothing else.
 namespace lockstep::replay {

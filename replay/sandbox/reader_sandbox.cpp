@@ -1,4 +1,4 @@
-#include "replay/reader_sandbox.h"
+#include "replay/sandbox/reader_sandbox.h"
 
 #include <fcntl.h>
 #include <malloc.h>

@@ -1,5 +1,5 @@
 #pragma once
-#include "replay/reader_process.h"
+#include "replay/sandbox/reader_process.h"
 
 namespace lockstep::replay {
 

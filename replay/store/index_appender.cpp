@@ -1,4 +1,4 @@
-#include "replay/index_appender.h"
+#include "replay/store/index_appender.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <system_error>
 
-#include "core/disk.h"
 #include "core/error.h"
+#include "core/files/disk.h"
 
 namespace lockstep::replay {
 

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string>
 
-#include "core/file_descriptor.h"
-#include "replay/recording_index.h"
+#include "core/files/file_descriptor.h"
+#include "replay/store/recording_index.h"
 
 namespace lockstep::replay {
 

@@ -1,4 +1,4 @@
-#include "replay/op_case.h"
+#include "replay/store/op_case.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/file_descriptor.h"
-#include "replay/recording_file.h"
+#include "core/files/file_descriptor.h"
+#include "replay/store/recording_file.h"
 
 namespace lockstep::replay {
 namespace {
@@ -49,7 +49,7 @@ Bytes read_file(const std::string& path) {
 Bytes to_file(const OpCase& one) {
   nlohmann::ordered_json description{{"kind", kKind}};
   for (const auto& field : kFields) description[field.name] = one.*field.text;
-  description["wire_levels"] = one.wire_levels;
+  description["rounded_levels"] = one.rounded_levels;
   description["arguments"] = nlohmann::ordered_json::parse(one.arguments);
   StepRecording file;
   file.complete = false;
@@ -67,9 +67,9 @@ OpCase read_case(const std::string& path) {
     if (description.at("kind") != kKind) fail<FileError>("{} is no case: its kind is another", path);
     OpCase one;
     for (const auto& field : kFields) one.*field.text = description.at(field.name);
-    one.wire_levels = description.value("wire_levels", int64_t{0});
-    if (one.wire_levels < 0 || one.wire_levels > 6)
-      fail<FileError>("{} is no case: wire_levels {}, expected 0 to 6", path, one.wire_levels);
+    one.rounded_levels = description.value("rounded_levels", int64_t{0});
+    if (one.rounded_levels < 0 || one.rounded_levels > 6)
+      fail<FileError>("{} is no case: rounded_levels {}, expected 0 to 6", path, one.rounded_levels);
     one.arguments = description.at("arguments").dump();
     one.finding = std::move(file.reason);
     one.tensors = std::move(file.state);

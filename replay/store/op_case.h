@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/recording.h"
+#include "replay/format/recording.h"
 
 namespace lockstep::replay {
 
@@ -13,7 +13,7 @@ struct OpCase {
   std::string mesh;                     ///< Mesh::text()
   std::string numerics;                 ///< "canonical" or "native"
   std::string domain;                   ///< "native" or "float64"
-  int64_t wire_levels = 0;              ///< World::Options::wire_levels
+  int64_t rounded_levels = 0;           ///< World::Options::rounded_levels
   std::string finding;                  ///< what was wrong
   std::string arguments;                ///< JSON, see FORMAT.md
   std::vector<RecordedTensor> tensors;  ///< "argument.N.rankR", "argument.N" (a plain tensor), "expected.K"

@@ -2,7 +2,7 @@
 #include <span>
 #include <string>
 
-#include "replay/recording.h"
+#include "replay/format/recording.h"
 
 /// A step's file (FORMAT.md), as bytes: nothing here touches the disk.
 namespace lockstep::replay {

@@ -1,4 +1,4 @@
-#include "replay/recording_folder.h"
+#include "replay/store/recording_folder.h"
 
 #include <fcntl.h>
 #include <fmt/ranges.h>
@@ -13,9 +13,9 @@
 #include <system_error>
 
 #include "core/error.h"
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 #include "core/mesh_text.h"
-#include "replay/recording_file.h"
+#include "replay/store/recording_file.h"
 
 namespace lockstep::replay {
 namespace {

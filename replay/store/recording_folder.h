@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "replay/recording.h"
-#include "replay/recording_index.h"
+#include "replay/format/recording.h"
+#include "replay/store/recording_index.h"
 
 namespace lockstep::replay {
 

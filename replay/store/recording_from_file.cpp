@@ -1,10 +1,10 @@
 #include <memory>
 
 #include "core/error.h"
-#include "replay/catalog_hdf5.h"
-#include "replay/hdf5.h"
-#include "replay/reader_process.h"
-#include "replay/recording_file.h"
+#include "replay/hdf5/catalog_hdf5.h"
+#include "replay/hdf5/hdf5.h"
+#include "replay/sandbox/reader_process.h"
+#include "replay/store/recording_file.h"
 
 namespace lockstep::replay {
 namespace {

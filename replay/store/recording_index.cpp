@@ -1,4 +1,4 @@
-#include "replay/recording_index.h"
+#include "replay/store/recording_index.h"
 
 #include <charconv>
 #include <fstream>

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/digest.h"
+#include "core/digest/digest.h"
 
 /// The index of a rank's steps: which ones were acknowledged, and in which files they are. FORMAT.md has the line.
 namespace lockstep::replay {

@@ -1,4 +1,4 @@
-#include "replay/recording_store.h"
+#include "replay/store/recording_store.h"
 
 #include <algorithm>
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "replay/payload_mode.h"
-#include "replay/recording.h"
-#include "replay/recording_writer.h"
+#include "replay/format/payload_mode.h"
+#include "replay/format/recording.h"
+#include "replay/store/recording_writer.h"
 
 namespace lockstep::replay {
 

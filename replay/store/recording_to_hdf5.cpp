@@ -4,10 +4,10 @@
 #include <cstring>
 #include <string_view>
 
-#include "replay/datasets.h"
-#include "replay/recording_file.h"
-#include "replay/types_hdf5.h"
-#include "replay/validate.h"
+#include "replay/format/datasets.h"
+#include "replay/format/validate.h"
+#include "replay/hdf5/types_hdf5.h"
+#include "replay/store/recording_file.h"
 
 namespace lockstep::replay {
 namespace {

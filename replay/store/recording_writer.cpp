@@ -1,12 +1,12 @@
-#include "replay/recording_writer.h"
+#include "replay/store/recording_writer.h"
 
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
-#include "core/atomic_file.h"
 #include "core/error.h"
-#include "replay/recording_file.h"
+#include "core/files/atomic_file.h"
+#include "replay/store/recording_file.h"
 
 namespace lockstep::replay {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <thread>
 
-#include "replay/index_appender.h"
-#include "replay/recording.h"
+#include "replay/format/recording.h"
+#include "replay/store/index_appender.h"
 
 namespace lockstep::replay {
 

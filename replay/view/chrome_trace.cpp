@@ -1,11 +1,11 @@
-#include "replay/chrome_trace.h"
+#include "replay/view/chrome_trace.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/collective_kind.h"
-#include "replay/trace_diff.h"
+#include "replay/view/trace_diff.h"
 
 namespace lockstep::replay {
 namespace {

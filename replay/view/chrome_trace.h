@@ -2,7 +2,7 @@
 #include <span>
 #include <string>
 
-#include "replay/recording.h"
+#include "replay/format/recording.h"
 
 namespace lockstep::replay {
 

@@ -1,4 +1,4 @@
-#include "replay/timeline_page.h"
+#include "replay/view/timeline_page.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/collective_kind.h"
 #include "core/phase.h"
-#include "replay/trace_diff.h"
+#include "replay/view/trace_diff.h"
 
 namespace lockstep::replay {
 namespace {

@@ -1,4 +1,4 @@
-#include "replay/trace_diff.h"
+#include "replay/view/trace_diff.h"
 
 #include <fmt/format.h>
 

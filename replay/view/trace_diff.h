@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/recording.h"
+#include "replay/format/recording.h"
 
 namespace lockstep::replay {
 

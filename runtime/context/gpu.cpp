@@ -1,4 +1,4 @@
-#include "runtime/gpu.h"
+#include "runtime/context/gpu.h"
 
 #include <ATen/Context.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-void require_gpu(int place) {
+void require_gpu(int index) {
   if (const auto reason = rng::cuda_unavailable_reason(); !reason.empty())
     fail<BadInput>("training.device = \"cuda\": {}", reason);
   // Not linked: a machine without a GPU need not have the libraries that it needs.
@@ -19,7 +19,7 @@ void require_gpu(int place) {
   at::globalContext().lazyInitDevice(c10::kCUDA);
   const auto* gpus = c10::impl::getDeviceGuardImpl(c10::kCUDA);
   if (gpus->deviceCount() == 0) fail<BadInput>("training.device = \"cuda\": there is no GPU");
-  gpus->setDevice({c10::kCUDA, static_cast<c10::DeviceIndex>(place % gpus->deviceCount())});
+  gpus->setDevice({c10::kCUDA, static_cast<c10::DeviceIndex>(index % gpus->deviceCount())});
 }
 
 }  // namespace lockstep

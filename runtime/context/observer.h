@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/mesh.h"
-#include "runtime/op_id.h"
-#include "runtime/shard_set.h"
-#include "runtime/traffic.h"
+#include "runtime/context/op_id.h"
+#include "runtime/context/traffic.h"
+#include "runtime/tensor/mesh.h"
+#include "runtime/tensor/shard_set.h"
 
 namespace c10 {
 class OperatorHandle;

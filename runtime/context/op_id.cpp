@@ -1,4 +1,4 @@
-#include "runtime/op_id.h"
+#include "runtime/context/op_id.h"
 
 #include <ATen/SequenceNumber.h>
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
-#include "runtime/parameter_names.h"
+#include "runtime/context/parameter_names.h"
 
 #include <ATen/core/ivalue.h>
 
-#include "runtime/sharded_tensor.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 /// The bytes of a tensor's first shard, or null: not sharded, no shard here, or none yet (asking must not move data).
 c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   if (!is_sharded(tensor) || sharded(tensor).shards()->is_pending()) return nullptr;
-  const auto& shards = sharded(tensor).shards()->either();
+  const auto& shards = sharded(tensor).shards()->local_tensors();
   return shards.empty() ? nullptr : shards[0].storage().unsafeGetStorageImpl();
 }
 
@@ -20,7 +20,7 @@ void ParameterNames::add(const at::Tensor& parameter, std::string_view name) {
   const auto* storage = storage_of(parameter);
   if (!storage) return;
   const auto dot = name.rfind('.');
-  const auto& shared = sharded(parameter).shards()->either()[0].storage();
+  const auto& shared = sharded(parameter).shards()->local_tensors()[0].storage();
   modules_.insert_or_assign(storage, Entry{shared.getWeakStorageImpl(),
                                            std::string(dot == name.npos ? std::string_view{} : name.substr(0, dot))});
 }

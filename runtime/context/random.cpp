@@ -1,4 +1,4 @@
-#include "runtime/random.h"
+#include "runtime/context/random.h"
 
 #include <ATen/Functions.h>
 
@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "rng/cuda_fill.h"
 #include "rng/fill.h"
-#include "runtime/plain_tensors.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "rng/distribution.h"
 #include "rng/slice.h"
-#include "runtime/batch_scope.h"
-#include "runtime/spec.h"
+#include "runtime/context/batch_scope.h"
+#include "runtime/tensor/spec.h"
 
 namespace lockstep {
 

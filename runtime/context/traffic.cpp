@@ -1,4 +1,4 @@
-#include "runtime/traffic.h"
+#include "runtime/context/traffic.h"
 
 namespace lockstep {
 

@@ -3,18 +3,14 @@
 #include <span>
 #include <vector>
 
-#include "runtime/domain.h"
-#include "runtime/mesh.h"
-#include "runtime/numerics.h"
-#include "runtime/traffic.h"
+#include "runtime/context/numerics.h"
+#include "runtime/context/traffic.h"
+#include "runtime/tensor/ranks.h"
 
 namespace lockstep {
 
-class ExchangesInFlight;
-class MoveCounts;
 class Observers;
 class ParameterNames;
-class PlanCache;
 class RuleSet;
 class Transport;
 
@@ -23,8 +19,9 @@ struct Policy {
   bool strict = false;  ///< an implicit Shard -> Replicate is an error instead of a counted warning
 };
 
-/// The ranks of a run and what they share: which of them live in this process, how bytes move between them, the rules,
-/// the plan cache and the observers. One thread uses a World; two Worlds on two threads are independent.
+/// The ranks of a run and what they share: which of them live in this process, how bytes move between them, the rules
+/// and the observers, and whatever folders above keep for them (part()). One thread uses a World; two Worlds on two
+/// threads are independent.
 ///
 /// Everything made in a World (meshes, specs, sharded tensors) must be gone, or never used again, when it ends.
 class World {
@@ -33,11 +30,11 @@ class World {
     int rank_count = 1;
     std::vector<int> local_ranks = {};          ///< empty: all ranks live here
     std::shared_ptr<Transport> transport = {};  ///< null: every rank must be local, and bytes move by assignment
-    Domain domain = Domain::kNative;
+    Domain domain = Domain::kDeclared;
     Numerics numerics = Numerics::kNative;
     /// Of canonical numerics: how many levels below the root of a 16-bit product's tree are rounded to its dtype, on
     /// every mesh, so that unfinished ones travel as wide as that where so many levels cross ranks.
-    int64_t wire_levels = 0;
+    int64_t rounded_levels = 0;
     std::shared_ptr<const RuleSet> rules = {};  ///< null: the built-in rules of the numerics
     Policy policy = {};
     bool meta = false;  ///< shards are meta tensors: shapes and traffic without values
@@ -56,58 +53,57 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  int rank_count() const { return options_.rank_count; }
-  const std::vector<int>& local_ranks() const { return options_.local_ranks; }
+  int rank_count() const { return ranks_.count(); }
+  const std::vector<int>& local_ranks() const { return ranks_.local(); }
 
   Domain domain() const { return options_.domain; }
   Numerics numerics() const { return options_.numerics; }
   bool canonical() const { return options_.numerics == Numerics::kCanonical; }
-  int64_t wire_levels() const { return options_.wire_levels; }
+  int64_t rounded_levels() const { return options_.rounded_levels; }
   const Policy& policy() const { return options_.policy; }
   bool meta() const { return options_.meta; }
   size_t one_round_bytes() const { return options_.one_round_bytes; }
-  c10::Device shard_device() const { return options_.meta ? c10::kMeta : options_.device; }
+  c10::Device shard_device() const { return ranks_.device(); }
   bool as_messages() const { return options_.transport || options_.meta || options_.as_messages; }
   Transport* transport() const { return options_.transport.get(); }
 
   /// Whether a collective may be under way while ops run. Not where observers are to see one thing after the other.
   bool overlaps() const;
-  /// REQUIRES: transport().
-  ExchangesInFlight& in_flight() { return *in_flight_; }
-  /// Lets what is under way move; after every op.
-  void advance_exchanges() {
-    if (in_flight_) advance_in_flight();
+
+  /// Null: the built-in ones; see RulesInUse.
+  const std::shared_ptr<const RuleSet>& rules_asked_for() const { return options_.rules; }
+
+  /// See Ranks.
+  const Mesh& mesh(const std::vector<MeshAxis>& axes) { return ranks_.mesh(axes); }
+  const Mesh& mesh(std::string_view text) { return ranks_.mesh(text); }
+
+  /// What a folder above keeps in this World: made by Part(World&) on first use, gone with the World, one of each type.
+  template <class Part>
+  Part& part() {
+    static const size_t number = next_part_number();
+    if (number < parts_.size() && parts_[number]) [[likely]]
+      return *static_cast<Part*>(parts_[number].get());
+    return *static_cast<Part*>(keep(number, std::make_shared<Part>(*this)));
   }
 
-  const RuleSet& rules() const { return *options_.rules; }
-  /// Replaces the rules and forgets all plans.
-  void set_rules(std::shared_ptr<const RuleSet> rules);
-
-  /// The mesh of these axes; the same object for the same axes. The product of the sizes must be rank_count().
-  const Mesh& mesh(const std::vector<MeshAxis>& axes);
-  /// The mesh of a Mesh::text().
-  const Mesh& mesh(std::string_view text);
-  /// See Mesh::submesh(); `fixed` as there.
-  const Mesh& submesh(const Mesh& whole, const std::vector<int64_t>& fixed);
-
-  PlanCache& plans() { return *plans_; }
   Observers& observers() { return *observers_; }
   ParameterNames& parameter_names() { return *parameter_names_; }
   Traffic& traffic() { return traffic_; }
-  /// In a run without values: the moves that were made over the wire.
-  MoveCounts& moves() { return *moves_; }
+
+  /// Called by every World as it is made, on its thread: LibTorch gets to know the mesh device by it
+  /// (dispatch/backend.h).
+  static void on_construction(void (*register_backend)());
 
  private:
-  void advance_in_flight();
+  static size_t next_part_number();
+  void* keep(size_t number, std::shared_ptr<void> part);
 
   Options options_;
-  std::vector<std::unique_ptr<Mesh>> meshes_;
-  std::unique_ptr<PlanCache> plans_;
+  Ranks ranks_;
   std::unique_ptr<Observers> observers_;
   std::unique_ptr<ParameterNames> parameter_names_;
   Traffic traffic_;
-  std::unique_ptr<MoveCounts> moves_;
-  std::unique_ptr<ExchangesInFlight> in_flight_;
+  std::vector<std::shared_ptr<void>> parts_;
 };
 
 /// The mesh that factories (torch::empty on the mesh device) make replicated tensors on, for the current thread.

@@ -6,11 +6,12 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "runtime/mesh_ops.h"
-#include "runtime/native_kernels.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/dispatch/native_kernels.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -76,9 +77,34 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value, co
                           scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1)))));
 }
 
+/// Each rank looks at the labels that it has: an error ends the run on all.
+void check_labels(const Tensor& labels, int64_t classes, int64_t ignored) {
+  if (layout_of(labels).mesh().world().meta()) return;
+  const PlainTensors guard;
+  for (const auto& shard : sharded(labels).shards()->whole()) {
+    if (shard.numel() == 0) continue;
+    const auto [low, high] = at::aminmax(shard.masked_fill(shard == ignored, 0));
+    const auto least = low.item<int64_t>(), most = high.item<int64_t>();
+    if (least < 0 || most >= classes)
+      fail<BadInput>("cross-entropy: label {} is none of the {} classes, and not the ignored label {}",
+                     least < 0 ? least : most, classes, ignored);
+  }
+}
+
+Tensor without_partial(const Tensor& tensor) {
+  const auto& layout = layout_of(tensor);
+  if (!layout.any_partial()) return tensor;
+  auto placements = layout.placements();
+  for (auto& placement : placements)
+    if (placement.is_partial()) placement = Placement::replicate();
+  return redistribute_values(tensor, Layout(layout.mesh(), std::move(placements)), "labels");
+}
+
 struct TokenLoss : torch::autograd::Function<TokenLoss> {
-  static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& target, int64_t ignore_index) {
+  static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& labels, int64_t ignore_index) {
+    const auto target = without_partial(labels);
     const auto valid = at::ne(target, ignore_index);
+    check_labels(target, logits.size(-1), ignore_index);
     const auto shift = at::amax(logits, {-1}, false);
     const auto log_sum = at::add(at::log(mesh_ops::exponential_sum(logits, shift)), shift);
     const auto kept = at::masked_fill(target, at::eq(target, ignore_index), -1);
@@ -138,12 +164,23 @@ Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines,
   return RotatePairs::apply(x, cosines, sines, back);
 }
 
+/// Where nothing moves: as contiguous as a tensor that was moved.
+Tensor contiguous(const Tensor& tensor) {
+  const PlainTensors guard;
+  const auto& spec = spec_of(tensor);
+  Shards shards;
+  for (const auto& shard : sharded(tensor).shards()->local_tensors())
+    shards.push_back(shard.clone(at::MemoryFormat::Contiguous));
+  return make_sharded(with_layout(spec, spec.layout), std::move(shards));
+}
+
 struct Redistribute : torch::autograd::Function<Redistribute> {
   static Tensor forward(AutogradContext* context, const Tensor& tensor, int64_t target) {
     const auto& layout = *reinterpret_cast<const Layout*>(target);
     context->saved_data["source"] = reinterpret_cast<int64_t>(&spec_of(tensor));
     const auto result = redistribute_values(tensor, layout, "redistribute");
-    return result.is_same(tensor) ? make_sharded(&spec_of(tensor), sharded(tensor).shards()) : result;
+    if (result.is_same(tensor) && !tensor.is_contiguous()) return contiguous(tensor);
+    return make_sharded(&spec_of(result), with_own_bytes(sharded(result).shards(), *sharded(tensor).shards()));
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto& source = *reinterpret_cast<const TensorSpec*>(context->saved_data["source"].toInt());

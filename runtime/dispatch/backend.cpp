@@ -1,4 +1,4 @@
-#include "runtime/backend.h"
+#include "runtime/dispatch/backend.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,11 +9,11 @@
 
 #include <set>
 
-#include "runtime/dispatch.h"
-#include "runtime/kernels/composed.h"
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/make_plan.h"
-#include "runtime/native_kernels.h"
+#include "runtime/dispatch/dispatch.h"
+#include "runtime/dispatch/native_kernels.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/planning/make_plan.h"
 
 namespace lockstep {
 namespace {
@@ -104,5 +104,9 @@ void register_backend() {
   }();
   (void)here;
 }
+
+/// Keeps this file in every program that links the folder (CMake names it), so that a World finds its backend.
+extern "C" bool lockstep_backend_is_known;
+bool lockstep_backend_is_known = (World::on_construction(&register_backend), true);
 
 }  // namespace lockstep

@@ -1,15 +1,18 @@
-#include "runtime/dispatch.h"
+#include "runtime/dispatch/dispatch.h"
+
+#include <bit>
 
 #include "core/error.h"
-#include "runtime/make_plan.h"
-#include "runtime/observer.h"
-#include "runtime/parameter_names.h"
-#include "runtime/plain_tensors.h"
-#include "runtime/plan_cache.h"
-#include "runtime/random.h"
-#include "runtime/run_plan.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/parameter_names.h"
+#include "runtime/context/random.h"
+#include "runtime/context/world.h"
+#include "runtime/dispatch/run_plan.h"
+#include "runtime/planning/make_plan.h"
+#include "runtime/planning/plan_cache.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -23,7 +26,8 @@ enum Tag : int64_t {
   kOther = -5,
   kInt = -6,
   kBool = -7,
-  kList = -8
+  kList = -8,
+  kComplex = -9
 };
 
 /// Reads arguments in place: nothing is copied and nothing allocated (but for the words of very long argument lists).
@@ -33,12 +37,19 @@ class KeyBuilder {
     if (value.isTensor()) return add(value.toTensor());
     if (value.isInt()) return put(kInt, value.toInt());
     if (value.isNone()) return put(kNone);
-    if (value.isDouble() || value.isComplexDouble()) return put(kDouble);
+    if (value.isDouble()) return put(kDouble);
+    if (value.isComplexDouble()) return put(kComplex);
     if (value.isBool()) return put(kBool, value.toBool());
     if (value.isList()) return add_list(value.toListRef());
     if (value.isString()) return put(kOther, static_cast<int64_t>(std::hash<std::string>()(value.toStringRef())));
     if (value.isDevice()) return put(kOther, static_cast<int64_t>(value.toDevice().type()));
     put(kOther);
+  }
+
+  /// The floating-point arguments, which are no part of a key but where sizes depend on them.
+  void add_numbers(std::span<const c10::IValue> arguments) {
+    for (const auto& argument : arguments)
+      if (argument.isDouble()) put(std::bit_cast<int64_t>(argument.toDouble()));
   }
 
   void put(int64_t word) { key.words.push_back(word); }
@@ -60,12 +71,14 @@ class KeyBuilder {
   void add(const at::Tensor& tensor) {
     if (!tensor.defined()) return put(kUndefined);
     if (!is_sharded(tensor)) return add_plain(tensor);
+    sharded(tensor).bring_up_to_date();
     const auto& spec = spec_of(tensor);
     join(spec.layout.mesh());
     put(reinterpret_cast<int64_t>(&spec));
   }
   void add_plain(const at::Tensor& tensor) {
     put(kPlain, static_cast<int64_t>(tensor.scalar_type()));
+    put(kBool, tensor.unsafeGetTensorImpl()->is_wrapped_number());
     put(kList, tensor.dim());
     for (const int64_t size : tensor.sizes()) put(size);
   }
@@ -75,16 +88,21 @@ class KeyBuilder {
   }
 };
 
+bool sizes_from_scalars(const c10::OperatorHandle& op, const Mesh& mesh) {
+  const auto* rule = mesh.world().part<RulesInUse>().get().find(op_name(op));
+  return rule && (rule->traits & Rule::kSizesFromScalars) != 0;
+}
+
 Plan& find_plan(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments, const Mesh& mesh,
                 PlanKey&& key) {
-  auto& cache = mesh.world().plans();
+  auto& cache = mesh.world().part<PlanCache>();
   const auto found = cache.plans.find(key);
   if (found != cache.plans.end()) {
     ++cache.hits;
     return *found->second;
   }
   ++cache.misses;
-  auto plan = make_plan(op, arguments, mesh);
+  auto plan = make_plan(mesh.world().part<RulesInUse>().get(), op, arguments, mesh);
   return *cache.plans.emplace(std::move(key), std::move(plan)).first->second;
 }
 
@@ -100,22 +118,43 @@ void run_observed(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, t
   world.observers().notify([&](Observer& observer) { observer.after_op(event, results); });
 }
 
-}  // namespace
+struct Planned {
+  Plan& plan;
+  const Mesh& mesh;
+};
 
-void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const size_t count = op.schema().arguments().size();
-  const std::span<const c10::IValue> arguments(stack->data() + (stack->size() - count), count);
+Planned plan_of(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments) {
   KeyBuilder builder;
   builder.put(reinterpret_cast<int64_t>(&op.schema()));
   for (const auto& argument : arguments) builder.add(argument);
   const Mesh& mesh = builder.mesh ? *builder.mesh : MeshScope::current();
   builder.put(reinterpret_cast<int64_t>(&mesh));
+  if (!builder.mesh && sizes_from_scalars(op, mesh)) builder.add_numbers(arguments);
   if (mesh.world().canonical()) builder.put(BatchScope::rows().count);  // trees over the batch depend on it
   const PlainTensors guard;
-  auto& plan = find_plan(op, arguments, mesh, std::move(builder.key));
+  return {find_plan(op, arguments, mesh, std::move(builder.key)), mesh};
+}
+
+std::span<const c10::IValue> top(const torch::jit::Stack& stack, size_t count) {
+  return {stack.data() + (stack.size() - count), count};
+}
+
+}  // namespace
+
+void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  const auto [plan, mesh] = plan_of(op, top(*stack, count));
+  const PlainTensors guard;
   if (!mesh.world().observers().empty()) return run_observed(op, plan, mesh, *stack, count);
   if (mesh.world().transport()) set_uncounted_op(op_name(op));  // for who fails, and what waits
   run_plan(op, plan, mesh, *stack, count);
+}
+
+void dispatch_within_op(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const size_t count = op.schema().arguments().size();
+  const auto [plan, mesh] = plan_of(op, top(stack, count));
+  const PlainTensors guard;
+  run_plan(op, plan, mesh, stack, count);
 }
 
 }  // namespace lockstep

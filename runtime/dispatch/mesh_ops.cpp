@@ -1,9 +1,9 @@
 // The typed entry points of the ops in namespace `mesh`: look up, call.
-#include "runtime/mesh_ops.h"
+#include "runtime/dispatch/mesh_ops.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include "runtime/backend.h"
+#include "runtime/dispatch/backend.h"
 
 namespace lockstep::mesh_ops {
 namespace {

@@ -4,7 +4,7 @@
 #include <tuple>
 
 /// Ops of Lockstep's own, in the dispatcher's namespace `mesh`: they run on plain CPU tensors (their kernels) and on
-/// sharded ones (their rows in runtime/rules/). They have no autograd formulas but where it is said;
+/// sharded ones (their rows in runtime/planning/rules/). They have no autograd formulas but where it is said;
 /// autograd_kernels.cpp builds on them.
 namespace lockstep::mesh_ops {
 

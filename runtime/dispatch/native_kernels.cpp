@@ -1,15 +1,16 @@
-#include "runtime/native_kernels.h"
+#include "runtime/dispatch/native_kernels.h"
 
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/dispatch.h"
-#include "runtime/domain.h"
-#include "runtime/mesh_ops.h"
-#include "runtime/ordered_sums.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/dispatch/dispatch.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/planning/ordered_sums.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/domain.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -112,7 +113,7 @@ bool sums_by_sample(const Tensor& gradient) {
 }
 
 /// In the dtype that sums are kept in, so that no sample's is rounded.
-Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kNative, tensor.scalar_type())); }
+Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kDeclared, tensor.scalar_type())); }
 
 Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
   if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);

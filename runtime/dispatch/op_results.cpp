@@ -1,8 +1,8 @@
-#include "runtime/op_results.h"
+#include "runtime/dispatch/op_results.h"
 
-#include "runtime/plan.h"
-#include "runtime/rule.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/planning/plan.h"
+#include "runtime/planning/rule.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -20,7 +20,7 @@ void add(std::vector<OpResult>& all, const c10::IValue& value, bool is_alias) {
 
 std::vector<OpResult> op_results(const OpEvent& event, std::span<const c10::IValue> results) {
   const auto& schema = event.op.schema();
-  const bool is_view = event.plan.rule && std::string_view(event.plan.rule->family) == "view";
+  const bool is_view = event.plan.rule && (event.plan.rule->traits & Rule::kRearranges);
   std::vector<OpResult> all;
   for (size_t a = 0; event.plan.written >= 0 && a < schema.arguments().size(); ++a) {
     const auto* alias = schema.arguments()[a].alias_info();

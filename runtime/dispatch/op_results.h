@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/observer.h"
+#include "runtime/context/observer.h"
 
 namespace lockstep {
 

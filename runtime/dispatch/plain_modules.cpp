@@ -1,12 +1,12 @@
-#include "runtime/plain_modules.h"
+#include "runtime/dispatch/plain_modules.h"
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "runtime/backend.h"
-#include "runtime/parameter_names.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/context/parameter_names.h"
+#include "runtime/dispatch/backend.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {

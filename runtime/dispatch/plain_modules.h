@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/layout.h"
-#include "runtime/op_id.h"
-#include "runtime/random.h"
-#include "runtime/world.h"
+#include "runtime/context/op_id.h"
+#include "runtime/context/random.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/layout.h"
 
 /// A user's own torch::nn module on a mesh, unchanged and unannotated. examples/own_module shows the whole of it.
 namespace lockstep {

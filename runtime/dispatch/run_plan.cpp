@@ -1,12 +1,17 @@
-#include "runtime/run_plan.h"
+#include "runtime/dispatch/run_plan.h"
 
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/make_plan.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/op_id.h"
+#include "runtime/context/world.h"
+#include "runtime/dispatch/detached_view.h"
+#include "runtime/planning/make_plan.h"
+#include "runtime/planning/rule.h"
+#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/lazy_copy.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -19,13 +24,14 @@ const at::Tensor& tensor_in(const c10::IValue* arguments, const Slot& slot, at::
   return storage;
 }
 
-/// A Partial that was reduced for one reader stays reduced for the next, if nothing else shares its bytes.
+/// A Partial that was reduced for one reader is not reduced again for the next, as long as nothing of its family is
+/// written. Without views it even stays reduced. What the program did decides, as on all ranks, not who still holds
+/// what.
 void keep_reduced(ShardedTensorImpl& self, const TensorSpec* reduced, const std::shared_ptr<ShardSet>& shards) {
-  if (!self.spec().any_partial || reduced->any_partial || self.shards().use_count() > 1) return;
-  if (self.spec().strides != reduced->strides) return;
-  for (const auto& shard : self.shards()->either())
-    if (shard.storage().use_count() > 1) return;
-  self.become(reduced, shards);
+  auto& sums = *self.shards();
+  if (!self.spec().any_partial || reduced->any_partial) return;
+  sums.keep_reduced(reduced, shards);
+  if (!sums.is_view() && !sums.has_views() && self.spec().strides == reduced->strides) self.become(reduced, shards);
 }
 
 /// A stack that keeps its memory from op to op; ops may nest.
@@ -67,6 +73,7 @@ class Runner {
   void run() {
     collect_operands();
     results_.resize(plan_.results.size());
+    if (plan_.rule && plan_.rule->traits & Rule::kRandom) name_stream();
     for (size_t i = 0; i < mesh_.local_count(); ++i) run_local(i);
     plan_.checked = true;
     finish();
@@ -79,28 +86,43 @@ class Runner {
     operands_.resize(plan_.slots.size());
     for (size_t i = 0; i < plan_.slots.size(); ++i) {
       if (!plan_.given[i]) continue;
-      at::Tensor storage;
-      auto& self = sharded(tensor_in(arguments(), plan_.slots[i], storage));
-      if (self.is_detached_view()) check_view(self, static_cast<int>(i) == plan_.written);
+      auto& self = operand(i);
       operands_[i] = plan_.wanted[i] == plan_.given[i] || plan_.wanted[i]->layout == self.spec().layout
                          ? self.shards()
                          : moved(self, plan_.wanted[i]);
-      if (static_cast<int>(i) == plan_.written && operands_[i]->is_read_only())
-        fail<BadInput>("{}: {} is a gathered parameter, shared and read-only; write to the parameter itself",
-                       op_name(op_), self.spec().text());
     }
+    for (const int slot : plan_.all_written) prepare_write(static_cast<size_t>(slot));
   }
 
-  void check_view(ShardedTensorImpl& self, bool writes) const {
-    if (writes)
-      fail<BadInput>("{}: in-place write to a view of {} that no view of the shards expresses; the write would be lost",
-                     op_name(op_), self.spec().text());
-    self.check_fresh();
+  ShardedTensorImpl& operand(size_t i) const {
+    at::Tensor storage;
+    return sharded(tensor_in(arguments(), plan_.slots[i], storage));
+  }
+
+  void prepare_write(size_t slot) {
+    operand(slot).check_writable();
+    auto& set = *operands_[slot];
+    if (set.is_read_only())
+      fail<BadInput>("{}: {} is a gathered parameter, shared and read-only; write to the parameter itself",
+                     op_name(op_), plan_.given[slot]->text());
+    if (world_.meta()) return;
+    for (const auto& shard : set.local_tensors()) before_write(shard);
+  }
+
+  /// All ranks of a call draw from one stream, named by step, module and the number of the draw in the module's
+  /// call. It is counted on ranks that have no part of the tensor, too: the next draw has the same name everywhere.
+  void name_stream() {
+    const std::span<const c10::IValue> given(arguments(), count_);
+    if (!plan_.rule->draws || plan_.rule->draws(given)) stream_ = next_random_stream();
   }
 
   std::shared_ptr<ShardSet> moved(ShardedTensorImpl& self, const TensorSpec* target) const {
-    auto set = std::make_shared<ShardSet>(move_shards(self.spec(), self.shards()->either(), *target, op_name(op_)),
-                                          target->any_partial);
+    if (const auto kept = self.shards()->reduced_to(target)) {
+      keep_reduced(self, target, kept);
+      return kept;
+    }
+    auto set = std::make_shared<ShardSet>(
+        move_shards(self.spec(), self.shards()->local_tensors(), *target, op_name(op_)), target->any_partial);
     keep_reduced(self, target, set);
     return set;
   }
@@ -110,7 +132,7 @@ class Runner {
     for (size_t a = 0; a < count_; ++a) {
       const int operand = plan_.operand_of[a];
       if (operand >= 0 && operands_[static_cast<size_t>(operand)])
-        local_.emplace_back(widened(operands_[static_cast<size_t>(operand)]->either()[index]));
+        local_.emplace_back(widened(operands_[static_cast<size_t>(operand)]->local_tensors()[index]));
       else
         local_.push_back(arguments()[a]);
     }
@@ -130,7 +152,7 @@ class Runner {
   }
 
   at::Tensor local_tensor(size_t i, size_t index) const {
-    if (operands_[i]) return operands_[i]->either()[index];
+    if (operands_[i]) return operands_[i]->local_tensors()[index];
     at::Tensor storage;
     return into_domain(world_.domain(), tensor_in(arguments(), plan_.slots[i], storage));
   }
@@ -139,7 +161,7 @@ class Runner {
     if (world_.meta()) return make_meta(index);
     fill_local(index);
     if (plan_.local)
-      plan_.local({op_, plan_, index}, local_);
+      plan_.local({op_, plan_, index, stream_}, local_);
     else
       op_.callBoxed(local_);
     if (plan_.written >= 0) return;
@@ -155,7 +177,7 @@ class Runner {
 
   void make_meta(size_t index) {
     for (const auto& operand : operands_)
-      if (operand) operand->either();  // what was freed is gathered again, and counted
+      if (operand) operand->local_tensors();  // what was freed is gathered again, and counted
     if (plan_.written >= 0) return;
     for (size_t r = 0; r < results_.size(); ++r)
       results_[r].push_back(at::empty(plan_.results[r]->local_sizes[index],
@@ -177,15 +199,24 @@ class Runner {
   }
 
   void finish() {
+    for (const int slot : plan_.all_written) operand(static_cast<size_t>(slot)).written();
     if (plan_.written >= 0) {
       auto self = stack_[first_ + static_cast<size_t>(plan_.slots[static_cast<size_t>(plan_.written)].argument)];
       torch::jit::drop(stack_, count_);
       if (!op_.schema().returns().empty()) stack_.push_back(std::move(self));
       return;
     }
+    if (plan_.is_view) remember_base();
     torch::jit::drop(stack_, count_);
     if (plan_.returns_list) return push_list();
     for (size_t r = 0; r < results_.size(); ++r) stack_.emplace_back(wrap(r));
+  }
+
+  /// A view of a view that is kept as a call is kept so, too.
+  void remember_base() {
+    auto& base = operand(0);
+    base_ = base.shards();
+    if (plan_.detached_view || base.is_detached_view()) view_of_.assign(arguments(), arguments() + count_);
   }
 
   void push_list() {
@@ -196,7 +227,10 @@ class Runner {
 
   at::Tensor wrap(size_t r) {
     auto tensor = make_sharded(plan_.results[r], std::move(results_[r]));
-    if (plan_.detached_view) sharded(tensor).mark_detached_view();
+    if (!base_) return tensor;
+    auto& self = sharded(tensor);
+    self.shards()->make_view_of(base_);
+    if (!view_of_.empty()) self.detach_view(make_detached_view(op_, view_of_, r));
     return tensor;
   }
 
@@ -208,6 +242,9 @@ class Runner {
   size_t count_, first_;
   c10::SmallVector<std::shared_ptr<ShardSet>, 6> operands_;
   c10::SmallVector<Shards, 3> results_;
+  std::shared_ptr<ShardSet> base_;    ///< of a view
+  std::vector<c10::IValue> view_of_;  ///< the call, of a view that is kept as one
+  uint64_t stream_ = 0;
   ReusedStack reused_;
   torch::jit::Stack& local_ = *reused_;
 };
@@ -216,7 +253,7 @@ class Runner {
 
 void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count) {
   Runner(op, plan, mesh, stack, count).run();
-  mesh.world().advance_exchanges();
+  advance_exchanges(mesh.world());
 }
 
 }  // namespace lockstep

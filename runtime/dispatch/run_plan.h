@@ -1,8 +1,8 @@
 #pragma once
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include "runtime/mesh.h"
-#include "runtime/plan.h"
+#include "runtime/planning/plan.h"
+#include "runtime/tensor/mesh.h"
 
 namespace lockstep {
 

@@ -1,11 +1,11 @@
-#include "runtime/choose.h"
+#include "runtime/planning/choose_layouts.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
 #include "core/error.h"
-#include "runtime/ordered_sums.h"
+#include "runtime/planning/ordered_sums.h"
 
 namespace lockstep {
 namespace {
@@ -42,11 +42,11 @@ bool already_cut(const TensorSpec& spec, int axis, const Placement& want) {
 class AxisChooser {
  public:
   /// `summed`: the label that an earlier axis has cut and that vanishes; -1 if there is none.
-  AxisChooser(const ChooseInput& input, int axis, int summed)
+  AxisChooser(const LayoutQuery& input, int axis, int summed)
       : input_(input), axis_(axis), summed_(summed), ranks_(static_cast<double>(input.mesh.axis_size(axis))) {}
 
-  /// The cheapest candidate, or null.
-  const Candidate* choose(const std::vector<Candidate>& all) const {
+  /// Null if none is allowed.
+  const Candidate* cheapest(const std::vector<Candidate>& all) const {
     const Candidate* best = nullptr;
     double best_cost = kImpossible;
     for (const auto& candidate : all) {
@@ -105,12 +105,12 @@ class AxisChooser {
   bool may_stay_partial(size_t i) const {
     const auto* given = input_.given[i];
     if (!given || !have(i).is_partial() || have(i).is_ordered()) return false;
-    return input_.form.exact || !c10::isFloatingType(given->dtype);
+    return input_.sharding.exact || !c10::isFloatingType(given->dtype);
   }
 
   /// A product in 16 bits would round each summand.
   bool rounds_partial(size_t i) const {
-    return input_.form.linearity[i] == Linearity::kEach && !input_.form.exact && input_.given[i] &&
+    return input_.sharding.linearity[i] == Linearity::kEach && !input_.sharding.exact && input_.given[i] &&
            is_low_precision(input_.given[i]->dtype);
   }
 
@@ -130,7 +130,7 @@ class AxisChooser {
     return want.is_shard() ? wire + 1e-3 : 2 * wire + 2e-3;
   }
 
-  const ChooseInput& input_;
+  const LayoutQuery& input_;
   int axis_, summed_;
   double ranks_;
 };
@@ -139,21 +139,21 @@ class AxisChooser {
 /// has most of them already.
 class Assembler {
  public:
-  Assembler(const ChooseInput& input, const std::vector<const Candidate*>& chosen) : input_(input), chosen_(chosen) {}
+  Assembler(const LayoutQuery& input, const std::vector<const Candidate*>& chosen) : input_(input), chosen_(chosen) {}
 
-  Choice run() const {
-    Choice choice;
-    for (size_t i = 0; i < input_.form.operands.size(); ++i)
-      choice.operands.push_back(layout(input_.form.operands[i], [&](size_t a) { return chosen_[a]->operands[i]; }));
-    for (size_t r = 0; r < input_.form.results.size(); ++r)
+  ChosenLayouts run() const {
+    ChosenLayouts choice;
+    for (size_t i = 0; i < input_.sharding.operands.size(); ++i)
+      choice.operands.push_back(layout(input_.sharding.operands[i], [&](size_t a) { return chosen_[a]->operands[i]; }));
+    for (size_t r = 0; r < input_.sharding.results.size(); ++r)
       choice.results.push_back(
-          between_leaves(r, layout(input_.form.results[r], [&](size_t a) { return chosen_[a]->results[r]; })));
+          between_leaves(r, layout(input_.sharding.results[r], [&](size_t a) { return chosen_[a]->results[r]; })));
     return choice;
   }
 
  private:
   template <class Get>
-  Layout layout(const FormDims& dims, const Get& get) const {
+  Layout layout(const OpShardingDims& dims, const Get& get) const {
     Placements placements;
     for (size_t a = 0; a < chosen_.size(); ++a) {
       auto placement = get(a);
@@ -177,19 +177,19 @@ class Assembler {
     for (auto& placement : placements) {
       if (!placement.is_shard()) continue;
       const auto dim = static_cast<size_t>(placement.dim);
-      if (!has_operand(input_.form.results[result][dim].label))
+      if (!has_operand(input_.sharding.results[result][dim].label))
         placement.unit = SumTree::over_elements(input_.result_sizes[result][dim]).leaf;
     }
     return Layout(input_.mesh, std::move(placements));
   }
 
   bool has_operand(int label) const {
-    const auto& operands = input_.form.operands;
+    const auto& operands = input_.sharding.operands;
     return std::any_of(operands.begin(), operands.end(),
-                       [&](const FormDims& dims) { return Form::find(dims, label) >= 0; });
+                       [&](const OpShardingDims& dims) { return OpSharding::find(dims, label) >= 0; });
   }
 
-  static bool cuts(const std::vector<FormDims>& dims, const std::vector<Placement>& placements, int label) {
+  static bool cuts(const std::vector<OpShardingDims>& dims, const std::vector<Placement>& placements, int label) {
     for (size_t i = 0; i < placements.size(); ++i) {
       const auto& p = placements[i];
       if (p.is_shard() && dims[i][static_cast<size_t>(p.dim)].label == label) return true;
@@ -199,13 +199,13 @@ class Assembler {
 
   bool cuts(int axis, int label) const {
     const auto* candidate = chosen_[static_cast<size_t>(axis)];
-    return cuts(input_.form.operands, candidate->operands, label) ||
-           cuts(input_.form.results, candidate->results, label);
+    return cuts(input_.sharding.operands, candidate->operands, label) ||
+           cuts(input_.sharding.results, candidate->results, label);
   }
 
   /// Dimension of operand `i` that has the label and is cut by `axis` already, or -1.
   int cut_dim(size_t i, int label, int axis) const {
-    const int dim = Form::find(input_.form.operands[i], label);
+    const int dim = OpSharding::find(input_.sharding.operands[i], label);
     return dim >= 0 && input_.given[i] && input_.given[i]->layout[axis].is_shard(dim) ? dim : -1;
   }
 
@@ -214,7 +214,7 @@ class Assembler {
       const int dim = cut_dim(i, label, axis);
       if (dim < 0) continue;
       const auto found =
-          label_unit(*input_.given[i], axis, dim, input_.form.operands[i][static_cast<size_t>(dim)].factor);
+          label_unit(*input_.given[i], axis, dim, input_.sharding.operands[i][static_cast<size_t>(dim)].factor);
       if (found) return *found;
     }
     return 1;
@@ -224,7 +224,7 @@ class Assembler {
   std::vector<int> order(int label) const {
     std::vector<int> best;
     for (size_t i = 0; i < input_.given.size(); ++i) {
-      const int dim = Form::find(input_.form.operands[i], label);
+      const int dim = OpSharding::find(input_.sharding.operands[i], label);
       if (dim < 0 || !input_.given[i]) continue;
       std::vector<int> mine;
       for (const int axis : input_.given[i]->layout.cutters(dim))
@@ -241,11 +241,11 @@ class Assembler {
     return std::find(axes.begin(), axes.end(), axis) - axes.begin();
   }
 
-  const ChooseInput& input_;
+  const LayoutQuery& input_;
   const std::vector<const Candidate*>& chosen_;
 };
 
-std::vector<Reduction> partial_kinds(const ChooseInput& input, int axis) {
+std::vector<Reduction> partial_kinds(const LayoutQuery& input, int axis) {
   std::vector<Reduction> kinds;
   for (const auto* spec : input.given)
     if (spec && spec->layout[axis].is_partial() &&
@@ -255,18 +255,18 @@ std::vector<Reduction> partial_kinds(const ChooseInput& input, int axis) {
 }
 
 /// `most_summing`: how many axes may cut a sum.
-std::optional<Choice> choose(const ChooseInput& input, int most_summing) {
+std::optional<ChosenLayouts> choose_layouts(const LayoutQuery& input, int most_summing) {
   std::vector<std::vector<Candidate>> all;
   all.reserve(static_cast<size_t>(input.mesh.axis_count()));
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis)
-    all.push_back(candidates(input.form, partial_kinds(input, axis)));
+    all.push_back(candidates(input.sharding, partial_kinds(input, axis)));
   std::vector<const Candidate*> chosen;
   int summed = -1, summing = 0;
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis) {
     auto& mine = all[static_cast<size_t>(axis)];
     if (input.ordered && summing >= most_summing)
       std::erase_if(mine, [](const Candidate& candidate) { return candidate.summed >= 0; });
-    const auto* candidate = AxisChooser(input, axis, summed).choose(mine);
+    const auto* candidate = AxisChooser(input, axis, summed).cheapest(mine);
     if (!candidate) return std::nullopt;
     chosen.push_back(candidate);
     summed = std::max(summed, candidate->summed);
@@ -277,11 +277,11 @@ std::optional<Choice> choose(const ChooseInput& input, int most_summing) {
 
 }  // namespace
 
-std::optional<Choice> choose(const ChooseInput& input) {
-  auto choice = choose(input, input.mesh.axis_count());
+std::optional<ChosenLayouts> choose_layouts(const LayoutQuery& input) {
+  auto choice = choose_layouts(input, input.mesh.axis_count());
   // Operands that different axes cut can be cut finer together than leaves are long.
   if (!choice || std::all_of(choice->results.begin(), choice->results.end(), ends_between_leaves)) return choice;
-  return choose(input, 1);
+  return choose_layouts(input, 1);
 }
 
 }  // namespace lockstep

@@ -1,14 +1,16 @@
-#include "runtime/make_plan.h"
+#include "runtime/planning/make_plan.h"
 
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/choose.h"
-#include "runtime/op_id.h"
-#include "runtime/ordered_sums.h"
-#include "runtime/plan_cache.h"
-#include "runtime/rule_set.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/context/op_id.h"
+#include "runtime/planning/check_operands.h"
+#include "runtime/planning/choose_layouts.h"
+#include "runtime/planning/ordered_sums.h"
+#include "runtime/planning/plan_cache.h"
+#include "runtime/planning/rule_set.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -26,8 +28,8 @@ ResultShape shape_of(const at::Tensor& tensor) {
 
 class Maker {
  public:
-  Maker(const c10::OperatorHandle& op, Arguments arguments, const Mesh& mesh)
-      : op_(op), schema_(op.schema()), mesh_(mesh), plan_(std::make_unique<Plan>()) {
+  Maker(const RuleSet& rules, const c10::OperatorHandle& op, Arguments arguments, const Mesh& mesh)
+      : rules_(rules), op_(op), schema_(op.schema()), mesh_(mesh), plan_(std::make_unique<Plan>()) {
     call_.op = op_name(op);
     call_.arguments = arguments;
   }
@@ -39,8 +41,10 @@ class Maker {
     plan_->widens_integers = widens_integers();
     if (plan_->slots.empty())
       replicate_results();
+    else if (plan_->rule->traits & Rule::kReadsSizesOnly)
+      lie_like_operand();
     else
-      choose_layouts();
+      plan_layouts();
     return std::move(plan_);
   }
 
@@ -53,7 +57,7 @@ class Maker {
       if (argument.alias_info() && argument.alias_info()->isWrite()) {
         const int slot = slot_of(static_cast<int>(i));
         if (plan_->written < 0) plan_->written = slot;
-        written_.push_back(slot);
+        plan_->all_written.push_back(slot);
       }
       // A factory without a dtype makes the default one, which the domain may store as another.
       const bool given = !call_.arguments[i].isNone() || plan_->slots.empty();
@@ -92,25 +96,39 @@ class Maker {
   }
 
   void find_rule() {
-    plan_->rule = mesh_.world().rules().find(std::string(call_.op));
+    plan_->rule = rules_.find(std::string(call_.op));
     if (!plan_->rule)
       fail<BadInput>(
-          "{} has no sharding rule; add a row to the file of its family in runtime/rules/ (docs/rules.md shows how)",
+          "{} has no sharding rule; add a row to the file of its family in runtime/planning/rules/ (docs/rules.md "
+          "shows how)",
           call_.op);
     plan_->local = plan_->rule->local;
   }
 
-  /// Sizes, strides and declared dtypes of the results: the op on meta tensors.
+  /// Sizes, strides and declared dtypes of the results, as LibTorch gives them for the global call, with its refusals:
+  /// the op on meta tensors. Where LibTorch has no such kernel the row says it. A shard is never asked what is legal.
   void infer_results() {
-    if (plan_->written >= 0) {
-      const auto* self = plan_->given[static_cast<size_t>(plan_->written)];
-      if (!self) fail<BadInput>("{}: a sharded tensor cannot be written into a plain one in place", call_.op);
-      call_.results = {{self->sizes, self->strides, self->dtype}};
-    } else if (plan_->rule->shapes) {
-      call_.results = plan_->rule->shapes(call_);
-    } else {
+    if (plan_->written >= 0) return infer_written();
+    if (!plan_->rule->shapes) return infer_on_meta();
+    check_operands(*plan_->rule, call_);
+    call_.results = plan_->rule->shapes(call_);
+  }
+
+  void infer_written() {
+    for (const int slot : plan_->all_written)
+      if (!plan_->given[static_cast<size_t>(slot)])
+        fail<BadInput>("{}: a sharded tensor cannot be written into a plain one in place", call_.op);
+    if (has_meta_kernel())
       infer_on_meta();
-    }
+    else
+      check_operands(*plan_->rule, call_);
+    const auto* self = plan_->given[static_cast<size_t>(plan_->written)];
+    call_.results = {{self->sizes, self->strides, self->dtype}};
+  }
+
+  bool has_meta_kernel() const {
+    return op_.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) &&
+           !(plan_->rule->shapes || std::string_view(op_.schema().name()).starts_with("mesh::"));
   }
 
   void infer_on_meta() {
@@ -134,28 +152,41 @@ class Maker {
     for (const auto& shape : call_.results) plan_->results.push_back(intern(Layout::replicated(mesh_), shape));
   }
 
+  /// As the operand, where sizes agree, without its unfinished sums.
+  void lie_like_operand() {
+    plan_->wanted = plan_->given;
+    const auto& given = *plan_->given[0];
+    auto placements = Layout::replicated(mesh_).placements();
+    for (const auto& shape : call_.results) {
+      for (int axis = 0; axis < given.layout.axis_count() && shape.sizes == given.sizes; ++axis)
+        if (given.layout[axis].is_shard()) placements[static_cast<size_t>(axis)] = given.layout[axis];
+      plan_->results.push_back(intern(Layout(mesh_, placements), shape));
+    }
+  }
+
   const TensorSpec* intern(const Layout& layout, const ResultShape& shape) const {
     if (shape.strides.empty()) return mesh_.specs().intern(layout, shape.sizes, shape.dtype);
     return mesh_.specs().intern(layout, shape.sizes, shape.strides, shape.dtype);
   }
 
-  void choose_layouts() {
-    const Form form = form_of(*plan_->rule, call_);
-    LOCKSTEP_CHECK_EQ(form.operands.size(), plan_->slots.size(), "{}", call_.op);
-    LOCKSTEP_CHECK_EQ(form.results.size(), call_.results.size(), "{}", call_.op);
+  void plan_layouts() {
+    const OpSharding sharding = op_sharding_of(*plan_->rule, call_);
+    LOCKSTEP_CHECK_EQ(sharding.operands.size(), plan_->slots.size(), "{}", call_.op);
+    LOCKSTEP_CHECK_EQ(sharding.results.size(), call_.results.size(), "{}", call_.op);
     const bool canonical = mesh_.world().canonical();
     if (canonical && append_to_formal_sum()) return;
-    const bool ordered = canonical && form.reduction == Reduction::kSum && !form.disjoint && any_floating_result();
-    ChooseInput input{mesh_, form, plan_->given, plan_->written, canonical, ordered};
+    const bool ordered =
+        canonical && sharding.reduction == Reduction::kSum && !sharding.disjoint && any_floating_result();
+    LayoutQuery input{mesh_, sharding, plan_->given, plan_->written, canonical, ordered};
     for (const auto& shape : call_.results) input.result_sizes.push_back(shape.sizes);
-    const auto choice = choose(input);
+    const auto choice = choose_layouts(input);
     if (!choice) refuse();
     for (size_t i = 0; i < plan_->slots.size(); ++i) want(input, i, choice->operands[i]);
     for (size_t r = 0; r < call_.results.size(); ++r)
       plan_->results.push_back(intern(choice->results[r], call_.results[r]));
     const auto& returns = schema_.returns();
-    const bool is_view = !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
-    plan_->detached_view = is_view && plan_->wanted[0] != plan_->given[0];
+    plan_->is_view = !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
+    plan_->detached_view = plan_->is_view && plan_->wanted[0] != plan_->given[0];
     if (plan_->written >= 0) check_written();
   }
 
@@ -190,7 +221,7 @@ class Maker {
                        [](const ResultShape& shape) { return c10::isFloatingType(shape.dtype); });
   }
 
-  void want(const ChooseInput& input, size_t i, const Layout& layout) {
+  void want(const LayoutQuery& input, size_t i, const Layout& layout) {
     const auto* given = plan_->given[i];
     if (!given) return plan_->wanted.push_back(nullptr);
     if (without_idle_units(layout, given->sizes) == given->layout) return plan_->wanted.push_back(given);
@@ -200,7 +231,7 @@ class Maker {
     check_policy(input, i, *wanted);
   }
 
-  void check_policy(const ChooseInput& input, size_t i, const TensorSpec& wanted) const {
+  void check_policy(const LayoutQuery& input, size_t i, const TensorSpec& wanted) const {
     const auto& given = *plan_->given[i];
     std::string reason;
     for (const auto& move : plan_moves(given, wanted))
@@ -217,7 +248,7 @@ class Maker {
   }
 
   void check_written() const {
-    for (const int slot : written_)
+    for (const int slot : plan_->all_written)
       if (plan_->wanted[static_cast<size_t>(slot)] != plan_->given[static_cast<size_t>(slot)]) refuse();
     if (plan_->results[0]->layout != plan_->given[static_cast<size_t>(plan_->written)]->layout) refuse();
   }
@@ -230,11 +261,11 @@ class Maker {
                    plan_->written >= 0 ? "the tensor that is written in place would have to move" : "no layout serves");
   }
 
+  const RuleSet& rules_;
   const c10::OperatorHandle& op_;
   const c10::FunctionSchema& schema_;
   const Mesh& mesh_;
   Call call_;
-  std::vector<int> written_;  ///< slots
   std::unique_ptr<Plan> plan_;
 };
 
@@ -266,8 +297,9 @@ void set_slot(std::vector<c10::IValue>& arguments, const Slot& slot, const at::T
   }
 }
 
-std::unique_ptr<Plan> make_plan(const c10::OperatorHandle& op, Arguments arguments, const Mesh& mesh) {
-  return Maker(op, arguments, mesh).make();
+std::unique_ptr<Plan> make_plan(const RuleSet& rules, const c10::OperatorHandle& op, Arguments arguments,
+                                const Mesh& mesh) {
+  return Maker(rules, op, arguments, mesh).make();
 }
 
 }  // namespace lockstep

@@ -5,18 +5,18 @@
 #include <span>
 #include <string>
 
-#include "runtime/plan.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/planning/plan.h"
 
 namespace lockstep {
 
 /// "add.Tensor", "mm", "mesh::attention": the op's name in the table.
 const std::string& op_name(const c10::OperatorHandle& op);
 
-/// Works out the plan of one op on concrete operands. Throws BadInput if the op has no rule, if its operands lie on
-/// different meshes, or if the policy forbids the communication that it would take.
-std::unique_ptr<Plan> make_plan(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments,
-                                const Mesh& mesh);
+/// Works out the plan of one op on concrete operands by `rules`. Throws BadInput if the op has no rule, if its operands
+/// lie on different meshes, or if the policy forbids the communication that it would take.
+std::unique_ptr<Plan> make_plan(const RuleSet& rules, const c10::OperatorHandle& op,
+                                std::span<const c10::IValue> arguments, const Mesh& mesh);
 
 /// Calls `visit(slot, tensor)` for every defined tensor among the arguments, list elements included.
 template <class Visit>

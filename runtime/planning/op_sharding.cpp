@@ -1,4 +1,4 @@
-#include "runtime/form.h"
+#include "runtime/planning/op_sharding.h"
 
 #include <algorithm>
 #include <cctype>
@@ -33,31 +33,31 @@ std::vector<Term> parse_terms(std::string_view text) {
   }
 }
 
-FormDims label_dims(const Term& term, size_t count, std::string_view whole) {
+OpShardingDims label_dims(const Term& term, size_t count, std::string_view whole) {
   LOCKSTEP_CHECK(term.dots ? count >= term.letters.size() : count == term.letters.size(),
                  "rule \"{}\" does not fit an operand of {} dimensions", whole, count);
-  FormDims dims;
+  OpShardingDims dims;
   const size_t leading = count - term.letters.size();
   for (size_t i = 0; i < leading; ++i) dims.push_back({kDots + static_cast<int>(leading - 1 - i)});
   for (const char letter : term.letters)
-    dims.push_back({std::isupper(static_cast<unsigned char>(letter)) ? FormDim::kWhole : letter - 'a'});
+    dims.push_back({std::isupper(static_cast<unsigned char>(letter)) ? OpShardingDim::kWhole : letter - 'a'});
   return dims;
 }
 
 /// A dimension of size 1 that is broadcast against a larger one stays whole.
-void leave_broadcast_whole(std::vector<FormDims>& dims, const std::vector<std::vector<int64_t>>& sizes,
+void leave_broadcast_whole(std::vector<OpShardingDims>& dims, const std::vector<std::vector<int64_t>>& sizes,
                            const std::vector<int64_t>& label_sizes) {
   for (size_t o = 0; o < dims.size(); ++o)
     for (size_t d = 0; d < dims[o].size(); ++d) {
       auto& dim = dims[o][d];
-      if (dim.label != FormDim::kWhole && sizes[o][d] != label_sizes[static_cast<size_t>(dim.label)])
-        dim.label = FormDim::kWhole;
+      if (dim.label != OpShardingDim::kWhole && sizes[o][d] != label_sizes[static_cast<size_t>(dim.label)])
+        dim.label = OpShardingDim::kWhole;
     }
 }
 
 }  // namespace
 
-int Form::label_count() const {
+int OpSharding::label_count() const {
   int count = 0;
   for (const auto* side : {&operands, &results})
     for (const auto& dims : *side)
@@ -65,36 +65,36 @@ int Form::label_count() const {
   return count;
 }
 
-int Form::find(const FormDims& dims, int label) {
+int OpSharding::find(const OpShardingDims& dims, int label) {
   for (size_t d = 0; d < dims.size(); ++d)
     if (dims[d].label == label) return static_cast<int>(d);
   return -1;
 }
 
-Form parse_form(std::string_view text, const std::vector<std::vector<int64_t>>& operand_sizes,
-                const std::vector<std::vector<int64_t>>& result_sizes) {
+OpSharding parse_op_sharding(std::string_view text, const std::vector<std::vector<int64_t>>& operand_sizes,
+                             const std::vector<std::vector<int64_t>>& result_sizes) {
   const auto arrow = text.find("->");
   LOCKSTEP_CHECK(arrow != std::string_view::npos, "rule \"{}\" has no ->", text);
   const auto operands = parse_terms(text.substr(0, arrow)), results = parse_terms(text.substr(arrow + 2));
-  Form form;
+  OpSharding sharding;
   for (size_t i = 0; i < operand_sizes.size(); ++i)  // a short rule repeats its last operand
-    form.operands.push_back(label_dims(operands[std::min(i, operands.size() - 1)], operand_sizes[i].size(), text));
+    sharding.operands.push_back(label_dims(operands[std::min(i, operands.size() - 1)], operand_sizes[i].size(), text));
   for (size_t i = 0; i < result_sizes.size(); ++i)
-    form.results.push_back(label_dims(results[std::min(i, results.size() - 1)], result_sizes[i].size(), text));
-  std::vector<int64_t> label_sizes(static_cast<size_t>(form.label_count()), 1);
-  const auto widen = [&](const std::vector<FormDims>& side, const std::vector<std::vector<int64_t>>& sizes) {
+    sharding.results.push_back(label_dims(results[std::min(i, results.size() - 1)], result_sizes[i].size(), text));
+  std::vector<int64_t> label_sizes(static_cast<size_t>(sharding.label_count()), 1);
+  const auto widen = [&](const std::vector<OpShardingDims>& side, const std::vector<std::vector<int64_t>>& sizes) {
     for (size_t o = 0; o < side.size(); ++o)
       for (size_t d = 0; d < side[o].size(); ++d)
-        if (side[o][d].label != FormDim::kWhole) {
+        if (side[o][d].label != OpShardingDim::kWhole) {
           auto& size = label_sizes[static_cast<size_t>(side[o][d].label)];
           if (size == 1) size = sizes[o][d];
         }
   };
-  widen(form.operands, operand_sizes);
-  widen(form.results, result_sizes);
-  leave_broadcast_whole(form.operands, operand_sizes, label_sizes);
-  leave_broadcast_whole(form.results, result_sizes, label_sizes);
-  return form;
+  widen(sharding.operands, operand_sizes);
+  widen(sharding.results, result_sizes);
+  leave_broadcast_whole(sharding.operands, operand_sizes, label_sizes);
+  leave_broadcast_whole(sharding.results, result_sizes, label_sizes);
+  return sharding;
 }
 
 std::vector<Linearity> parse_linearity(std::string_view text, size_t operand_count) {

@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/choose.h"
+#include "runtime/planning/choose_layouts.h"
 
 namespace lockstep {
 
@@ -9,23 +9,23 @@ namespace lockstep {
 SumTree tree_over_batch(int64_t size, size_t dims);
 
 /// The tree of the sum over `label` in one call.
-SumTree tree_of_label(const Form& form, int label, int64_t size);
+SumTree tree_of_label(const OpSharding& sharding, int label, int64_t size);
 
-/// How many levels of a product's tree are rounded (World::Options::wire_levels): none unless `dtype` has 16 bits.
+/// How many levels of a product's tree are rounded (World::Options::rounded_levels): none unless `dtype` has 16 bits.
 int64_t rounded_levels(const World& world, c10::ScalarType dtype);
 
 /// The Partial that an axis gets that cuts the sum over `label`.
-Placement ordered_partial(const ChooseInput& input, int label, int64_t unit, int64_t depth);
+Placement ordered_partial(const LayoutQuery& input, int label, int64_t unit, int64_t depth);
 
 /// Whether `axis` may leave an ordered sum over `label`: all ranks' cuts must fall between leaves, and of nested sums
 /// only the outermost may be cut (of a batch whole samples).
-bool cuts_between_leaves(const ChooseInput& input, int axis, int label);
+bool cuts_between_leaves(const LayoutQuery& input, int axis, int label);
 
 /// Whether all ranks' parts of the layout's ordered sum are whole leaves; true without one.
 bool ends_between_leaves(const Layout& layout);
 
 /// Why the op does not take `operand` as `axis` cuts it. REQUIRES: it is a shard there.
-std::string why_not_cut(const ChooseInput& input, size_t operand, int axis);
+std::string why_not_cut(const LayoutQuery& input, size_t operand, int axis);
 
 /// The layout of left + right as a formal sum, which keeps both sides' nodes and is reduced once: left's with the terms
 /// of both. Nothing where they have to be reduced first: sums over other trees or cut otherwise, in a dtype that each
@@ -34,6 +34,6 @@ std::string why_not_cut(const ChooseInput& input, size_t operand, int axis);
 std::optional<Layout> formal_sum(const TensorSpec& left, const TensorSpec& right);
 
 /// The size of a label in the operands.
-int64_t label_size(const ChooseInput& input, int label);
+int64_t label_size(const LayoutQuery& input, int label);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "runtime/plan.h"
+#include "runtime/planning/plan.h"
 
 #include <fmt/format.h>
 

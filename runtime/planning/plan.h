@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/spec.h"
+#include "runtime/tensor/spec.h"
 
 namespace lockstep {
 
@@ -23,7 +23,8 @@ struct Slot {
 struct LocalCall {
   const c10::OperatorHandle& op;
   const struct Plan& plan;
-  size_t index;  ///< of the local rank
+  size_t index;         ///< of the local rank
+  uint64_t stream = 0;  ///< of a random op: what all ranks of the call draw from
 };
 using LocalFunction = void (*)(const LocalCall&, torch::jit::Stack&);
 
@@ -38,8 +39,10 @@ struct Plan {
   std::vector<const TensorSpec*> results;
   std::vector<int> dtype_arguments, device_arguments;
   LocalFunction local = nullptr;  ///< null: the op itself
-  int written = -1;               ///< slot that is written in place
+  int written = -1;               ///< slot that is written in place and returned, the first of `all_written`
+  std::vector<int> all_written;   ///< slots
   bool returns_list = false;
+  bool is_view = false;          ///< the results share the bytes of operand 0
   bool detached_view = false;    ///< a view that no view of the shards expresses: a copy
   bool widens_integers = false;  ///< a float-valued op of integers alone, in the float64 domain: computed in double
   bool checked = false;          ///< local sizes and dtypes were compared once
@@ -48,8 +51,8 @@ struct Plan {
 /// "[tp=R], [tp=S(0)] -> [tp=S(2)]": the layouts that the op itself takes and gives.
 std::string layouts_of(const Plan& plan);
 
-/// Everything a plan depends on, in a few words: schema, specs, sizes, integers. Floating-point arguments are no part
-/// of it: no plan may depend on them.
+/// Everything a plan depends on, in a few words: schema, specs, sizes, integers. Floating-point arguments are a part of
+/// it where sizes depend on them (Rule::kSizesFromScalars), and nowhere else: no other plan may depend on them.
 struct PlanKey {
   c10::SmallVector<int64_t, 24> words;
   bool operator==(const PlanKey& other) const {

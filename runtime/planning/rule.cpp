@@ -1,4 +1,4 @@
-#include "runtime/rule.h"
+#include "runtime/planning/rule.h"
 
 #include <numeric>
 
@@ -36,16 +36,17 @@ std::vector<std::vector<int64_t>> Call::result_sizes() const {
   return sizes;
 }
 
-Form form_of(const Rule& rule, const Call& call) {
-  Form form = rule.form ? rule.form(call) : parse_form(rule.dims, call.operand_sizes, call.result_sizes());
-  if (form.linearity.empty()) form.linearity = parse_linearity(rule.linearity, call.slots.size());
-  form.exact = rule.traits & Rule::kExact;
-  if (rule.traits & Rule::kNoReduce) form.can_reduce = false;
-  if (rule.traits & Rule::kMax) form.reduction = Reduction::kMax;
-  form.samples = rule.traits & Rule::kSamples;
-  form.disjoint = rule.traits & Rule::kDisjoint;
-  form.rounds = rule.traits & Rule::kRounds;
-  return form;
+OpSharding op_sharding_of(const Rule& rule, const Call& call) {
+  OpSharding sharding =
+      rule.sharding ? rule.sharding(call) : parse_op_sharding(rule.dims, call.operand_sizes, call.result_sizes());
+  if (sharding.linearity.empty()) sharding.linearity = parse_linearity(rule.linearity, call.slots.size());
+  sharding.exact = rule.traits & Rule::kExact;
+  if (rule.traits & Rule::kNoReduce) sharding.can_reduce = false;
+  if (rule.traits & Rule::kMax) sharding.reduction = Reduction::kMax;
+  sharding.samples = rule.traits & Rule::kSamples;
+  sharding.disjoint = rule.traits & Rule::kDisjoint;
+  sharding.rounds = rule.traits & Rule::kRounds;
+  return sharding;
 }
 
 }  // namespace lockstep

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/form.h"
-#include "runtime/plan.h"
+#include "runtime/planning/op_sharding.h"
+#include "runtime/planning/plan.h"
 
 namespace c10 {
 struct FunctionSchema;
@@ -47,7 +47,7 @@ struct Call {
 struct Rule {
   const char* op;               ///< "mm", "add.Tensor"
   const char* family;           ///< "matmul", "pointwise", ...
-  const char* dims;             ///< see parse_form(); for rules with a form function, a description of it
+  const char* dims;             ///< see parse_op_sharding(); for rules with a sharding function, a description of it
   const char* linearity = "-";  ///< see parse_linearity()
   enum Trait : unsigned {
     kPlain = 0,
@@ -55,18 +55,22 @@ struct Rule {
     kRandom = 2,
     kNoReduce = 4,
     kMax = 8,
-    kSamples = 16,   ///< operand 0 begins with the batch, and sums over it have one leaf per sample
-    kDisjoint = 32,  ///< of the ranks' summands at most one is not +0, whatever is cut
-    kAdds = 64,      ///< self + alpha * other: unfinished sums may stay side by side (formal_sum())
-    kRounds = 128,   ///< sums over elements have rounded levels (rounded_levels())
+    kSamples = 16,            ///< operand 0 begins with the batch, and sums over it have one leaf per sample
+    kDisjoint = 32,           ///< of the ranks' summands at most one is not +0, whatever is cut
+    kAdds = 64,               ///< self + alpha * other: unfinished sums may stay side by side (formal_sum())
+    kRounds = 128,            ///< sums over elements have rounded levels (rounded_levels())
+    kSizesFromScalars = 256,  ///< sizes of the result depend on floating-point arguments (arange)
+    kReadsSizesOnly = 512,    ///< operand 0 is never read: it stays where it is, whatever it is
+    kRearranges = 1024,       ///< computes nothing: elements get other places, or none
   };
   unsigned traits = kPlain;
-  Form (*form)(const Call&) = nullptr;                        ///< for ops whose dims depend on arguments
+  OpSharding (*sharding)(const Call&) = nullptr;              ///< for ops whose dims depend on arguments
   std::vector<ResultShape> (*shapes)(const Call&) = nullptr;  ///< where LibTorch has no meta kernel
   LocalFunction local = nullptr;                              ///< where a shard's result is not the op of the shards
+  bool (*draws)(std::span<const c10::IValue>) = nullptr;      ///< kRandom: whether the call draws; null: always
 };
 
-/// The form of a call under its rule.
-Form form_of(const Rule& rule, const Call& call);
+/// How a call may be sharded under its rule.
+OpSharding op_sharding_of(const Rule& rule, const Call& call);
 
 }  // namespace lockstep

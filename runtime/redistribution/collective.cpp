@@ -1,12 +1,12 @@
-#include "runtime/mover.h"
+#include "runtime/redistribution/collective.h"
 
 #include <ATen/Functions.h>
 
 #include <numeric>
 
 #include "core/error.h"
-#include "runtime/observer.h"
-#include "runtime/world.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/world.h"
 
 namespace lockstep {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 /// The layout's cut of every group member, for local rank `index`: who holds which rows of `dim`.
 Range member_cut(const TensorSpec& spec, int axis, size_t index, size_t member, int dim) {
   const auto& mesh = spec.layout.mesh();
-  const int rank = mesh.group(mesh.local_ranks()[index], axis)[member];
+  const int rank = mesh.member(mesh.local_ranks()[index], axis, static_cast<int64_t>(member));
   return spec.layout.cut(rank, dim, spec.sizes[static_cast<size_t>(dim)]);
 }
 
@@ -55,7 +55,7 @@ std::vector<int64_t> joined(std::vector<int64_t> front, const std::vector<int64_
 
 }  // namespace
 
-Mover::Mover(const Move& move, Shards shards)
+Collective::Collective(const Move& move, Shards shards)
     : move_(move),
       shards_(std::move(shards)),
       mesh_(move.before->layout.mesh()),
@@ -67,32 +67,32 @@ Mover::Mover(const Move& move, Shards shards)
   for (const auto& shard : shards_) body_sizes_.push_back(shard.sizes().slice(static_cast<size_t>(lead_)).vec());
 }
 
-size_t Mover::place(size_t index) const {
+size_t Collective::member_of(size_t index) const {
   return static_cast<size_t>(mesh_.coordinate(mesh_.local_ranks()[index], move_.axis));
 }
 
-int Mover::member_rank(size_t index, size_t member) const {
-  return mesh_.group(mesh_.local_ranks()[index], move_.axis)[member];
+int Collective::member_rank(size_t index, size_t member) const {
+  return mesh_.member(mesh_.local_ranks()[index], move_.axis, static_cast<int64_t>(member));
 }
 
-bool Mover::is_local() const { return from_.is_replicate() || mesh_.axis_size(move_.axis) == 1; }
+bool Collective::is_local() const { return from_.is_replicate() || mesh_.axis_size(move_.axis) == 1; }
 
 /// On an axis of one rank every placement is the same bytes, but a new tensor, as any other move gives; only the nodes
 /// of an ordered Partial are still to be joined.
-Shards Mover::run_locally() const {
+Shards Collective::run_locally() const {
   if (from_.is_ordered()) return combine(to_everyone());
   if (mesh_.axis_size(move_.axis) == 1) return copies(shards_);
   return to_.is_shard() ? slice() : split_value();
 }
 
-CollectiveKind Mover::kind() const {
+CollectiveKind Collective::kind() const {
   if (from_.is_shard()) return to_.is_replicate() ? CollectiveKind::kAllGather : CollectiveKind::kAllToAll;
   return to_.is_shard() ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
 }
 
-int Mover::rounds() const { return kind() == CollectiveKind::kAllReduce && !sends_whole_ ? 2 : 1; }
+int Collective::rounds() const { return kind() == CollectiveKind::kAllReduce && !sends_whole_ ? 2 : 1; }
 
-Pieces Mover::pieces(int round) const {
+Pieces Collective::pieces(int round) const {
   switch (kind()) {
     case CollectiveKind::kAllReduce:
       return sends_whole_ || round == 1 ? to_everyone() : flat_chunks();
@@ -103,12 +103,12 @@ Pieces Mover::pieces(int round) const {
   }
 }
 
-std::vector<int64_t> Mover::received_sizes(int round, size_t index, size_t member) const {
+std::vector<int64_t> Collective::received_sizes(int round, size_t index, size_t member) const {
   const int rank = mesh_.local_ranks()[index], sender = member_rank(index, member);
   switch (kind()) {
     case CollectiveKind::kAllReduce:
       if (sends_whole_) return joined(node_dim(*move_.before, sender), body_sizes_[index]);
-      if (round == 0) return joined(node_dim(*move_.before, sender), {flat_chunk(index, place(index)).length});
+      if (round == 0) return joined(node_dim(*move_.before, sender), {flat_chunk(index, member_of(index)).length});
       return joined(node_dim(*move_.after, rank), {flat_chunk(index, member).length});
     case CollectiveKind::kAllGather:
       return piece_sizes(index, member, from_.dim,
@@ -126,29 +126,29 @@ std::vector<int64_t> Mover::received_sizes(int round, size_t index, size_t membe
   return sizes;
 }
 
-bool Mover::gathers(int round) const {
+bool Collective::gathers(int round) const {
   return kind() == CollectiveKind::kAllGather || (kind() == CollectiveKind::kAllReduce && round == 1);
 }
 
-int Mover::gathered_dim(size_t index, int round) const {
+int Collective::gathered_dim(size_t index, int round) const {
   if (kind() == CollectiveKind::kAllGather) return before_dim(from_.dim);
   return static_cast<int>(received_sizes(round, index, 0).size()) - 1;
 }
 
 /// Observers may put another tensor in the place of what arrived.
-Pieces Mover::places(int round) {
+Pieces Collective::destinations(int round) {
   auto& world = mesh_.world();
   if (!gathers(round) || world.meta() || !world.observers().empty()) return {};
   for (size_t i = 0; i < shards_.size(); ++i)
-    if (!make_places(i, round)) {
-      places_.clear();
+    if (!make_destinations(i, round)) {
+      destinations_.clear();
       gathered_.clear();
       break;
     }
-  return places_;
+  return destinations_;
 }
 
-bool Mover::make_places(size_t index, int round) {
+bool Collective::make_destinations(size_t index, int round) {
   const auto dim = static_cast<size_t>(gathered_dim(index, round));
   std::vector<int64_t> lengths;
   for (size_t m = 0; m < members(); ++m) lengths.push_back(received_sizes(round, index, m)[dim]);
@@ -157,23 +157,23 @@ bool Mover::make_places(size_t index, int round) {
   sizes[dim] = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   gathered_.push_back(at::empty(sizes, shards_[index].options()));
   const auto pieces = gathered_.back().split_with_sizes(lengths, static_cast<int64_t>(dim));
-  places_.push_back(pieces);
+  destinations_.push_back(pieces);
   return true;
 }
 
 /// Everything that arrived, in the order of the group.
-Shards Mover::gathered(const Pieces& received, int round) {
-  places_.clear();
+Shards Collective::gathered(const Pieces& received, int round) {
+  destinations_.clear();
   return gathered_.empty() ? concatenate(received, gathered_dim(0, round)) : std::move(gathered_);
 }
 
-size_t Mover::whole_bytes() const {
+size_t Collective::whole_bytes() const {
   return static_cast<size_t>(c10::multiply_integers(move_.before->sizes)) * shards_[0].element_size();
 }
 
-bool Mover::whole_is_as_cheap() const { return move_.before->nodes_per_rank <= move_.after->nodes_per_rank; }
+bool Collective::whole_is_as_cheap() const { return move_.before->nodes_per_rank <= move_.after->nodes_per_rank; }
 
-void Mover::absorb(int round, const Pieces& received) {
+void Collective::absorb(int round, const Pieces& received) {
   switch (kind()) {
     case CollectiveKind::kAllGather:
       shards_ = gathered(received, round);
@@ -198,20 +198,20 @@ void Mover::absorb(int round, const Pieces& received) {
   }
 }
 
-Range Mover::flat_chunk(size_t index, size_t member) const {
+Range Collective::flat_chunk(size_t index, size_t member) const {
   const int64_t total = c10::multiply_integers(body_sizes_[index]), ranks = mesh_.axis_size(move_.axis);
   const int64_t chunk = (total + ranks - 1) / ranks, start = std::min(static_cast<int64_t>(member) * chunk, total);
   return {start, std::min(chunk, total - start)};
 }
 
 /// Of what `member` sends: the shard's sizes but for one dimension.
-std::vector<int64_t> Mover::piece_sizes(size_t index, size_t member, int dim, int64_t length) const {
+std::vector<int64_t> Collective::piece_sizes(size_t index, size_t member, int dim, int64_t length) const {
   auto sizes = joined(node_dim(*move_.before, member_rank(index, member)), body_sizes_[index]);
   sizes[static_cast<size_t>(before_dim(dim))] = length;
   return sizes;
 }
 
-Pieces Mover::cut_for_members() const {
+Pieces Collective::cut_for_members() const {
   Pieces pieces(shards_.size());
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto held = move_.before->cut(i, to_.dim);
@@ -222,7 +222,7 @@ Pieces Mover::cut_for_members() const {
   return pieces;
 }
 
-Pieces Mover::flat_chunks() const {
+Pieces Collective::flat_chunks() const {
   Pieces pieces(shards_.size());
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto flat = shards_[i].reshape(
@@ -235,13 +235,13 @@ Pieces Mover::flat_chunks() const {
   return pieces;
 }
 
-Pieces Mover::to_everyone() const {
+Pieces Collective::to_everyone() const {
   Pieces pieces;
   for (const auto& shard : shards_) pieces.emplace_back(members(), shard);
   return pieces;
 }
 
-Shards Mover::slice() const {
+Shards Collective::slice() const {
   Shards result;
   for (size_t i = 0; i < shards_.size(); ++i) {
     const auto before = move_.before->cut(i, to_.dim), after = move_.after->cut(i, to_.dim);
@@ -251,10 +251,10 @@ Shards Mover::slice() const {
 }
 
 /// Replicate -> Partial: the first rank of the axis keeps the value.
-Shards Mover::split_value() const {
+Shards Collective::split_value() const {
   auto result = copies(shards_);
   for (size_t i = 0; i < result.size(); ++i)
-    if (place(i) != 0) fill_with_neutral(result[i], to_.reduction);
+    if (member_of(i) != 0) fill_with_neutral(result[i], to_.reduction);
   return result;
 }
 

@@ -1,17 +1,17 @@
 #pragma once
-#include "runtime/collective.h"
-#include "runtime/redistribute.h"
+#include "runtime/redistribution/exchange.h"
+#include "runtime/redistribution/redistribute.h"
 
 namespace lockstep {
 
 /// One move of one tensor on all local ranks, as rounds of what to send and what to make of what arrives. Several
-/// movers of one kind and axis can share an exchange (a bucket).
+/// collectives of one kind and axis can share an exchange (a bucket).
 ///
 /// The shards of an ordered Partial have a dimension of nodes in front, which travels along; it disappears when the
 /// last axis that cuts the sum has been reduced.
-class Mover {
+class Collective {
  public:
-  Mover(const Move& move, Shards shards);
+  Collective(const Move& move, Shards shards);
 
   /// True if no other rank's data is needed: run() does it all.
   bool is_local() const;
@@ -34,18 +34,18 @@ class Mover {
   Pieces pieces(int round) const;
   std::vector<int64_t> received_sizes(int round, size_t index, size_t member) const;
   /// Where the pieces of a gather are to arrive: in the result itself, if each lies there in one piece. Else empty.
-  Pieces places(int round);
+  Pieces destinations(int round);
   void absorb(int round, const Pieces& received);
   Shards take_result() { return std::move(shards_); }
 
  private:
   size_t members() const { return static_cast<size_t>(mesh_.axis_size(move_.axis)); }
-  size_t place(size_t index) const;
+  size_t member_of(size_t index) const;
   int member_rank(size_t index, size_t member) const;
   int before_dim(int dim) const { return dim + lead_; }
   bool gathers(int round) const;
   int gathered_dim(size_t index, int round) const;
-  bool make_places(size_t index, int round);
+  bool make_destinations(size_t index, int round);
   Shards gathered(const Pieces& received, int round);
   Range flat_chunk(size_t index, size_t member) const;
   std::vector<int64_t> piece_sizes(size_t index, size_t member, int dim, int64_t length) const;
@@ -66,8 +66,8 @@ class Mover {
   Placement from_, to_;
   int lead_;  ///< 1 if the shards before the move have nodes in front
   bool sends_whole_;
-  Pieces places_;    ///< views of `gathered_`
-  Shards gathered_;  ///< the result, if pieces arrive in it
+  Pieces destinations_;  ///< views of `gathered_`
+  Shards gathered_;      ///< the result, if pieces arrive in it
 };
 
 }  // namespace lockstep

@@ -1,10 +1,10 @@
-#include "runtime/collective.h"
+#include "runtime/redistribution/exchange.h"
 
 #include <ATen/Functions.h>
 
-#include "runtime/exchanges_in_flight.h"
-#include "runtime/observer.h"
-#include "runtime/world.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/exchanges_in_flight.h"
 
 namespace lockstep {
 namespace {
@@ -15,11 +15,11 @@ std::vector<Pieces> exchange_directly(const Exchange& request) {
   auto received = empty_bundle(request);
   for (size_t i = 0; i < mesh.local_count(); ++i) {
     const int rank = mesh.local_ranks()[i];
-    const auto my_place = static_cast<size_t>(mesh.coordinate(rank, request.axis));
+    const auto my_member = static_cast<size_t>(mesh.coordinate(rank, request.axis));
     const auto group = mesh.group(rank, request.axis);
     for (size_t t = 0; t < received.size(); ++t)
       for (size_t m = 0; m < group.size(); ++m)
-        received[t][i][m] = request.sent[t][static_cast<size_t>(mesh.local_index(group[m]))][my_place];
+        received[t][i][m] = request.sent[t][static_cast<size_t>(mesh.local_index(group[m]))][my_member];
   }
   return received;
 }
@@ -49,12 +49,12 @@ void notify_received(Observers& observers, const CollectiveEvent& event, std::ve
 void exchange_messages(Exchange request, const CollectiveEvent& event, const Use& use) {
   auto& world = request.mesh.world();
   auto& observers = world.observers();
-  const auto machine = std::make_shared<ExchangeMachine>(std::move(request), event.number, observers.empty());
-  world.in_flight().begin(machine, /*announced=*/true);
-  world.in_flight().await(*machine);
+  const auto machine = std::make_shared<MessageExchange>(std::move(request), event.number, observers.empty());
+  world.part<ExchangesInFlight>().begin(machine, /*announced=*/true);
+  world.part<ExchangesInFlight>().await(*machine);
   const auto leave = [&] {
     machine->settle();
-    world.in_flight().await_sent(*machine);
+    world.part<ExchangesInFlight>().await_sent(*machine);
     machine->end();
   };
   if (!machine->has_borrowed()) leave();
@@ -68,9 +68,9 @@ void exchange_messages(Exchange request, const CollectiveEvent& event, const Use
 
 }  // namespace
 
-PendingExchange::PendingExchange(Exchange request) : in_flight_(request.mesh.world().in_flight()) {
+PendingExchange::PendingExchange(Exchange request) : in_flight_(request.mesh.world().part<ExchangesInFlight>()) {
   const uint64_t number = request.mesh.next_collective();
-  machine_ = std::make_shared<ExchangeMachine>(std::move(request), number, /*may_borrow=*/false);
+  machine_ = std::make_shared<MessageExchange>(std::move(request), number, /*may_borrow=*/false);
   in_flight_.begin(machine_, /*announced=*/false);
 }
 

@@ -2,13 +2,13 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/mesh.h"
-#include "runtime/shard_set.h"
-#include "runtime/traffic.h"
+#include "runtime/context/traffic.h"
+#include "runtime/tensor/mesh.h"
+#include "runtime/tensor/shard_set.h"
 
 namespace lockstep {
 
-class ExchangeMachine;
+class MessageExchange;
 class ExchangesInFlight;
 
 /// pieces[i][m]: a tensor between local rank i (in the order of Mesh::local_ranks()) and member m of its group.
@@ -26,7 +26,7 @@ struct Exchange {
   std::function<std::vector<int64_t>(size_t, size_t, size_t)> received_sizes;
   /// Per tensor, where its pieces arrive when they come as messages, our own included: contiguous, of those sizes.
   /// Empty: in tensors of their own, or of whoever sent them; our own piece is handed over as it is.
-  std::vector<Pieces> places = {};
+  std::vector<Pieces> destinations = {};
 };
 
 /// The one primitive of communication: every local rank gives each member of its group a piece and gets one from each.
@@ -49,7 +49,7 @@ class PendingExchange {
 
  private:
   ExchangesInFlight& in_flight_;
-  std::shared_ptr<ExchangeMachine> machine_;
+  std::shared_ptr<MessageExchange> machine_;
 };
 
 }  // namespace lockstep

@@ -3,7 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/exchange_machine.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/message_exchange.h"
 
 namespace lockstep {
 
@@ -13,29 +14,36 @@ namespace lockstep {
 /// Throws TransportError, of whichever exchange it befalls.
 class ExchangesInFlight {
  public:
-  explicit ExchangesInFlight(Transport& transport) : transport_(transport) {}
+  /// A World::part(). REQUIRES: World::transport().
+  explicit ExchangesInFlight(World& world);
 
-  bool empty() const { return machines_.empty(); }
+  bool empty() const { return exchanges_.empty(); }
   /// Begins an exchange. `announced`: nothing else is done until it is over.
-  void begin(const std::shared_ptr<ExchangeMachine>& machine, bool announced);
+  void begin(const std::shared_ptr<MessageExchange>& machine, bool announced);
   /// Moves what can move at once.
   void advance();
   /// Waits until all has arrived.
-  void await(ExchangeMachine& machine);
+  void await(MessageExchange& machine);
   /// Waits until all that this rank has posted has left: it may compute for long before it looks here again, and others
   /// wait.
-  void await_sent(ExchangeMachine& machine);
+  void await_sent(MessageExchange& machine);
 
   /// Seconds that this rank has stood still for collectives of this kind: those of the two above.
   double waited(CollectiveKind kind) const { return waited_[static_cast<size_t>(kind)]; }
 
  private:
   template <class Done>
-  void wait_until(const Done& done, ExchangeMachine& machine);
+  void wait_until(const Done& done, MessageExchange& machine);
 
   Transport& transport_;
-  std::vector<std::shared_ptr<ExchangeMachine>> machines_;
+  std::vector<std::shared_ptr<MessageExchange>> exchanges_;
   std::array<double, kCollectiveKinds> waited_{};
 };
+
+/// Lets what is under way in `world` move, as far as it can at once; after every op.
+inline void advance_exchanges(World& world) {
+  if (!world.transport()) return;
+  if (auto& exchanges = world.part<ExchangesInFlight>(); !exchanges.empty()) exchanges.advance();
+}
 
 }  // namespace lockstep

@@ -1,13 +1,13 @@
-#include "runtime/exchange_machine.h"
+#include "runtime/redistribution/message_exchange.h"
 
 #include <ATen/Functions.h>
 
 #include <algorithm>
 
 #include "core/error.h"
-#include "runtime/tensor_bytes.h"
-#include "runtime/transport/flight_recorder.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/transport/streams/flight_recorder.h"
 
 namespace lockstep {
 namespace {
@@ -29,7 +29,7 @@ std::vector<Pieces> empty_bundle(const Exchange& request) {
   return std::vector<Pieces>(request.sent.size(), Pieces(request.mesh.local_count(), std::vector<at::Tensor>(members)));
 }
 
-ExchangeMachine::ExchangeMachine(Exchange request, uint64_t number, bool may_borrow)
+MessageExchange::MessageExchange(Exchange request, uint64_t number, bool may_borrow)
     : request_(std::move(request)),
       transport_(*request_.mesh.world().transport()),
       recorder_(request_.mesh.local_count() == 1 ? transport_.recorder() : nullptr),
@@ -46,7 +46,7 @@ ExchangeMachine::ExchangeMachine(Exchange request, uint64_t number, bool may_bor
 }
 
 template <class Action>
-void ExchangeMachine::guarded(const Action& action) {
+void MessageExchange::guarded(const Action& action) {
   try {
     action();
   } catch (const TransportError& error) {
@@ -55,7 +55,7 @@ void ExchangeMachine::guarded(const Action& action) {
 }
 
 /// The error that ended it, and where that was.
-void ExchangeMachine::give_up(const TransportError& error) {
+void MessageExchange::give_up(const TransportError& error) {
   const auto text = fmt::format("{}; in collective {} ({} on {}) of {}", error.what(), headers_.at(0).collective,
                                 to_text(request_.kind), axis_name(), id_.text());
   announce();
@@ -63,13 +63,13 @@ void ExchangeMachine::give_up(const TransportError& error) {
   throw TransportError(text);
 }
 
-void ExchangeMachine::announce() {
+void MessageExchange::announce() {
   if (std::exchange(announced_, true) || !recorder_) return;
   recorder_->begin(id_, axis_name(), headers_[0], c10::toString(request_.dtype));
   recorder_->sends(sent_bytes_);
 }
 
-void ExchangeMachine::start() {
+void MessageExchange::start() {
   guarded([this] {
     for (size_t i = 0; i < groups_.size(); ++i)
       for (size_t m = 0; m < groups_[i].size(); ++m)
@@ -81,7 +81,7 @@ void ExchangeMachine::start() {
   if (announced_ && recorder_) recorder_->sends(sent_bytes_);
 }
 
-void ExchangeMachine::advance(Earlier earlier) {
+void MessageExchange::advance(Earlier earlier) {
   guarded([&] {
     for (size_t i = 0; i < groups_.size(); ++i)
       for (size_t m = 0; m < groups_[i].size(); ++m) {
@@ -93,7 +93,7 @@ void ExchangeMachine::advance(Earlier earlier) {
   });
 }
 
-bool ExchangeMachine::takes_from(int source, int destination) const {
+bool MessageExchange::takes_from(int source, int destination) const {
   const auto index = request_.mesh.local_index(destination);
   if (index < 0) return false;
   const auto i = static_cast<size_t>(index);
@@ -102,28 +102,28 @@ bool ExchangeMachine::takes_from(int source, int destination) const {
   return false;
 }
 
-void ExchangeMachine::wait() {
+void MessageExchange::wait() {
   if (recorder_) recorder_->waits_for(missing());
   guarded([this] { transport_.progress(); });
 }
 
-void ExchangeMachine::settle() {
+void MessageExchange::settle() {
   guarded([this] { transport_.settle(); });
 }
 
-void ExchangeMachine::end() {
+void MessageExchange::end() {
   if (recorder_) recorder_->end();
 }
 
 /// Whom this rank waits for: nobody if others only have to take what it sent.
-const std::vector<int>& ExchangeMachine::missing() {
+const std::vector<int>& MessageExchange::missing() {
   missing_.clear();
   for (size_t m = 0; !is_complete() && m < groups_[0].size(); ++m)
     if (is_missing(0, m)) missing_.push_back(groups_[0][m]);
   return missing_;
 }
 
-void ExchangeMachine::post(size_t i, size_t m) {
+void MessageExchange::post(size_t i, size_t m) {
   auto header = headers_[i];
   auto payload = payload_of(i, m);
   for (const auto& part : payload.parts) header.bytes += part.size();
@@ -132,14 +132,15 @@ void ExchangeMachine::post(size_t i, size_t m) {
 }
 
 /// While what was sent is on its way.
-void ExchangeMachine::keep_own(size_t i, size_t m) {
+void MessageExchange::keep_own(size_t i, size_t m) {
   for (size_t t = 0; t < received_.size(); ++t)
-    received_[t][i][m] = is_placed(t) ? request_.places[t][i][m].copy_(request_.sent[t][i][m]) : request_.sent[t][i][m];
+    received_[t][i][m] =
+        has_destination(t) ? request_.destinations[t][i][m].copy_(request_.sent[t][i][m]) : request_.sent[t][i][m];
   --missing_pieces_;
 }
 
 /// The tensors' own memory: it stays as it is until the exchange is over.
-Payload ExchangeMachine::payload_of(size_t i, size_t m) const {
+Payload MessageExchange::payload_of(size_t i, size_t m) const {
   const auto tensors = std::make_shared<std::vector<at::Tensor>>();
   Payload payload{{}, tensors};
   for (const auto& sent : request_.sent) {
@@ -149,7 +150,7 @@ Payload ExchangeMachine::payload_of(size_t i, size_t m) const {
   return payload;
 }
 
-MessageHeader ExchangeMachine::expected(size_t i, size_t m) const {
+MessageHeader MessageExchange::expected(size_t i, size_t m) const {
   auto header = headers_[i];
   for (size_t t = 0; t < received_.size(); ++t) {
     const auto elements = c10::multiply_integers(request_.received_sizes(t, i, m));
@@ -159,7 +160,7 @@ MessageHeader ExchangeMachine::expected(size_t i, size_t m) const {
 }
 
 /// Member m's pieces, if all of them are there.
-void ExchangeMachine::take(size_t i, size_t m) {
+void MessageExchange::take(size_t i, size_t m) {
   auto& arrival = arrivals_[i][m];
   const int rank = request_.mesh.local_ranks()[i];
   if (arrival.parts.empty()) {
@@ -174,7 +175,7 @@ void ExchangeMachine::take(size_t i, size_t m) {
   --missing_pieces_;
 }
 
-void ExchangeMachine::check(size_t i, size_t m, const MessageHeader& header) {
+void MessageExchange::check(size_t i, size_t m, const MessageHeader& header) {
   auto mine = expected(i, m);
   if (header.purpose == 0) mine.purpose = 0;  // from a recording
   if (mine == header) return;
@@ -186,9 +187,9 @@ void ExchangeMachine::check(size_t i, size_t m, const MessageHeader& header) {
 }
 
 /// Not what has a place to go to.
-bool ExchangeMachine::borrow(size_t i, size_t m) {
+bool MessageExchange::borrow(size_t i, size_t m) {
   for (size_t t = 0; t < received_.size(); ++t)
-    if (!may_borrow_ || is_placed(t)) return false;
+    if (!may_borrow_ || has_destination(t)) return false;
   const auto loan = transport_.borrow(groups_[i][m], request_.mesh.local_ranks()[i]);
   if (!loan) return false;
   has_borrowed_ = true;
@@ -203,11 +204,11 @@ bool ExchangeMachine::borrow(size_t i, size_t m) {
   return true;
 }
 
-void ExchangeMachine::make_room(size_t i, size_t m) {
+void MessageExchange::make_room(size_t i, size_t m) {
   auto& arrival = arrivals_[i][m];
   for (size_t t = 0; t < received_.size(); ++t) {
-    arrival.tensors.push_back(is_placed(t)
-                                  ? request_.places[t][i][m]
+    arrival.tensors.push_back(has_destination(t)
+                                  ? request_.destinations[t][i][m]
                                   : at::empty(request_.received_sizes(t, i, m), request_.sent[t][i][m].options()));
     auto& tensor = arrival.tensors.back();
     arrival.parts.emplace_back(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());

@@ -2,20 +2,20 @@
 #include <memory>
 #include <span>
 
-#include "runtime/collective.h"
-#include "runtime/op_id.h"
+#include "runtime/context/op_id.h"
+#include "runtime/redistribution/exchange.h"
 #include "runtime/transport/transport.h"
 
 namespace lockstep {
 
 /// An exchange over messages, as a resumable state machine: posts everything, then takes until all is there. Of its
 /// errors it tells which collective they ended, and tells the recorder.
-class ExchangeMachine {
+class MessageExchange {
  public:
-  using Earlier = std::span<const std::shared_ptr<ExchangeMachine>>;
+  using Earlier = std::span<const std::shared_ptr<MessageExchange>>;
 
   /// `may_borrow`: pieces may lie in other ranks' memory, who wait until they are dropped and settle() was called.
-  ExchangeMachine(Exchange request, uint64_t number, bool may_borrow);
+  MessageExchange(Exchange request, uint64_t number, bool may_borrow);
 
   CollectiveKind kind() const { return request_.kind; }
 
@@ -61,7 +61,7 @@ class ExchangeMachine {
   void check(size_t i, size_t m, const MessageHeader& header);
   bool borrow(size_t i, size_t m);
   void make_room(size_t i, size_t m);
-  bool is_placed(size_t t) const { return t < request_.places.size() && !request_.places[t].empty(); }
+  bool has_destination(size_t t) const { return t < request_.destinations.size() && !request_.destinations[t].empty(); }
 
   Exchange request_;
   Transport& transport_;

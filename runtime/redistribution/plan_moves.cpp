@@ -5,10 +5,9 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "runtime/plan_cache.h"
-#include "runtime/redistribute.h"
-#include "runtime/sent_bytes.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/redistribution/sent_bytes.h"
 
 namespace lockstep {
 namespace {
@@ -111,6 +110,12 @@ class Search {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> frontier_;
 };
 
+/// The redistributions that a World has found a way for. A World::part().
+struct MovesFound {
+  explicit MovesFound(World&) {}
+  std::map<std::pair<const TensorSpec*, const TensorSpec*>, std::vector<Move>> paths;
+};
+
 }  // namespace
 
 double wire_bytes(const std::vector<Move>& moves) {
@@ -123,7 +128,7 @@ std::vector<Move> plan_moves(const TensorSpec& source, const TensorSpec& target)
   // Strides say nothing about how a tensor lies on the mesh.
   const auto* from = with_layout(source, source.layout);
   const auto* to = with_layout(target, target.layout);
-  auto& cache = source.layout.mesh().world().plans().moves;
+  auto& cache = source.layout.mesh().world().part<MovesFound>().paths;
   const auto found = cache.find({from, to});
   if (found != cache.end()) return found->second;
   LOCKSTEP_CHECK(source.sizes == target.sizes && source.dtype == target.dtype, "{} to {}", source.text(),

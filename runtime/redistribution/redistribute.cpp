@@ -1,13 +1,14 @@
-#include "runtime/redistribute.h"
+#include "runtime/redistribution/redistribute.h"
 
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/journeys.h"
-#include "runtime/observer.h"
-#include "runtime/op_id.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/op_id.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/redistribution_batch.h"
+#include "runtime/tensor/lazy_copy.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -15,22 +16,36 @@ namespace {
 /// Where no rank of the mesh lives nothing is there to move, and nothing is sent.
 bool nothing_here(const TensorSpec& spec) { return spec.layout.mesh().local_count() == 0; }
 
+bool lie_together(const at::Tensor& a, const at::Tensor& b) {
+  return !a.is_meta() && a.nbytes() > 0 && a.storage().is_alias_of(b.storage());
+}
+
 }  // namespace
 
 Shards move_shards(const TensorSpec& source, const Shards& shards, const TensorSpec& target,
                    std::string_view /*reason*/) {
   if (nothing_here(source)) return {};
-  Journeys journeys;
-  journeys.add(plan_moves(source, target), shards);
-  journeys.run();
-  return journeys.take(0);
+  RedistributionBatch batch;
+  batch.add(plan_moves(source, target), shards);
+  batch.run();
+  return batch.take(0);
+}
+
+std::shared_ptr<ShardSet> with_own_bytes(const std::shared_ptr<ShardSet>& set, ShardSet& source) {
+  const PlainTensors guard;
+  if (set->is_pending()) return set;
+  const auto& theirs = source.local_tensors();
+  auto shards = set->local_tensors();
+  for (size_t i = 0; i < shards.size(); ++i)
+    if (lie_together(shards[i], theirs[i])) shards[i] = lazy_copy(shards[i]);
+  return std::make_shared<ShardSet>(std::move(shards), set->is_partial());
 }
 
 struct PendingBucket::State {
   std::vector<at::Tensor> tensors;  ///< as they were, where nothing moves
   std::vector<const TensorSpec*> targets;
   std::vector<bool> moves;
-  Journeys journeys;
+  RedistributionBatch batch;
   bool is_here = true;  ///< whether any rank of the mesh lives here
 };
 
@@ -43,7 +58,7 @@ PendingBucket::PendingBucket(const std::vector<at::Tensor>& tensors, const std::
     state_->targets.push_back(with_layout(self.spec(), layouts[t]));
     auto moves = plan_moves(self.spec(), *state_->targets[t]);
     state_->moves.push_back(!moves.empty());
-    state_->journeys.add(std::move(moves), self.shards()->either());
+    state_->batch.add(std::move(moves), self.shards()->local_tensors());
   }
   state_->is_here = !tensors.empty() && !nothing_here(spec_of(tensors[0]));
 }
@@ -51,17 +66,17 @@ PendingBucket::PendingBucket(const std::vector<at::Tensor>& tensors, const std::
 PendingBucket::~PendingBucket() = default;
 PendingBucket::PendingBucket(PendingBucket&&) noexcept = default;
 
-void PendingBucket::depart() {
+void PendingBucket::start() {
   const PlainTensors guard;
-  if (state_->is_here && state_->targets[0]->layout.mesh().world().overlaps()) state_->journeys.depart();
+  if (state_->is_here && state_->targets[0]->layout.mesh().world().overlaps()) state_->batch.start();
 }
 
 std::vector<at::Tensor> PendingBucket::finish() {
   const PlainTensors guard;
-  auto& [tensors, targets, moves, journeys, is_here] = *state_;
-  if (is_here) journeys.run();
+  auto& [tensors, targets, moves, batch, is_here] = *state_;
+  if (is_here) batch.run();
   for (size_t t = 0; t < tensors.size(); ++t)
-    if (moves[t]) tensors[t] = make_sharded(targets[t], journeys.take(t));
+    if (moves[t]) tensors[t] = make_sharded(targets[t], batch.take(t));
   return std::move(tensors);
 }
 
@@ -73,7 +88,7 @@ std::vector<at::Tensor> redistribute_bucket(const std::vector<at::Tensor>& tenso
 at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, std::string_view reason) {
   const PlainTensors guard;
   auto& self = sharded(tensor);
-  self.check_fresh();
+  self.bring_up_to_date();
   const auto* target = with_layout(self.spec(), layout);
   if (target->layout == self.spec().layout) return tensor;
   auto& world = layout.mesh().world();
@@ -81,7 +96,7 @@ at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, s
     next_op_id(reason);
   else if (world.transport())
     set_uncounted_op(reason);
-  return make_sharded(target, move_shards(self.spec(), self.shards()->either(), *target, reason));
+  return make_sharded(target, move_shards(self.spec(), self.shards()->local_tensors(), *target, reason));
 }
 
 at::Tensor redistribute_later(const at::Tensor& tensor, const Layout& layout) {
@@ -93,7 +108,7 @@ at::Tensor redistribute_later(const at::Tensor& tensor, const Layout& layout) {
     const PlainTensors below;
     LOCKSTEP_CHECK_EQ(source._version(), version, "the source of a pending redistribution was written");
     auto& self = sharded(source);
-    return move_shards(self.spec(), self.shards()->either(), *target, "redistribute_later");
+    return move_shards(self.spec(), self.shards()->local_tensors(), *target, "redistribute_later");
   };
   return make_sharded(target, std::make_shared<ShardSet>(std::move(move), target->any_partial));
 }

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/plain_tensors.h"
-#include "runtime/reduce.h"
-#include "runtime/shard_set.h"
-#include "runtime/spec.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/reduce.h"
+#include "runtime/tensor/shard_set.h"
+#include "runtime/tensor/spec.h"
 
 namespace lockstep {
 
@@ -16,8 +16,13 @@ namespace lockstep {
 ///
 /// Differentiable: the gradient goes back to the source's layout, a Partial sum's or average's to Replicate (other
 /// Partials raise BadInput in backward). It stays a node of the graph even when it moves nothing, so that gradients
-/// are brought to a known layout there.
+/// are brought to a known layout there. The result is contiguous and has bytes of its own, on every mesh: writing it in
+/// place leaves the source as it is, and the other way round. (Where nothing moves they are copied before the first
+/// write.)
 at::Tensor redistribute(const at::Tensor& tensor, const Layout& layout);
+
+/// `set`, with lazy copies in place of shards that lie in the bytes of `source`.
+std::shared_ptr<ShardSet> with_own_bytes(const std::shared_ptr<ShardSet>& set, ShardSet& source);
 
 /// The same without autograd, and without a new tensor where nothing moves.
 at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, std::string_view reason);
@@ -38,7 +43,7 @@ class PendingBucket {
 
   /// Lets an all-gather begin, where the World overlaps (else finish() does all); never waits. The tensors must not be
   /// written until a collective that begins later has ended, on all ranks alike.
-  void depart();
+  void start();
   /// What redistribute_bucket() gives. Once.
   std::vector<at::Tensor> finish();
 

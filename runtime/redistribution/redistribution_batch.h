@@ -2,33 +2,33 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/redistribute.h"
+#include "runtime/redistribution/redistribute.h"
 
 namespace lockstep {
 
 /// Tensors of one mesh on their way to other layouts, one move after the other. Those that wait for the same collective
 /// travel together.
-class Journeys {
+class RedistributionBatch {
  public:
-  Journeys();
-  ~Journeys();
-  Journeys(Journeys&&) noexcept;
+  RedistributionBatch();
+  ~RedistributionBatch();
+  RedistributionBatch(RedistributionBatch&&) noexcept;
 
   void add(std::vector<Move> moves, Shards shards);
   /// Lets the first collective begin if it is an all-gather, and comes back at once. REQUIRES: World::overlaps().
-  void depart();
+  void start();
   /// Makes all moves.
   void run();
   /// The shards of the n-th that was added. REQUIRES: run().
   Shards take(size_t n);
 
  private:
-  struct Journey;
+  struct Entry;
   struct Bundle;
 
   bool collect();
 
-  std::vector<Journey> journeys_;
+  std::vector<Entry> entries_;
   std::unique_ptr<Bundle> bundle_;  ///< those that travel now
 };
 

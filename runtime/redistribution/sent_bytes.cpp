@@ -1,4 +1,4 @@
-#include "runtime/sent_bytes.h"
+#include "runtime/redistribution/sent_bytes.h"
 
 #include <algorithm>
 
@@ -47,7 +47,7 @@ double sent_bytes(const Move& move, int rank) {
 }
 
 double element_bytes(const TensorSpec& spec) {
-  return static_cast<double>(c10::elementSize(storage(spec, Domain::kNative)));
+  return static_cast<double>(c10::elementSize(storage(spec, Domain::kDeclared)));
 }
 
 }  // namespace lockstep

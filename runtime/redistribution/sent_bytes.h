@@ -2,7 +2,7 @@
 #include <map>
 #include <tuple>
 
-#include "runtime/redistribute.h"
+#include "runtime/redistribution/redistribute.h"
 
 namespace lockstep {
 
@@ -14,9 +14,11 @@ double sent_bytes(const Move& move, int rank);
 /// Of one element on the wire: unfinished sums travel in the dtype that they are kept in.
 double element_bytes(const TensorSpec& spec);
 
-/// How often each move was made.
+/// How often each move was made over the wire, in a run without values. A World::part().
 class MoveCounts {
  public:
+  explicit MoveCounts(World&) {}
+
   void add(const Move& move) { ++counts_[{move.axis, move.before, move.after}]; }
   void clear() { counts_.clear(); }
 

@@ -6,9 +6,9 @@ namespace lockstep {
 
 /// What the shards of a tensor store, given the dtype that the tensor declares.
 ///
-/// `kNative` stores what is declared. `kFloat64` runs the very same program, rules and collectives with doubles stored
-/// for every floating dtype: rounding shrinks to 1e-14 while an error of logic keeps its size.
-enum class Domain : uint8_t { kNative, kFloat64 };
+/// `kDeclared` stores what is declared. `kFloat64` runs the very same program, rules and collectives with doubles
+/// stored for every floating dtype: rounding shrinks to 1e-14 while an error of logic keeps its size.
+enum class Domain : uint8_t { kDeclared, kFloat64 };
 
 /// The dtype that stores a declared one. Throws BadInput for dtypes without a meaning in the domain (float8, complex).
 c10::ScalarType stored(Domain domain, c10::ScalarType declared);

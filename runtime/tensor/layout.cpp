@@ -1,4 +1,4 @@
-#include "runtime/layout.h"
+#include "runtime/tensor/layout.h"
 
 #include <algorithm>
 #include <tuple>

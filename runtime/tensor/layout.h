@@ -5,17 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/mesh.h"
-#include "runtime/placement.h"
+#include "core/range.h"
+#include "runtime/tensor/mesh.h"
+#include "runtime/tensor/placement.h"
 
 namespace lockstep {
-
-/// A half-open range of indices along one dimension.
-struct Range {
-  int64_t start = 0;
-  int64_t length = 0;
-  bool operator==(const Range&) const = default;
-};
 
 using Placements = c10::SmallVector<Placement, 4>;
 

@@ -1,11 +1,11 @@
-#include "runtime/mesh.h"
+#include "runtime/tensor/mesh.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "core/error.h"
-#include "runtime/spec.h"
-#include "runtime/world.h"
+#include "runtime/tensor/ranks.h"
+#include "runtime/tensor/spec.h"
 
 namespace lockstep {
 namespace {
@@ -28,19 +28,18 @@ std::vector<int> strides_of(const std::vector<MeshAxis>& axes) {
 
 }  // namespace
 
-Mesh::Mesh(World& world, std::vector<MeshAxis> axes)
-    : world_(&world), axes_(std::move(axes)), fixed_(axes_.size(), -1), specs_(std::make_unique<SpecTable>(*this)) {
-  const auto ranks = lockstep::rank_count(axes_);
+Mesh::Mesh(Ranks& ranks, std::vector<MeshAxis> axes)
+    : all_(&ranks), axes_(std::move(axes)), fixed_(axes_.size(), -1), specs_(std::make_unique<SpecTable>(*this)) {
+  const auto count = lockstep::rank_count(axes_);
   strides_ = strides_of(axes_);
-  if (ranks != world.rank_count())
-    fail<BadInput>("mesh {} needs {} ranks, there are {}", text(), ranks, world.rank_count());
-  ranks_.resize(static_cast<size_t>(ranks));
+  if (count != ranks.count()) fail<BadInput>("mesh {} needs {} ranks, there are {}", text(), count, ranks.count());
+  ranks_.resize(static_cast<size_t>(count));
   std::iota(ranks_.begin(), ranks_.end(), 0);
   find_local_ranks();
 }
 
 Mesh::Mesh(const Mesh& whole, std::vector<int64_t> fixed)
-    : world_(whole.world_), whole_(&whole), fixed_(std::move(fixed)), specs_(std::make_unique<SpecTable>(*this)) {
+    : all_(whole.all_), whole_(&whole), fixed_(std::move(fixed)), specs_(std::make_unique<SpecTable>(*this)) {
   LOCKSTEP_CHECK_EQ(fixed_.size(), whole.axes_.size());
   for (size_t axis = 0; axis < fixed_.size(); ++axis) {
     if (fixed_[axis] >= 0) continue;
@@ -54,6 +53,8 @@ Mesh::Mesh(const Mesh& whole, std::vector<int64_t> fixed)
 
 Mesh::~Mesh() = default;
 
+World& Mesh::world() const { return all_->world(); }
+
 bool Mesh::agrees(int rank, const std::vector<int64_t>& fixed) const {
   for (size_t axis = 0; axis < fixed.size(); ++axis)
     if (fixed[axis] >= 0 && coordinate(rank, static_cast<int>(axis)) != fixed[axis]) return false;
@@ -61,8 +62,8 @@ bool Mesh::agrees(int rank, const std::vector<int64_t>& fixed) const {
 }
 
 void Mesh::find_local_ranks() {
-  local_index_.assign(static_cast<size_t>(world_->rank_count()), -1);
-  for (const int rank : world_->local_ranks()) {
+  local_index_.assign(static_cast<size_t>(all_->count()), -1);
+  for (const int rank : all_->local()) {
     if (!std::binary_search(ranks_.begin(), ranks_.end(), rank)) continue;
     local_index_[static_cast<size_t>(rank)] = static_cast<int>(local_ranks_.size());
     local_ranks_.push_back(rank);
@@ -76,7 +77,7 @@ const Mesh& Mesh::submesh(std::string_view axis, int64_t coordinate) const {
     fail<BadInput>("mesh {} has no coordinate {}={}; there are 0 to {}", text(), axis, coordinate, axis_size(own) - 1);
   auto fixed = fixed_;
   fixed[static_cast<size_t>(whole().find_axis(axis))] = coordinate;
-  return world_->submesh(whole(), fixed);
+  return all_->submesh(whole(), fixed);
 }
 
 const Mesh& Mesh::submesh(const std::vector<std::string>& axes, int rank) const {
@@ -100,11 +101,13 @@ int64_t Mesh::coordinate(int rank, int axis) const {
   return rank / strides_[static_cast<size_t>(axis)] % axis_size(axis);
 }
 
+int Mesh::member(int rank, int axis, int64_t coordinate) const {
+  return rank + static_cast<int>(coordinate - this->coordinate(rank, axis)) * strides_[static_cast<size_t>(axis)];
+}
+
 RankGroup Mesh::group(int rank, int axis) const {
-  const int stride = strides_[static_cast<size_t>(axis)];
-  const int first = rank - static_cast<int>(coordinate(rank, axis)) * stride;
   RankGroup group;
-  for (int64_t i = 0; i < axis_size(axis); ++i) group.push_back(first + static_cast<int>(i) * stride);
+  for (int64_t i = 0; i < axis_size(axis); ++i) group.push_back(member(rank, axis, i));
   return group;
 }
 

@@ -9,8 +9,9 @@
 
 namespace lockstep {
 
-class World;
+class Ranks;
 class SpecTable;
+class World;
 
 /// The ranks of a group that differ only in their coordinate on one axis, in the order of that coordinate.
 using RankGroup = std::vector<int>;
@@ -25,14 +26,16 @@ using RankGroup = std::vector<int>;
 class Mesh {
  public:
   /// The whole mesh. Throws BadInput for a repeated or empty axis name or a size below one.
-  Mesh(World& world, std::vector<MeshAxis> axes);
+  Mesh(Ranks& ranks, std::vector<MeshAxis> axes);
   /// The part of a whole mesh where each axis that is `fixed` (one entry per axis, -1 = free) has that coordinate.
   Mesh(const Mesh& whole, std::vector<int64_t> fixed);
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
 
-  World& world() const { return *world_; }
+  World& world() const;
+  /// All ranks of the World.
+  Ranks& all() const { return *all_; }
   int rank_count() const { return static_cast<int>(ranks_.size()); }
   /// In the order of their coordinates.
   const std::vector<int>& ranks() const { return ranks_; }
@@ -43,7 +46,7 @@ class Mesh {
   /// Position of the axis of this name, or -1.
   int find_axis(std::string_view name) const;
 
-  /// Those of World::local_ranks() that are on this mesh, in the World's order: the owners of the shards.
+  /// Those of Ranks::local() that are on this mesh, in their order: the owners of the shards.
   const std::vector<int>& local_ranks() const { return local_ranks_; }
   size_t local_count() const { return local_ranks_.size(); }
   /// Position in local_ranks(), or -1.
@@ -62,6 +65,8 @@ class Mesh {
   /// Coordinate of `rank`, which is on this mesh, on `axis`.
   int64_t coordinate(int rank, int axis) const;
 
+  /// The rank of the group of `rank` along `axis` with this coordinate.
+  int member(int rank, int axis, int64_t coordinate) const;
   /// The group along `axis` that `rank` belongs to.
   RankGroup group(int rank, int axis) const;
 
@@ -78,7 +83,7 @@ class Mesh {
   bool agrees(int rank, const std::vector<int64_t>& fixed) const;
   void find_local_ranks();
 
-  World* world_;
+  Ranks* all_;
   std::vector<MeshAxis> axes_;
   std::vector<int> strides_;  ///< between the ranks of neighbours on an axis
   const Mesh* whole_ = nullptr;

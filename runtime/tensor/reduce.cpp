@@ -1,4 +1,4 @@
-#include "runtime/reduce.h"
+#include "runtime/tensor/reduce.h"
 
 #include <ATen/Functions.h>
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "runtime/placement.h"
+#include "runtime/tensor/placement.h"
 
 namespace lockstep {
 

@@ -1,9 +1,11 @@
-#include "runtime/sharded_tensor.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 #include <ATen/Functions.h>
 
-#include "runtime/redistribute.h"
-#include "runtime/world.h"
+#include "core/error.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/ranks.h"
+#include "runtime/tensor/reduce.h"
 
 namespace lockstep {
 
@@ -31,17 +33,20 @@ void ShardedTensorImpl::become(const TensorSpec* spec, std::shared_ptr<ShardSet>
   set_geometry();
 }
 
-void ShardedTensorImpl::mark_detached_view() {
-  detached_view_ = true;
-  version_at_creation_ = is_inference() ? 0 : version_counter().current_version();
+void ShardedTensorImpl::detach_view(std::shared_ptr<DetachedView> view) {
+  view_ = std::move(view);
+  seen_writes_ = shards_->writes();
 }
 
-void ShardedTensorImpl::check_fresh() {
-  if (!detached_view_ || is_inference() || version_counter().current_version() == version_at_creation_) return;
-  fail<BadInput>(
-      "a view of a sharded tensor ({}) was read after its base or the view itself was written in place; no view of the "
-      "shards can express it, so it is a copy. Clone it before the write, or redistribute the base first",
-      spec_->text());
+void ShardedTensorImpl::make_anew() {
+  view_->make_anew(*this);
+  seen_writes_ = shards_->writes();
+}
+
+void ShardedTensorImpl::written() {
+  if (view_) view_->write_back(*this);
+  shards_->count_write();
+  seen_writes_ = shards_->writes();
 }
 
 template <class Version>
@@ -49,8 +54,8 @@ c10::intrusive_ptr<c10::TensorImpl> ShardedTensorImpl::copy(Version&& version, b
   auto result = c10::make_intrusive<ShardedTensorImpl>(spec_, shards_);
   copy_tensor_metadata(this, result.get(), std::forward<Version>(version), allow_metadata_change);
   result->set_geometry();
-  result->detached_view_ = detached_view_;
-  result->version_at_creation_ = version_at_creation_;
+  result->view_ = view_;
+  result->seen_writes_ = seen_writes_;
   return result;
 }
 
@@ -70,6 +75,8 @@ void ShardedTensorImpl::shallow_copy_from(const c10::intrusive_ptr<c10::TensorIm
   const auto& source = static_cast<const ShardedTensorImpl&>(*other);
   copy_tensor_metadata(&source, this, version_counter(), allow_tensor_metadata_change());
   become(source.spec_, source.shards_);
+  view_ = source.view_;
+  seen_writes_ = source.seen_writes_;
 }
 
 at::Tensor make_sharded(const TensorSpec* spec, std::shared_ptr<ShardSet> shards) {
@@ -82,15 +89,27 @@ at::Tensor make_sharded(const TensorSpec* spec, Shards shards) {
 
 namespace {
 
-/// Every rank but the first of a Partial axis holds the neutral element.
-void split_value(at::Tensor& shard, const Layout& layout, int rank) {
+bool is_first_of_partials(const Layout& layout, int rank) {
+  for (int axis = 0; axis < layout.axis_count(); ++axis)
+    if (layout[axis].is_partial() && layout.mesh().coordinate(rank, axis) != 0) return false;
+  return true;
+}
+
+/// Fills a rank's shard so that all ranks' combine to `piece`, which is theirs of the value: the first rank of every
+/// Partial axis has it (of an ordered sum its first node), the others the neutral element.
+void fill_shard(at::Tensor& shard, const at::Tensor& piece, const Layout& layout, int rank) {
+  if (layout.ordered_sum()) {
+    shard.zero_();
+    if (shard.size(0) > 0 && is_first_of_partials(layout, rank)) shard.select(0, 0).copy_(piece);
+    return;
+  }
+  shard.copy_(piece);
   for (int axis = 0; axis < layout.axis_count(); ++axis)
     if (layout[axis].is_partial() && layout.mesh().coordinate(rank, axis) != 0)
       fill_with_neutral(shard, layout[axis].reduction);
 }
 
-/// A tensor of its own on the CPU (or without values).
-at::Tensor plain_copy(const at::Tensor& shard) { return shard.is_cuda() ? shard.cpu() : shard.clone(); }
+}  // namespace
 
 at::Tensor cut_out(const TensorSpec& spec, const at::Tensor& plain, size_t index) {
   at::Tensor piece = plain;
@@ -101,24 +120,14 @@ at::Tensor cut_out(const TensorSpec& spec, const at::Tensor& plain, size_t index
   return piece;
 }
 
-void require_local_rank(const TensorSpec& spec) {
-  if (spec.layout.mesh().local_count() > 0) return;
-  fail<BadInput>("the value of {} on mesh {} was asked for in a process that has none of the mesh's ranks", spec.text(),
-                 spec.layout.mesh().text());
-}
-
-}  // namespace
-
 at::Tensor distribute(const at::Tensor& plain, const Layout& layout) {
   const PlainTensors guard;
   const auto* spec = layout.mesh().specs().intern(layout, plain.sizes(), plain.scalar_type());
-  const auto& world = layout.mesh().world();
   const auto dtype = storage(*spec);
   Shards shards;
   for (size_t i = 0; i < layout.mesh().local_count(); ++i) {
-    auto shard = at::empty(spec->local_sizes[i], at::TensorOptions().dtype(dtype).device(world.shard_device()));
-    shard.copy_(cut_out(*spec, plain.detach(), i));
-    split_value(shard, layout, layout.mesh().local_ranks()[i]);
+    auto shard = at::empty(spec->local_sizes[i], at::TensorOptions().dtype(dtype).device(layout.mesh().all().device()));
+    fill_shard(shard, cut_out(*spec, plain.detach(), i), layout, layout.mesh().local_ranks()[i]);
     shards.push_back(std::move(shard));
   }
   return make_sharded(spec, std::move(shards));
@@ -126,7 +135,6 @@ at::Tensor distribute(const at::Tensor& plain, const Layout& layout) {
 
 at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype) {
   const auto* spec = layout.mesh().specs().intern(layout, sizes, dtype);
-  const auto& world = layout.mesh().world();
   const auto wanted = storage(*spec);
   if (shards.size() != layout.mesh().local_count())
     fail<BadInput>("from_shards: {} shards for {} local ranks", shards.size(), layout.mesh().local_count());
@@ -135,7 +143,7 @@ at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef siz
       fail<BadInput>("from_shards: shard {} of {} has sizes {} and dtype {}, expected {} and {}", i, spec->text(),
                      c10::str(shards[i].sizes()), c10::toString(shards[i].scalar_type()),
                      c10::str(c10::IntArrayRef(spec->local_sizes[i])), c10::toString(wanted));
-  for (auto& shard : shards) shard = shard.to(world.shard_device());
+  for (auto& shard : shards) shard = shard.to(layout.mesh().all().device());
   return make_sharded(spec, std::move(shards));
 }
 
@@ -149,21 +157,6 @@ at::Tensor declared_as(const at::Tensor& tensor, c10::ScalarType dtype) {
   Shards sums;
   for (const auto& shard : sharded(tensor).shards()->sums()) sums.push_back(shard.to(storage(*wanted)));
   return make_sharded(wanted, std::make_shared<ShardSet>(std::move(sums), wanted->any_partial));
-}
-
-at::Tensor gather(const at::Tensor& tensor) {
-  const PlainTensors guard;
-  auto& self = sharded(tensor);
-  self.check_fresh();
-  const auto& spec = self.spec();
-  require_local_rank(spec);
-  if (spec.all_replicate) return plain_copy(self.shards()->whole()[0].detach());
-  auto& traffic = spec.layout.mesh().world().traffic();
-  const Traffic before = traffic;
-  const auto* target = with_layout(spec, Layout::replicated(spec.layout.mesh()));
-  auto result = plain_copy(move_shards(spec, self.shards()->either(), *target, "gather")[0]);
-  traffic = before;
-  return result;
 }
 
 }  // namespace lockstep

@@ -4,10 +4,25 @@
 
 #include <memory>
 
-#include "runtime/shard_set.h"
-#include "runtime/spec.h"
+#include "runtime/tensor/shard_set.h"
+#include "runtime/tensor/spec.h"
 
 namespace lockstep {
+
+class ShardedTensorImpl;
+
+/// How a view that no view of the shards can express follows from its base, and the base from it
+/// (dispatch/detached_view.h).
+class DetachedView {
+ public:
+  virtual ~DetachedView() = default;
+  /// Gives `view` the layout and shards that the view has now.
+  virtual void make_anew(ShardedTensorImpl& view) const = 0;
+  /// Throws BadInput if write_back() cannot be done: to be asked before anything is written.
+  virtual void check_writable() const = 0;
+  /// Writes the values of `view` into the base.
+  virtual void write_back(ShardedTensorImpl& view) const = 0;
+};
 
 /// A tensor with the *global* sizes, strides and dtype, whose values lie on the ranks of a mesh (device type `mesh`,
 /// PrivateUse1). Below autograd, so that LibTorch's derivative formulas, modules, optimizers and hooks work on it.
@@ -21,11 +36,21 @@ class ShardedTensorImpl final : public c10::TensorImpl {
   /// Replaces layout and shards by an equal tensor's, for example once a Partial has been reduced for one reader.
   void become(const TensorSpec* spec, std::shared_ptr<ShardSet> shards);
 
-  /// A view that no view of the shards can express is a copy: reads are right until base or view is written.
-  void mark_detached_view();
-  bool is_detached_view() const { return detached_view_; }
-  /// Throws BadInput if base or view were written since.
-  void check_fresh();
+  /// Makes this a view that no view of the shards can express: its shards are a copy, made anew after a write to
+  /// another member of the family, and written back when it is written itself.
+  void detach_view(std::shared_ptr<DetachedView> view);
+  bool is_detached_view() const { return static_cast<bool>(view_); }
+  /// Makes a detached view's shards anew if another member of its family was written since.
+  void bring_up_to_date() {
+    if (view_ && seen_writes_ != shards_->writes()) [[unlikely]]
+      make_anew();
+  }
+  /// To be called before every write in place. Throws BadInput if this is a view whose base cannot be written.
+  void check_writable() const {
+    if (view_) view_->check_writable();
+  }
+  /// To be called after every write in place: counts it, and hands it on to what this is a view of.
+  void written();
 
   c10::intrusive_ptr<c10::TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version,
                                                               bool allow_metadata_change) const override;
@@ -41,8 +66,10 @@ class ShardedTensorImpl final : public c10::TensorImpl {
 
   const TensorSpec* spec_;
   std::shared_ptr<ShardSet> shards_;
-  bool detached_view_ = false;
-  uint32_t version_at_creation_ = 0;
+  void make_anew();
+
+  std::shared_ptr<DetachedView> view_;
+  uint64_t seen_writes_ = 0;  ///< of the family, when the shards were last the view's
 };
 
 inline bool is_sharded(const at::TensorBase& tensor) {
@@ -61,6 +88,9 @@ inline const Layout& layout_of(const at::TensorBase& tensor) { return spec_of(te
 at::Tensor make_sharded(const TensorSpec* spec, Shards shards);
 at::Tensor make_sharded(const TensorSpec* spec, std::shared_ptr<ShardSet> shards);
 
+/// What local rank `index` has of a tensor whose whole is `plain`; a view of it.
+at::Tensor cut_out(const TensorSpec& spec, const at::Tensor& plain, size_t index);
+
 /// Cuts a plain CPU tensor, equal on every process, into a sharded tensor. No communication. A Partial axis gives the
 /// value to its first rank and the reduction's neutral element to the others. Values are copied.
 at::Tensor distribute(const at::Tensor& plain, const Layout& layout);
@@ -71,9 +101,5 @@ at::Tensor from_shards(Shards shards, const Layout& layout, c10::IntArrayRef siz
 /// `tensor` in another dtype. Unfinished sums stay as they are and unfinished, in the wider dtype of the two, so that
 /// they are rounded once; one with rounded levels is finished.
 at::Tensor declared_as(const at::Tensor& tensor, c10::ScalarType dtype);
-
-/// The whole tensor as a plain one in its stored dtype (a copy). Communicates, but is not counted as traffic.
-/// Throws BadInput where no rank of the tensor's mesh lives.
-at::Tensor gather(const at::Tensor& tensor);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "runtime/spec.h"
+#include "runtime/tensor/spec.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/TensorUtils.h>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "runtime/world.h"
+#include "runtime/tensor/ranks.h"
 
 namespace lockstep {
 namespace {
@@ -123,12 +123,18 @@ c10::ScalarType storage(const TensorSpec& spec, Domain domain) {
   return is_wide ? accumulation(domain, spec.dtype) : stored(domain, spec.dtype);
 }
 
-c10::ScalarType storage(const TensorSpec& spec) { return storage(spec, spec.layout.mesh().world().domain()); }
+c10::ScalarType storage(const TensorSpec& spec) { return storage(spec, spec.layout.mesh().all().domain()); }
 
 SumTree sum_tree(const Placement& placement) { return SumTree{placement.summands, placement.leaf}; }
 
 std::vector<SumNode> sum_nodes(const Layout& layout, int rank) {
   const auto held = layout.summands(rank);
+  const auto tree = sum_tree(*layout.ordered_sum());
+  if (!tree.is_boundary(held.start) || !tree.is_boundary(held.start + held.length))
+    fail<BadInput>(
+        "layout {} gives rank {} the summands from {} to {}, which end inside a leaf of {}; cut in units of "
+        "whole leaves",
+        layout.text(), rank, held.start, held.start + held.length, tree.leaf);
   return cover(sum_tree(*layout.ordered_sum()), held.start, held.length);
 }
 

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/domain.h"
-#include "runtime/kernels/sum_tree.h"
-#include "runtime/layout.h"
+#include "runtime/kernels/sums/sum_tree.h"
+#include "runtime/tensor/domain.h"
+#include "runtime/tensor/layout.h"
 
 namespace lockstep {
 

@@ -52,7 +52,8 @@ class Stream {
   /// Whether receive() or send() would move something, as far as can be told without asking the system.
   virtual bool can_receive() const = 0;
   virtual bool can_send() const = 0;
-  /// Whether the two above are news by themselves; otherwise only poll() brings some, or look(), which does not wait.
+  /// Whether the two above look at the memory and are always current. Otherwise only poll(), or look(), which does not
+  /// wait, finds out what has changed.
   virtual bool is_memory() const = 0;
   virtual void look(bool /*to_receive*/, bool /*to_send*/) {}
   /// Whether the other side seems to need the core that we run on.

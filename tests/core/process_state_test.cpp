@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/elementary/floating_environment.h"
+#include "core/elementary/instruction_set.h"
 #include "core/error.h"
-#include "core/floating_environment.h"
-#include "core/instruction_set.h"
 #include "core/interruption.h"
 
 #if defined(__x86_64__)

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
 #include "rng/fill.h"
 
 namespace lockstep::rng {

@@ -1,7 +1,7 @@
 #pragma once
 #include <rapidcheck.h>
 
-#include "runtime/layout.h"
+#include "runtime/tensor/layout.h"
 
 namespace lockstep::testing {
 

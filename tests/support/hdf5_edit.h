@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "replay/hdf5.h"
-#include "replay/recording.h"
+#include "replay/format/recording.h"
+#include "replay/hdf5/hdf5.h"
 
 /// Changes to a recording's file that HDF5 finds right and a reader of recordings has to refuse.
 namespace lockstep::testing {

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "core/error.h"
-#include "runtime/transport/device_link.h"
+#include "runtime/transport/device/device_link.h"
 
 /// Plays the part of devices and of what links them, with host memory, for ranks that are threads.
 namespace lockstep::testing {

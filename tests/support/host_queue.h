@@ -2,10 +2,10 @@
 #include <cstring>
 #include <vector>
 
+#include "core/digest/tensor_digest.h"
+#include "core/digest/xxh3_piece.h"
 #include "core/error.h"
-#include "core/tensor_digest.h"
-#include "core/xxh3_piece.h"
-#include "replay/device_queue.h"
+#include "replay/capture/device_queue.h"
 
 namespace lockstep::testing {
 

@@ -6,8 +6,9 @@
 #include <optional>
 #include <random>
 
-#include "runtime/observer.h"
-#include "runtime/redistribute.h"
+#include "runtime/context/observer.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/transport.h"
 #include "tests/support/generators.h"
 #include "tests/support/tensors.h"

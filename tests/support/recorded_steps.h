@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "replay/recording_writer.h"
+#include "replay/store/recording_writer.h"
 #include "tests/support/recordings.h"
 
 /// Folders of recordings for tests: steps of rank 3 of 200.

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "replay/datasets.h"
-#include "replay/dtypes.h"
-#include "replay/recording.h"
+#include "replay/format/datasets.h"
+#include "replay/format/dtypes.h"
+#include "replay/format/recording.h"
 
 /// Random recordings that satisfy replay::validate().
 namespace lockstep::testing {

@@ -1,6 +1,6 @@
 #pragma once
 #include "models/llama.h"
-#include "trainer/training_run.h"
+#include "trainer/step/training_run.h"
 
 namespace lockstep::testing {
 

@@ -5,10 +5,10 @@
 #include <chrono>
 
 #include "core/error.h"
-#include "runtime/shared_tensors.h"
-#include "runtime/transport/memory_stream.h"
-#include "runtime/transport/socket_stream.h"
-#include "runtime/transport/stream_transport.h"
+#include "runtime/transport/shared_memory/memory_stream.h"
+#include "runtime/transport/streams/shared_tensors.h"
+#include "runtime/transport/streams/socket_stream.h"
+#include "runtime/transport/streams/stream_transport.h"
 
 /// Ranks of one process that talk over the streams that processes use.
 namespace lockstep::testing {

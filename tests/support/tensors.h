@@ -2,9 +2,9 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
-#include "runtime/backend.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/dispatch/backend.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::testing {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "core/digest.h"
+#include "core/digest/digest.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {

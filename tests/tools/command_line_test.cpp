@@ -10,6 +10,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct BadCall {
@@ -46,6 +47,36 @@ constexpr BadCall kBadCalls[] = {
      "1."},
     {"train jobs/demo.toml --training.global_batch_size 6", 2,
      "training.global_batch_size 6 is no multiple of training.local_batch_size 2 x data-parallel degree 2 = 4."},
+    {"train jobs/demo.toml --model.name lama3", 2,
+     "command line: model.name is \"lama3\", must be llama3 or mlp. Did you mean llama3?"},
+    {"train jobs/demo.toml --optimizer.name Adam", 2,
+     "command line: optimizer.name is \"Adam\", must be AdamW or SGD. Did you mean AdamW?"},
+    {"train jobs/demo.toml --lr_scheduler.decay_type cosin", 2,
+     "command line: lr_scheduler.decay_type is \"cosin\", must be linear, sqrt or cosine. Did you mean cosine?"},
+    {"train jobs/demo.toml --training.dataset csv", 2, "command line: training.dataset is \"csv\", must be text."},
+    {"train jobs/demo.toml --numerics.mode natve", 2,
+     "command line: numerics.mode is \"natve\", must be canonical or native. Did you mean native?"},
+    {"train jobs/demo.toml --optimizer.momentum 0.9", 2,
+     "optimizer.momentum 0.9 is of SGD; optimizer.name is \"AdamW\". Leave it out or choose \"SGD\"."},
+    {"train jobs/demo.toml --optimizer.name SGD --optimizer.momentum 1", 2,
+     "command line: optimizer.momentum is 1, must be in [0, 1)."},
+    {"train jobs/demo.toml --model.width 0", 2, "command line: model.width is 0, must be from 1 to 1048576."},
+    {"train jobs/demo.toml --model.layers -1", 2, "command line: model.layers is -1, must be from 1 to 4096."},
+    {"train jobs/demo.toml --model.vocabulary 16777217", 2,
+     "command line: model.vocabulary is 16777217, must be from 1 to 16777216."},
+    {"train jobs/demo.toml --model.dropout 1", 2, "command line: model.dropout is 1, must be in [0, 1)."},
+    {"train jobs/demo.toml --model.heads six", 2, "command line: model.heads must be an integer, not \"six\"."},
+    {"train jobs/demo.toml --model.hedas 6", 2, "command line: model.hedas is not a key. Did you mean heads?"},
+    {"train jobs/demo.toml -q --dry-run --model.width 250", 2,
+     "model.width 250 is no multiple of model.heads 16; set both so that one divides the other."},
+    {"train jobs/demo.toml -q --dry-run --model.heads 8", 2,
+     "model.heads 8 is no multiple of model.key_value_heads 16; set both so that one divides the other."},
+    {"train jobs/demo.toml -q --dry-run --model.hidden 100", 2,
+     "model.hidden 100 is no multiple of model.key_value_heads 16; set both so that one divides the other."},
+    {"train jobs/demo.toml -q --dry-run --model.width 48", 2,
+     "model.width 48 over model.heads 16 gives heads of 3 elements, which must be even: rotations turn pairs."},
+    {"train jobs/demo.toml -q --dry-run --model.name mlp --model.heads 4", 2,
+     "model.heads 4: model.name \"mlp\" has no such size; leave it out."},
     {"train jobs/demo.toml --json missing/x.json", 5, "missing/x.json: cannot be written: there is no folder missing."},
     {"verify jobs/demo.toml -q --meshes 'dp_shrd=2'", 2,
      "mesh \"dp_shrd=2\": dp_shrd is not an axis. Did you mean dp_shard? Axes are pp, dp_replicate, dp_shard, cp, tp."},
@@ -58,10 +89,9 @@ constexpr BadCall kBadCalls[] = {
     {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
     {"bench dispach", 2,
-     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, numerics, "
-     "processes, "
-     "record, rng, step."},
-    {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench collectives, numerics and processes."},
+     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, gpu, "
+     "numerics, processes, record, rng, step."},
+    {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench collectives, gpu, numerics and processes."},
     {"bench numerics --instructions avx", 2,
      "avx is not a CPU level. Did you mean avx2? The CPU levels are baseline, avx2, avx512."},
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},
@@ -108,7 +138,9 @@ TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
     EXPECT_THAT(run.out, HasSubstr("Example:\n  lockstep " + command)) << command;
     EXPECT_THAT(run.out, HasSubstr("Usage: lockstep " + command)) << command;
   }
-  EXPECT_THAT(run_lockstep("train --help").out, HasSubstr("--training.steps (10000)"));
+  EXPECT_THAT(run_lockstep("train --help").out,
+              AllOf(HasSubstr("--training.steps (10000)"), HasSubstr("--model.key_value_heads (none)"),
+                    HasSubstr("SGD = stochastic gradient descent")));
   EXPECT_EQ(run_lockstep("--version").out, "lockstep 0.1.0\n");
 }
 

@@ -15,11 +15,12 @@
 #include <thread>
 
 #include "core/error.h"
-#include "runtime/op_id.h"
-#include "runtime/redistribute.h"
+#include "runtime/context/op_id.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
 #include "tests/support/tensors.h"
 #include "tools/lockstep/commands.h"
-#include "trainer/rendezvous.h"
+#include "trainer/launch/rendezvous.h"
 
 namespace lockstep {
 namespace {

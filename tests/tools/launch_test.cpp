@@ -175,8 +175,8 @@ TEST_P(LaunchOver, AStoppedRankEndsTheRun) {
 }
 
 TEST_F(Launch, AKilledRankLeavesNoHalfCheckpoint) {
-  const auto run =
-      disturb(2, SIGKILL, "--checkpoint.enable true --checkpoint.interval 1", "out/checkpoint/step-1/index.json");
+  const auto run = disturb(2, SIGKILL, "--checkpoint.enable true --checkpoint.interval 1 --checkpoint.keep_latest_k 0",
+                           "out/checkpoint/step-1/index.json");
   EXPECT_EQ(run.code, 4) << run.err;
   int64_t last = 0;
   for (const auto& folder : std::filesystem::directory_iterator(folder_.file("out/checkpoint"))) {

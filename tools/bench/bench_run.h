@@ -1,5 +1,5 @@
 #pragma once
-#include "trainer/training_run.h"
+#include "trainer/step/training_run.h"
 
 namespace lockstep::bench {
 

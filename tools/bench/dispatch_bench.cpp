@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 /// Overhead of ops on the mesh: 8-element tensors, cached plans, beside the plain op. For a verdict on ratios use
 /// `lockstep bench dispatch`, which measures in pairs.

@@ -3,10 +3,10 @@
 
 #include <cstring>
 
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transport/simulated.h"
-#include "runtime/world.h"
 
 /// Collectives on simulated ranks, handed over directly and as messages, beside a memcpy of the bytes that a rank sends
 /// times the ranks. One thread; 4 ranks; sizes are those of the whole tensor.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
 #include "rng/fill.h"
 #include "rng/permutation.h"
 

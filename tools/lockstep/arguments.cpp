@@ -9,8 +9,8 @@
 #include "core/suggest.h"
 #include "tools/lockstep/overrides.h"
 #include "tools/lockstep/recording_arguments.h"
-#include "trainer/job_keys.h"
-#include "trainer/job_reference.h"
+#include "trainer/job/job_keys.h"
+#include "trainer/job/job_reference.h"
 
 namespace lockstep::tool {
 namespace {
@@ -26,7 +26,7 @@ constexpr const char* kBenchExamples =
     "  lockstep bench numerics --rows 'mm_512x*,attention_*_T1024' --instructions avx2\n"
     "\nRows of numerics on two threads end in _t2. A step in plain PyTorch, whose Python packages Lockstep does not "
     "need:\n"
-    "  OMP_NUM_THREADS=1 python3 tools/bench/plain_llama.py";
+    "  OMP_NUM_THREADS=1 python3 tools/bench/peers/plain_llama.py";
 
 /// The parser and the options that it fills.
 struct Parser {
@@ -106,11 +106,12 @@ struct Parser {
 
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
-    sub->add_option("name", bench.name, "collectives, dispatch, numerics, processes, record, rng or step")
+    sub->add_option("name", bench.name, "collectives, dispatch, gpu, numerics, processes, record, rng or step")
         ->required()
         ->type_name("NAME");
     sub->add_option("--rows", bench.rows,
-                    "Of collectives, numerics and processes, only rows whose name fits one of these patterns")
+                    "Of collectives, numerics and processes, only rows whose name fits one of these patterns; of gpu, "
+                    "sizes (1MiB, 1GiB)")
         ->type_name("'PATTERN,...'");
     sub->add_option("--seconds", bench.seconds,
                     "Of collectives, numerics and processes, for each row (1), but five pairs at least")
@@ -193,11 +194,13 @@ void require_known(const std::string& name, std::string_view what, const std::ve
 }
 
 BenchOptions checked(const BenchOptions& bench) {
-  require_known(bench.name, "benchmark", {"collectives", "dispatch", "numerics", "processes", "record", "rng", "step"});
+  require_known(bench.name, "benchmark",
+                {"collectives", "dispatch", "gpu", "numerics", "processes", "record", "rng", "step"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  const bool has_rows = bench.name == "collectives" || bench.name == "numerics" || bench.name == "processes";
+  const bool has_rows =
+      bench.name == "collectives" || bench.name == "gpu" || bench.name == "numerics" || bench.name == "processes";
   if (bench.rows != "*" && !has_rows)
-    fail<BadInput>("--rows is for lockstep bench collectives, numerics and processes.");
+    fail<BadInput>("--rows is for lockstep bench collectives, gpu, numerics and processes.");
   return bench;
 }
 

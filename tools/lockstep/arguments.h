@@ -4,7 +4,7 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/job_setting.h"
+#include "trainer/job/job_setting.h"
 
 /// The command line as data. Only arguments.cpp knows how it is parsed.
 namespace lockstep::tool {

@@ -3,8 +3,8 @@
 
 #include "core/error.h"
 #include "tools/lockstep/arguments.h"
-#include "trainer/job.h"
-#include "trainer/mesh_degrees.h"
+#include "trainer/job/job.h"
+#include "trainer/job/mesh_degrees.h"
 
 /// What each subcommand does. Results go to stdout, progress to stderr; errors are thrown (core/error.h).
 ///

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "tools/lockstep/commands.h"
-#include "trainer/batching.h"
-#include "trainer/job_file.h"
+#include "trainer/job/batching.h"
+#include "trainer/job/job_file.h"
 
 namespace lockstep::tool {
 namespace {

@@ -2,9 +2,9 @@
 #include <filesystem>
 
 #include "tools/lockstep/commands.h"
-#include "trainer/batching.h"
-#include "trainer/job_file.h"
-#include "trainer/launcher_environment.h"
+#include "trainer/job/batching.h"
+#include "trainer/job/job_file.h"
+#include "trainer/job/launcher_environment.h"
 
 namespace lockstep::tool {
 namespace {

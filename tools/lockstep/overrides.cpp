@@ -1,7 +1,7 @@
 #include "tools/lockstep/overrides.h"
 
 #include "core/error.h"
-#include "trainer/job_keys.h"
+#include "trainer/job/job_keys.h"
 
 namespace lockstep::tool {
 namespace {

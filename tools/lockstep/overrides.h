@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/job_setting.h"
+#include "trainer/job/job_setting.h"
 
 namespace lockstep::tool {
 

@@ -1,4 +1,4 @@
-#include "trainer/box.h"
+#include "trainer/checkpoint/box.h"
 
 #include <algorithm>
 #include <cstring>

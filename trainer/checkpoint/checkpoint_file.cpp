@@ -1,9 +1,9 @@
-#include "trainer/checkpoint_file.h"
+#include "trainer/checkpoint/checkpoint_file.h"
 
 #include <filesystem>
 #include <set>
 
-#include "core/digest.h"
+#include "core/digest/digest.h"
 #include "core/error.h"
 
 namespace lockstep::trainer {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/checkpoint_index.h"
-#include "trainer/safetensors.h"
+#include "trainer/checkpoint/checkpoint_index.h"
+#include "trainer/checkpoint/safetensors.h"
 
 /// Checkpoint folders: safetensors files of chunks, and an index that makes them valid. docs/checkpoint.md.
 ///

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "trainer/checkpoint_file.h"
+#include "trainer/checkpoint/checkpoint_file.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -1,9 +1,9 @@
-#include "trainer/checkpoint_index.h"
+#include "trainer/checkpoint/checkpoint_index.h"
 
-#include "core/digest.h"
+#include "core/digest/digest.h"
 #include "core/error.h"
-#include "trainer/safetensors.h"
-#include "trainer/strict_json.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/strict_json.h"
 
 namespace lockstep::trainer {
 namespace {

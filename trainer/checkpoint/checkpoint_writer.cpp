@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <set>
 
-#include "core/atomic_file.h"
-#include "core/digest.h"
+#include "core/digest/digest.h"
 #include "core/error.h"
-#include "trainer/checkpoint_file.h"
+#include "core/files/atomic_file.h"
+#include "trainer/checkpoint/checkpoint_file.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -1,12 +1,12 @@
-#include "trainer/safetensors.h"
+#include "trainer/checkpoint/safetensors.h"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
-#include "core/atomic_file.h"
 #include "core/error.h"
-#include "trainer/strict_json.h"
+#include "core/files/atomic_file.h"
+#include "trainer/checkpoint/strict_json.h"
 
 namespace lockstep::trainer {
 namespace {

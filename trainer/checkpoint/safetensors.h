@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/random_access_file.h"
+#include "core/files/random_access_file.h"
 
 /// Safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes. docs/checkpoint.md.
 ///

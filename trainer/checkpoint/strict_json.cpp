@@ -1,4 +1,4 @@
-#include "trainer/strict_json.h"
+#include "trainer/checkpoint/strict_json.h"
 
 #include <limits>
 #include <set>

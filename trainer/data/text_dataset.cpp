@@ -1,8 +1,8 @@
-#include "trainer/dataset.h"
+#include "trainer/data/text_dataset.h"
 
 #include <algorithm>
 
-#include "core/elementary.h"
+#include "core/elementary/elementary.h"
 #include "core/error.h"
 #include "rng/permutation.h"
 #include "rng/stream.h"

@@ -1,38 +1,27 @@
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "trainer/random_access_file.h"
+#include "core/files/random_access_file.h"
+#include "trainer/data/dataset.h"
 
-/// Training data: the bytes of a text file, one token a byte.
+namespace lockstep::trainer {
+
+/// The bytes of a text file, one token a byte.
 ///
 /// Sample k is the seq_len + 1 bytes from k * seq_len on: neighbours share one byte, the label of one's last token and
 /// the other's first token. Samples are visited epoch by epoch, each epoch in an order of its own that is a function of
 /// (seed, epoch) alone: what comes at global sample index i never depends on ranks, batches or earlier reads.
-namespace lockstep::trainer {
-
-/// Rows of token and label ids, row-major: label [r, t] follows token [r, t].
-struct TokenBatch {
-  int64_t rows = 0;
-  int64_t seq_len = 0;
-  std::vector<int64_t> tokens;
-  std::vector<int64_t> labels;
-  int64_t first_sample = 0;  ///< global index of row 0
-};
-
-class TextDataset {
+class TextDataset final : public Dataset {
  public:
   /// Opens and scans the file. BadInput when it is missing, empty or shorter than one sample, or when a byte is not
   /// below `vocabulary`, naming its position.
   TextDataset(const std::string& path, int64_t seq_len, int64_t vocabulary, uint64_t seed);
 
-  int64_t samples() const { return samples_; }
+  int64_t samples() const override { return samples_; }
   int64_t bytes() const { return file_.size(); }
 
-  /// Rows `start` ... `start + count - 1` in global sample order; `start` >= 0 goes on through epochs without end.
-  /// FileError when the file cannot be read or was shortened since it was opened. Safe to call from several threads.
-  TokenBatch batch(int64_t start, int64_t count) const;
+  TokenBatch batch(int64_t start, int64_t count) const override;
 
   /// Which sample stands at a global sample index.
   int64_t sample_at(int64_t global_index) const;

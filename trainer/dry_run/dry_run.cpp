@@ -1,9 +1,9 @@
-#include "trainer/dry_run.h"
+#include "trainer/dry_run/dry_run.h"
 
 #include <cmath>
 
-#include "runtime/sent_bytes.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/redistribution/sent_bytes.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -22,9 +22,9 @@ class Classes {
  public:
   Classes(TrainingRun& run) : mesh_(run.mesh()) {
     for (const auto& entry : run.state())
-      for (const auto& tensor : {entry.value, entry.mean, entry.square})
+      for (const auto& [prefix, tensor] : entry.tensors())
         ++state_[{&spec_of(tensor), sharded(tensor).shards()->whole()[0].element_size()}];
-    run.world().moves().for_each([&](const Move& move, int64_t count) { moves_.emplace_back(move, count); });
+    run.world().part<MoveCounts>().for_each([&](const Move& move, int64_t count) { moves_.emplace_back(move, count); });
   }
 
   std::vector<RankClass> find() const {
@@ -65,7 +65,7 @@ class Classes {
 
 auto nodes_sent(TrainingRun& run) {
   decltype(DryRun::nodes) sent, elements;
-  run.world().moves().for_each([&](const Move& move, int64_t count) {
+  run.world().part<MoveCounts>().for_each([&](const Move& move, int64_t count) {
     if (!move.before->layout[move.axis].is_partial()) return;
     const auto& axis = run.mesh().axes()[static_cast<size_t>(move.axis)].name;
     const auto kind = static_cast<size_t>(kind_of(move));
@@ -96,9 +96,10 @@ DryRun dry_run(const Job& job, TrainingRun::Options options) {
   const TokenBatch batch{job.training.global_batch_size, job.training.seq_len, std::vector<int64_t>(tokens),
                          std::vector<int64_t>(tokens)};
   run.world().traffic().clear();
-  run.world().moves().clear();
+  run.world().part<MoveCounts>().clear();
   run.step(1, batch, 1e-3);
-  return {run.world().traffic(), run.model().parameter_count(), nodes_sent(run), Classes(run).find()};
+  return {run.world().traffic(), run.model().parameter_count(), run.model().sizes_text(), nodes_sent(run),
+          Classes(run).find()};
 }
 
 }  // namespace lockstep::trainer

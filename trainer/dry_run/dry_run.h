@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/traffic.h"
-#include "trainer/training_run.h"
+#include "runtime/context/traffic.h"
+#include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
 
@@ -23,6 +23,7 @@ struct RankClass {
 struct DryRun {
   Traffic traffic;  ///< counts, the same on every rank; bytes are the mean over ranks
   int64_t parameters = 0;
+  std::string sizes;  ///< of the model: models::Model::sizes_text()
   /// Of the unfinished sums per axis and CollectiveKind: nodes that a rank sends, the mean weighted by size; 1 where
   /// sums have no order, 0 where nothing is summed.
   std::map<std::string, std::array<double, kCollectiveKinds>> nodes;

@@ -1,4 +1,4 @@
-#include "trainer/price_table.h"
+#include "trainer/dry_run/price_table.h"
 
 #include <limits>
 #include <set>
@@ -41,7 +41,7 @@ PriceTable price_table(const Job& job, const TrainingRun::Options& options) {
 }
 
 Job with_native_numerics(Job job) {
-  job.numerics = {.mode = "native"};
+  job.numerics = {.mode = std::string(kNativeMode)};
   return job;
 }
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/dry_run.h"
+#include "trainer/dry_run/dry_run.h"
 
 namespace lockstep::trainer {
 

@@ -1,21 +1,21 @@
-#include "trainer/batching.h"
+#include "trainer/job/batching.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "core/error.h"
 #include "core/mesh_text.h"
-#include "trainer/offered_device.h"
+#include "trainer/job/offered_device.h"
 
 namespace lockstep::trainer {
 namespace {
 
 /// Axes whose rules do not exist yet are refused here, in one place.
 void require_offered(const MeshDegrees& mesh) {
-  for (const auto& axis : MeshDegrees::axes())
-    if (axis.name == "pp" && mesh.*axis.size > 1)
+  for (const auto& each : MeshDegrees::axes())
+    if (each.name == axis::kPipeline && mesh.*each.size > 1)
       fail<BadInput>("mesh {}: the axis {} (parallelism.{}) is not available yet, it must be 1.", mesh.text(),
-                     axis.name, axis.key);
+                     each.name, each.key);
 }
 
 int64_t rest_of_the_ranks(MeshDegrees degrees, const Launch& launch) {
@@ -45,15 +45,22 @@ int64_t resolved_global_batch(const TrainingSection& training, const MeshDegrees
 }
 
 void require_levels_offered(const Job& job) {
-  if (job.numerics.wire_levels == 0) return;
-  if (job.numerics.mode != "canonical")
-    fail<BadInput>("numerics.wire_levels {} is of canonical numerics; numerics.mode is \"{}\".",
-                   job.numerics.wire_levels, job.numerics.mode);
+  if (job.numerics.rounded_levels == 0) return;
+  if (!job.numerics.is_canonical())
+    fail<BadInput>("numerics.rounded_levels {} is of canonical numerics; numerics.mode is \"{}\".",
+                   job.numerics.rounded_levels, job.numerics.mode);
   if (job.training.mixed_precision_param != "bfloat16")
     fail<BadInput>(
-        "numerics.wire_levels {} rounds sums of 16-bit products; training.mixed_precision_param is \"{}\", choose "
-        "\"bfloat16\" or wire_levels 0.",
-        job.numerics.wire_levels, job.training.mixed_precision_param);
+        "numerics.rounded_levels {} rounds sums of 16-bit products; training.mixed_precision_param is \"{}\", choose "
+        "\"bfloat16\" or rounded_levels 0.",
+        job.numerics.rounded_levels, job.training.mixed_precision_param);
+}
+
+/// A key that the chosen optimizer does not read would be ignored in silence.
+void require_optimizer_reads(const OptimizerSection& optimizer) {
+  if (optimizer.momentum && optimizer.name != "SGD")
+    fail<BadInput>("optimizer.momentum {} is of SGD; optimizer.name is \"{}\". Leave it out or choose \"SGD\".",
+                   *optimizer.momentum, optimizer.name);
 }
 
 }  // namespace
@@ -66,6 +73,7 @@ Job resolve(Job job, const Launch& launch) {
   require_offered(mesh);
   require_device_offered(job);
   require_levels_offered(job);
+  require_optimizer_reads(job.optimizer);
   if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);
   if (!launch.simulated && mesh.ranks() != launch.world)
     fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),
@@ -89,7 +97,7 @@ Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
     fail<BadInput>("mesh {}: the global batch of {} samples does not divide over {} data-parallel ranks.", mesh.text(),
                    global, groups);
   const auto rows = global / groups;
-  const bool canonical = job.numerics.mode == "canonical";
+  const bool canonical = job.numerics.is_canonical();
   const auto fits = [&](int64_t local) {
     const bool subtree = local == rows || std::has_single_bit(static_cast<uint64_t>(local * mesh.dp_shard));
     return rows % local == 0 && (!canonical || subtree);

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/batch_scope.h"
-#include "trainer/job.h"
-#include "trainer/mesh_degrees.h"
+#include "core/batch_rows.h"
+#include "trainer/job/job.h"
+#include "trainer/job/mesh_degrees.h"
 
 /// What a job means on a number of ranks: open degrees, global batch, microbatches.
 namespace lockstep::trainer {

@@ -2,12 +2,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 /// A training job as typed values: what a job file (TOML) and `--section.key value` overrides say.
 ///
 /// Section and key names are torchtitan v0.2.2's wherever it has them; the initialisers here are the defaults. What
-/// each key means and accepts stands in one table, trainer/job_keys.cpp, which the parser, the printer, `--help` and
-/// docs/job.md share.
+/// each key means and accepts stands in one table, trainer/job/job_keys.cpp, which the parser, the printer, `--help`
+/// and docs/job.md share.
 namespace lockstep::trainer {
 
 struct JobSection {
@@ -18,6 +19,9 @@ struct JobSection {
 struct ModelSection {
   std::string name = "llama3";
   std::string flavor = "debugmodel";
+  /// Instead of the flavor's; none: the flavor's.
+  std::optional<int64_t> width, layers, heads, key_value_heads, hidden, vocabulary;
+  std::optional<double> dropout;
 };
 
 struct OptimizerSection {
@@ -27,6 +31,7 @@ struct OptimizerSection {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
+  std::optional<double> momentum;  ///< of SGD; none: 0
 };
 
 struct SchedulerSection {
@@ -100,9 +105,15 @@ struct RecordSection {
   int64_t state_every = 10;
 };
 
+/// Values of numerics.mode.
+inline constexpr std::string_view kCanonicalMode = "canonical";
+inline constexpr std::string_view kNativeMode = "native";
+
 struct NumericsSection {
-  std::string mode = "canonical";
-  int64_t wire_levels = 0;
+  std::string mode{kCanonicalMode};
+  int64_t rounded_levels = 0;
+
+  bool is_canonical() const { return mode == kCanonicalMode; }
 };
 
 struct Job {

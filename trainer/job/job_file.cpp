@@ -1,14 +1,14 @@
-#include "trainer/job_file.h"
+#include "trainer/job/job_file.h"
 
 #include <algorithm>
 #include <charconv>
 #include <type_traits>
 
 #include "core/error.h"
+#include "core/files/random_access_file.h"
 #include "core/suggest.h"
-#include "trainer/job_keys.h"
-#include "trainer/random_access_file.h"
-#include "trainer/torchtitan_keys.h"
+#include "trainer/job/job_keys.h"
+#include "trainer/job/torchtitan_keys.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -94,21 +94,19 @@ bool read_value(const Setting& setting, T& out) {
   return false;
 }
 
-template <class T>
-bool is_allowed(const Allowed& allowed, const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) return !allowed.word || allowed.word(value);
-  if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
-    return !allowed.number || allowed.number(static_cast<double>(value));
-  return true;
-}
+bool is_allowed(const Allowed&, bool) { return true; }
+bool is_allowed(const Allowed& allowed, int64_t value) { return allowed.accepts(static_cast<double>(value)); }
+bool is_allowed(const Allowed& allowed, double value) { return allowed.accepts(value); }
+bool is_allowed(const Allowed& allowed, const std::string& value) { return allowed.accepts(value); }
 
 template <class T>
 void assign(const Key& key, const Setting& setting, T& out) {
   T value{};
   if (!read_value(setting, value)) fail_type(key, setting);
   if (!is_allowed(key.allowed, value))
-    fail<BadInput>("{}: {} is {}, must be {}.", setting.where, setting.key,
-                   std::is_same_v<T, std::string> ? toml_string(setting.written) : setting.written, key.allowed.text);
+    fail<BadInput>("{}: {} is {}, must be {}.{}", setting.where, setting.key,
+                   std::is_same_v<T, std::string> ? toml_string(setting.written) : setting.written, key.allowed.text(),
+                   did_you_mean(setting.written, key.allowed.choices));
   out = value;
 }
 template <class T>

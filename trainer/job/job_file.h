@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/job.h"
-#include "trainer/job_setting.h"
+#include "trainer/job/job.h"
+#include "trainer/job/job_setting.h"
 
 /// Reads jobs from TOML and writes them back.
 ///

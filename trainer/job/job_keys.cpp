@@ -1,12 +1,12 @@
-#include "trainer/job_keys.h"
+#include "trainer/job/job_keys.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
-#include "replay/payload_mode.h"
+#include "replay/format/payload_mode.h"
+#include "trainer/job/offered_names.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -40,33 +40,18 @@ constexpr Allowed kOpenBatch{"-1 or from 1 to 1073741824",
 constexpr Allowed kOpenIndex{"-1 or at least 0", [](double x) { return x > -2; }};
 constexpr Allowed kNotEmpty{"a name", nullptr, [](std::string_view s) { return !s.empty(); }};
 
-template <size_t kCount>
-constexpr bool any_of(std::string_view word, const std::array<std::string_view, kCount>& words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-constexpr Allowed kModels{"llama3 or mlp", nullptr, [](std::string_view s) { return any_of<2>(s, {"llama3", "mlp"}); }};
-constexpr Allowed kOptimizers{"AdamW", nullptr, [](std::string_view s) { return s == "AdamW"; }};
-constexpr Allowed kDecays{"linear, sqrt or cosine", nullptr, [](std::string_view s) {
-                            return any_of<3>(s, {"linear", "sqrt", "cosine"});
-                          }};
-constexpr Allowed kDatasets{"text", nullptr, [](std::string_view s) { return s == "text"; }};
-constexpr Allowed kComputeTypes{"float32 or bfloat16", nullptr, [](std::string_view s) {
-                                  return any_of<2>(s, {"float32", "bfloat16"});
-                                }};
-constexpr Allowed kFloat32{"float32", nullptr, [](std::string_view s) { return s == "float32"; }};
-constexpr Allowed kDevices{"cpu or cuda", nullptr, [](std::string_view s) { return any_of<2>(s, {"cpu", "cuda"}); }};
-constexpr Allowed kReshard{"default, always or never", nullptr, [](std::string_view s) {
-                             return any_of<3>(s, {"default", "always", "never"});
-                           }};
-constexpr Allowed kRecompute{"none, full or selective", nullptr, [](std::string_view s) {
-                               return any_of<3>(s, {"none", "full", "selective"});
-                             }};
-constexpr Allowed kTransports{"auto, shared_memory or tcp", nullptr, [](std::string_view s) {
-                                return any_of<3>(s, {"auto", "shared_memory", "tcp"});
-                              }};
-constexpr Allowed kNumerics{"canonical or native", nullptr, [](std::string_view s) {
-                              return any_of<2>(s, {"canonical", "native"});
-                            }};
+// Limits that keep a model's number of elements inside 64 bits.
+constexpr Allowed kModelSize{"from 1 to 1048576", [](double x) { return x >= 1 && x <= 1 << 20; }};
+constexpr Allowed kLayers{"from 1 to 4096", [](double x) { return x >= 1 && x <= 4096; }};
+constexpr Allowed kVocabulary{"from 1 to 16777216", [](double x) { return x >= 1 && x <= 1 << 24; }};
+
+constexpr Allowed one_of(Choices choices) { return {{}, nullptr, nullptr, choices}; }
+constexpr Choice kComputeTypes[] = {{"float32"}, {"bfloat16"}};
+constexpr Choice kFloat32[] = {{"float32"}};
+constexpr Choice kDevices[] = {{"cpu"}, {"cuda"}};
+constexpr Choice kReshard[] = {{"default"}, {"always"}, {"never"}};
+constexpr Choice kRecompute[] = {{"none"}, {"full"}, {"selective"}};
+constexpr Choice kTransports[] = {{"auto"}, {"shared_memory"}, {"tcp"}};
 constexpr Allowed kPayload{"all, none or ring:K with K from 1", nullptr, replay::is_payload_mode};
 
 constexpr bool is_layer_period(std::string_view text) {
@@ -81,18 +66,35 @@ constexpr Key kKeys[] = {
      "Folder for everything a run writes: checkpoints, metrics, the resolved job, reports."},
     {"job", "description", at<&Job::job, &JobSection::description>(), kAnything, "Free text, printed and saved."},
 
-    {"model", "name", at<&Job::model, &ModelSection::name>(), kModels, "Model family."},
+    {"model", "name", at<&Job::model, &ModelSection::name>(), one_of(kModelNames), "Model family"},
     {"model", "flavor", at<&Job::model, &ModelSection::flavor>(), kNotEmpty,
-     "Size within the family, for llama3: debugmodel, 1B, 3B, 8B, 70B, 405B."},
+     "Size within the family, for llama3: debugmodel, 1B, 3B, 8B, 70B, 405B; for mlp: debugmodel."},
+    {"model", "width", at<&Job::model, &ModelSection::width>(), kModelSize,
+     "Size of the embedding, instead of the flavor's; a multiple of heads. (Not in torchtitan.)"},
+    {"model", "layers", at<&Job::model, &ModelSection::layers>(), kLayers,
+     "Blocks, instead of the flavor's. (Not in torchtitan.)"},
+    {"model", "heads", at<&Job::model, &ModelSection::heads>(), kModelSize,
+     "Query heads of a block, instead of the flavor's; a multiple of key_value_heads. Not of mlp. (Not in torchtitan.)"},
+    {"model", "key_value_heads", at<&Job::model, &ModelSection::key_value_heads>(), kModelSize,
+     "Heads of keys and values, instead of the flavor's. Not of mlp. (Not in torchtitan.)"},
+    {"model", "hidden", at<&Job::model, &ModelSection::hidden>(), kModelSize,
+     "Size inside the feed-forward, instead of the flavor's; of llama3 a multiple of key_value_heads. (Not in "
+     "torchtitan.)"},
+    {"model", "vocabulary", at<&Job::model, &ModelSection::vocabulary>(), kVocabulary,
+     "Tokens that the model knows, instead of the flavor's. (Not in torchtitan.)"},
+    {"model", "dropout", at<&Job::model, &ModelSection::dropout>(), kBelowOne,
+     "Share of activations that training drops, instead of the flavor's. (Not in torchtitan.)"},
 
-    {"optimizer", "name", at<&Job::optimizer, &OptimizerSection::name>(), kOptimizers, "Optimizer."},
+    {"optimizer", "name", at<&Job::optimizer, &OptimizerSection::name>(), one_of(kOptimizerNames), "Optimizer"},
     {"optimizer", "lr", at<&Job::optimizer, &OptimizerSection::lr>(), kAtLeast0, "Peak learning rate."},
-    {"optimizer", "beta1", at<&Job::optimizer, &OptimizerSection::beta1>(), kBelowOne, "Decay of the first moment."},
-    {"optimizer", "beta2", at<&Job::optimizer, &OptimizerSection::beta2>(), kBelowOne, "Decay of the second moment."},
+    {"optimizer", "beta1", at<&Job::optimizer, &OptimizerSection::beta1>(), kBelowOne, "Of AdamW: decay of the first moment."},
+    {"optimizer", "beta2", at<&Job::optimizer, &OptimizerSection::beta2>(), kBelowOne, "Of AdamW: decay of the second moment."},
     {"optimizer", "eps", at<&Job::optimizer, &OptimizerSection::eps>(), kAboveZero,
-     "Added to the root of the second moment."},
+     "Of AdamW: added to the root of the second moment."},
     {"optimizer", "weight_decay", at<&Job::optimizer, &OptimizerSection::weight_decay>(), kAtLeast0,
-     "Decoupled weight decay; norms are never decayed."},
+     "Weight decay, of AdamW decoupled, of SGD added to the gradient; norms and biases are never decayed."},
+    {"optimizer", "momentum", at<&Job::optimizer, &OptimizerSection::momentum>(), kBelowOne,
+     "Of SGD: share of the last update that goes on; without it 0. (Not in torchtitan.)"},
 
     {"lr_scheduler", "warmup_steps", at<&Job::lr_scheduler, &SchedulerSection::warmup_steps>(), kAtLeast0,
      "Steps of linear warmup; cut to the schedule's length."},
@@ -100,13 +102,13 @@ constexpr Key kKeys[] = {
      "Length of the schedule; without it training.steps."},
     {"lr_scheduler", "decay_ratio", at<&Job::lr_scheduler, &SchedulerSection::decay_ratio>(), kFraction,
      "Share of the schedule that decays, at its end; without it decay starts after the warmup."},
-    {"lr_scheduler", "decay_type", at<&Job::lr_scheduler, &SchedulerSection::decay_type>(), kDecays,
+    {"lr_scheduler", "decay_type", at<&Job::lr_scheduler, &SchedulerSection::decay_type>(), one_of(kDecayNames),
      "Shape of the decay."},
     {"lr_scheduler", "min_lr_factor", at<&Job::lr_scheduler, &SchedulerSection::min_lr_factor>(), kFraction,
      "The decay ends at this multiple of the peak."},
 
-    {"training", "dataset", at<&Job::training, &TrainingSection::dataset>(), kDatasets,
-     "Kind of data: text = the bytes of a UTF-8 file, one token a byte."},
+    {"training", "dataset", at<&Job::training, &TrainingSection::dataset>(), one_of(kDatasetNames),
+     "Kind of data"},
     {"training", "dataset_path", at<&Job::training, &TrainingSection::dataset_path>(), kAnything,
      "The data file; a relative path starts at the working directory."},
     {"training", "local_batch_size", at<&Job::training, &TrainingSection::local_batch_size>(), kBatch,
@@ -117,11 +119,11 @@ constexpr Key kKeys[] = {
     {"training", "max_norm", at<&Job::training, &TrainingSection::max_norm>(), kNorm,
      "Gradients are scaled down to this global norm; inf = never."},
     {"training", "steps", at<&Job::training, &TrainingSection::steps>(), kAtLeast1, "Steps to train, counted from 1."},
-    {"training", "mixed_precision_param", at<&Job::training, &TrainingSection::mixed_precision_param>(), kComputeTypes,
+    {"training", "mixed_precision_param", at<&Job::training, &TrainingSection::mixed_precision_param>(), one_of(kComputeTypes),
      "Type of compute; parameters and optimizer state stay float32. (torchtitan's default is bfloat16.)"},
-    {"training", "mixed_precision_reduce", at<&Job::training, &TrainingSection::mixed_precision_reduce>(), kFloat32,
+    {"training", "mixed_precision_reduce", at<&Job::training, &TrainingSection::mixed_precision_reduce>(), one_of(kFloat32),
      "Type of gradient reductions."},
-    {"training", "device", at<&Job::training, &TrainingSection::device>(), kDevices,
+    {"training", "device", at<&Job::training, &TrainingSection::device>(), one_of(kDevices),
      "What computes; cuda needs native numerics and a build with CUDA (docs/gpu.md). (Not in torchtitan.)"},
 
     {"parallelism", "data_parallel_replicate_degree",
@@ -131,7 +133,7 @@ constexpr Key kKeys[] = {
      at<&Job::parallelism, &ParallelismSection::data_parallel_shard_degree>(), kOpenDegree,
      "Mesh axis dp_shard: parameters sharded over it; -1 = the rest of the ranks, 1 when simulated."},
     {"parallelism", "fsdp_reshard_after_forward",
-     at<&Job::parallelism, &ParallelismSection::fsdp_reshard_after_forward>(), kReshard,
+     at<&Job::parallelism, &ParallelismSection::fsdp_reshard_after_forward>(), one_of(kReshard),
      "Whether gathered parameters are freed between forward and backward; default = always."},
     {"parallelism", "tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::tensor_parallel_degree>(),
      kDegree, "Mesh axis tp, with sequence parallel."},
@@ -142,7 +144,7 @@ constexpr Key kKeys[] = {
     {"parallelism", "strict", at<&Job::parallelism, &ParallelismSection::strict>(), kAnything,
      "An implicit gather of sharded data is an error, not a counted warning. (Not in torchtitan.)"},
 
-    {"activation_checkpoint", "mode", at<&Job::activation_checkpoint, &ActivationCheckpointSection::mode>(), kRecompute,
+    {"activation_checkpoint", "mode", at<&Job::activation_checkpoint, &ActivationCheckpointSection::mode>(), one_of(kRecompute),
      "What is recomputed in backward. (torchtitan's default is selective.)"},
     {"activation_checkpoint", "selective_ac_option",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::selective_ac_option>(), kSelectiveOption,
@@ -166,7 +168,7 @@ constexpr Key kKeys[] = {
     {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kOpenTimeout,
      "How long a process waits for a collective of another that sends nothing, in seconds; then the run ends, exit 4; "
      "-1 = 30, with training.device = \"cuda\" 60."},
-    {"comm", "transport", at<&Job::comm, &CommSection::transport>(), kTransports,
+    {"comm", "transport", at<&Job::comm, &CommSection::transport>(), one_of(kTransports),
      "What carries messages between processes: auto = shared memory on one host, TCP between hosts. Same bits. (Not in "
      "torchtitan.)"},
 
@@ -191,10 +193,10 @@ constexpr Key kKeys[] = {
      "Recorded steps between two that hold the state they start from; a replay begins at one of those. (Not in "
      "torchtitan.)"},
 
-    {"numerics", "mode", at<&Job::numerics, &NumericsSection::mode>(), kNumerics,
+    {"numerics", "mode", at<&Job::numerics, &NumericsSection::mode>(), one_of(kNumericsNames),
      "canonical = the same bits on every mesh (docs/numerics.md); native = whatever LibTorch computes. (Not in "
      "torchtitan.)"},
-    {"numerics", "wire_levels", at<&Job::numerics, &NumericsSection::wire_levels>(), kLevels,
+    {"numerics", "rounded_levels", at<&Job::numerics, &NumericsSection::rounded_levels>(), kLevels,
      "Of canonical bfloat16: so many levels below the root of a product's tree are rounded to bfloat16, on every mesh; "
      "unfinished sums then travel in 2 bytes over 2^levels tensor-parallel ranks. Changes the numbers. (Not in "
      "torchtitan.)"},
@@ -219,6 +221,18 @@ std::string toml_text(const std::optional<T>& value) {
 }
 
 }  // namespace
+
+bool Allowed::accepts(std::string_view value) const {
+  return (!word || word(value)) && (choices.empty() || holds(choices, value));
+}
+
+std::string Key::explanation() const {
+  std::string text(help);
+  for (const auto& choice : allowed.choices)
+    if (!choice.about.empty())
+      text += fmt::format("{} {} = {}", &choice == allowed.choices.data() ? ":" : ";", choice.name, choice.about);
+  return text.ends_with('.') || text.ends_with(')') ? text : text + ".";
+}
 
 std::string Key::dotted() const { return fmt::format("{}.{}", section, name); }
 

@@ -6,9 +6,10 @@
 #include <string_view>
 #include <variant>
 
-#include "trainer/job.h"
+#include "trainer/job/choices.h"
+#include "trainer/job/job.h"
 
-/// The table of every key a job may hold. Adding a key is a member in trainer/job.h and one row in job_keys.cpp.
+/// The table of every key a job may hold. Adding a key is a member in trainer/job/job.h and one row in job_keys.cpp.
 namespace lockstep::trainer {
 
 /// Where a key's value lives in a Job; the alternative is the key's type.
@@ -17,9 +18,15 @@ using Field = std::variant<bool& (*)(Job&), int64_t& (*)(Job&), double& (*)(Job&
 
 /// Which values of the right type a key accepts; all of them when every member is empty.
 struct Allowed {
-  std::string_view text = {};                ///< completes "must be ..."
+  std::string_view range = {};               ///< what `number` or `word` accepts, completes "must be ..."
   bool (*number)(double) = nullptr;          ///< for integers and numbers
   bool (*word)(std::string_view) = nullptr;  ///< for strings
+  Choices choices = {};                      ///< for strings: one of these names
+
+  bool accepts(double value) const { return !number || number(value); }
+  bool accepts(std::string_view value) const;
+  /// Completes "must be ..."; empty where everything of the type is accepted.
+  std::string text() const { return choices.empty() ? std::string(range) : names_text(choices); }
 };
 
 struct Key {
@@ -30,6 +37,7 @@ struct Key {
   std::string_view help;
 
   std::string dotted() const;                                    ///< "training.steps"
+  std::string explanation() const;                               ///< help, and what the choices stand for
   std::string_view type() const;                                 ///< "an integer", completes "must be ..."
   bool accepts_bare_flag() const { return field.index() == 0; }  ///< `--verify.enable` means true
   std::string text(const Job& job) const;  ///< the value in `job` as TOML; empty for an optional that holds nothing

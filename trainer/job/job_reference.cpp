@@ -1,11 +1,11 @@
-#include "trainer/job_reference.h"
+#include "trainer/job/job_reference.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "trainer/job_keys.h"
-#include "trainer/torchtitan_keys.h"
+#include "trainer/job/job_keys.h"
+#include "trainer/job/torchtitan_keys.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -16,7 +16,7 @@ A job is a TOML file; sections and keys are torchtitan v0.2.2's wherever it has 
 command line: `--training.steps 50` or `--training.steps=50`. A key that is not in these tables is an error with the
 nearest name. `lockstep train job.toml --print-job` prints the resolved job: every key spelled out, nothing left open.
 
-This page is generated from the tables that the parser reads (trainer/job_keys.cpp, trainer/torchtitan_keys.cpp).
+This page is generated from the tables that the parser reads (trainer/job/job_keys.cpp, trainer/job/torchtitan_keys.cpp).
 )";
 
 constexpr std::string_view kNotSupported = R"(
@@ -29,8 +29,8 @@ Accepted at the values shown, which ask for nothing; an error otherwise.
 )";
 
 std::string accepted(const Key& key) {
-  if (!key.allowed.text.empty()) return std::string(key.allowed.text);
-  return std::string(key.type());
+  const auto text = key.allowed.text();
+  return text.empty() ? std::string(key.type()) : text;
 }
 
 std::string default_text(const Key& key) {
@@ -39,7 +39,7 @@ std::string default_text(const Key& key) {
 }
 
 std::string row(const Key& key) {
-  return fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, accepted(key), default_text(key), key.help);
+  return fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, accepted(key), default_text(key), key.explanation());
 }
 
 std::string section_text(std::string_view section) {
@@ -74,7 +74,7 @@ std::string job_reference_help() {
   for (const auto& key : job_keys()) {
     auto line = fmt::format("  --{} ({})", key.dotted(), default_text(key));
     line.resize(std::max(line.size() + 2, kColumn), ' ');
-    text += line + std::string(key.help) + "\n";
+    text += line + key.explanation() + "\n";
   }
   return text;
 }

@@ -1,4 +1,4 @@
-#include "trainer/job_setting.h"
+#include "trainer/job/job_setting.h"
 
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "trainer/job_keys.h"
+#include "trainer/job/job_keys.h"
 
 namespace lockstep::trainer {
 namespace {

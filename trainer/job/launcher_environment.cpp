@@ -1,4 +1,4 @@
-#include "trainer/launcher_environment.h"
+#include "trainer/job/launcher_environment.h"
 
 #include <charconv>
 #include <optional>

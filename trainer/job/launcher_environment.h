@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "trainer/batching.h"
+#include "trainer/job/batching.h"
 
 /// Which launcher, if any, started this process: read from environment variables alone.
 namespace lockstep::trainer {

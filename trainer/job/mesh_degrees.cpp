@@ -1,4 +1,4 @@
-#include "trainer/mesh_degrees.h"
+#include "trainer/job/mesh_degrees.h"
 
 #include <fmt/ranges.h>
 
@@ -27,12 +27,12 @@ const MeshDegrees::Axis& axis_named(std::string_view name, std::string_view mesh
 const std::array<MeshDegrees::Axis, 5>& MeshDegrees::axes() {
   using Section = ParallelismSection;
   static constexpr std::array<Axis, 5> kAxes = {{
-      {"pp", "pipeline_parallel_degree", &MeshDegrees::pp, &Section::pipeline_parallel_degree},
-      {"dp_replicate", "data_parallel_replicate_degree", &MeshDegrees::dp_replicate,
+      {axis::kPipeline, "pipeline_parallel_degree", &MeshDegrees::pp, &Section::pipeline_parallel_degree},
+      {axis::kReplicate, "data_parallel_replicate_degree", &MeshDegrees::dp_replicate,
        &Section::data_parallel_replicate_degree},
-      {"dp_shard", "data_parallel_shard_degree", &MeshDegrees::dp_shard, &Section::data_parallel_shard_degree},
-      {"cp", "context_parallel_degree", &MeshDegrees::cp, &Section::context_parallel_degree},
-      {"tp", "tensor_parallel_degree", &MeshDegrees::tp, &Section::tensor_parallel_degree},
+      {axis::kShard, "data_parallel_shard_degree", &MeshDegrees::dp_shard, &Section::data_parallel_shard_degree},
+      {axis::kContext, "context_parallel_degree", &MeshDegrees::cp, &Section::context_parallel_degree},
+      {axis::kTensor, "tensor_parallel_degree", &MeshDegrees::tp, &Section::tensor_parallel_degree},
   }};
   return kAxes;
 }

@@ -5,10 +5,19 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/job.h"
+#include "trainer/job/job.h"
 
-/// The size of every mesh axis of a job, as plain numbers; runtime/mesh.h holds the mesh itself.
+/// The size of every mesh axis of a job, as plain numbers; runtime/tensor/mesh.h holds the mesh itself.
 namespace lockstep::trainer {
+
+/// Names of mesh axes.
+namespace axis {
+inline constexpr char kPipeline[] = "pp";
+inline constexpr char kReplicate[] = "dp_replicate";
+inline constexpr char kShard[] = "dp_shard";
+inline constexpr char kContext[] = "cp";
+inline constexpr char kTensor[] = "tp";
+}  // namespace axis
 
 struct MeshDegrees {
   int64_t pp = 1;

@@ -1,5 +1,5 @@
 #pragma once
-#include "trainer/job.h"
+#include "trainer/job/job.h"
 
 namespace lockstep::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/torchtitan_keys.h"
+#include "trainer/job/torchtitan_keys.h"
 
 #include <algorithm>
 

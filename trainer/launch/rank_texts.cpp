@@ -1,12 +1,13 @@
-#include "trainer/rank_texts.h"
+#include "trainer/launch/rank_texts.h"
 
 #include <ATen/Functions.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/plain_tensors.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {

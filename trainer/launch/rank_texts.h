@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/mesh.h"
+#include "runtime/tensor/mesh.h"
 
 namespace lockstep::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/rendezvous.h"
+#include "trainer/launch/rendezvous.h"
 
 #include <c10/util/Exception.h>
 
@@ -7,15 +7,15 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/error.h"
-#include "runtime/gpu.h"
-#include "runtime/shared_tensors.h"
-#include "runtime/transport/connect.h"
-#include "runtime/transport/device_transport.h"
-#include "runtime/transport/handshake.h"
-#include "runtime/transport/memory_stream.h"
-#include "runtime/transport/nccl_link.h"
-#include "runtime/transport/socket_stream.h"
-#include "runtime/transport/stream_transport.h"
+#include "runtime/context/gpu.h"
+#include "runtime/transport/device/device_transport.h"
+#include "runtime/transport/device/nccl_link.h"
+#include "runtime/transport/rendezvous/connect.h"
+#include "runtime/transport/rendezvous/handshake.h"
+#include "runtime/transport/shared_memory/memory_stream.h"
+#include "runtime/transport/streams/shared_tensors.h"
+#include "runtime/transport/streams/socket_stream.h"
+#include "runtime/transport/streams/stream_transport.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "runtime/transport/transport.h"
-#include "trainer/job.h"
-#include "trainer/launcher_environment.h"
+#include "trainer/job/job.h"
+#include "trainer/job/launcher_environment.h"
 
 namespace lockstep::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 #include <ATen/Functions.h>
 
@@ -6,17 +6,18 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/files/atomic_file.h"
 #include "core/interruption.h"
-#include "runtime/observer.h"
-#include "runtime/sharded_tensor.h"
-#include "trainer/finding.h"
-#include "trainer/job_file.h"
-#include "trainer/rank_texts.h"
-#include "trainer/schedule.h"
-#include "trainer/state_checkpoint.h"
-#include "trainer/step_recorder.h"
+#include "runtime/context/observer.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/data/dataset.h"
+#include "trainer/job/job_file.h"
+#include "trainer/launch/rank_texts.h"
+#include "trainer/optim/schedule.h"
+#include "trainer/recording/step_recorder.h"
+#include "trainer/step/state_checkpoint.h"
+#include "trainer/verify/finding.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -43,8 +44,7 @@ class Loop {
         processes_(processes),
         run_(job, run_options(job, processes)),
         schedule_(job),
-        data_(job.training.dataset_path, job.training.seq_len, run_.model().vocabulary(),
-              static_cast<uint64_t>(job.debug.seed)) {
+        data_(make_dataset(job, run_.model().vocabulary())) {
     if (processes.is_first()) metrics_.emplace(metrics_path());
     if (job.verify.enable) verifier_ = make_verifier();
     if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
@@ -139,7 +139,7 @@ class Loop {
   }
 
   void one_step(Clock::time_point start) {
-    const auto batch = data_.batch(sample_, job_.training.global_batch_size);
+    const auto batch = data_->batch(sample_, job_.training.global_batch_size);
     const double rate = schedule_.learning_rate(step_);
     const auto checked = check(batch, rate);
     if (!outcome_.findings.empty()) return;
@@ -198,7 +198,7 @@ class Loop {
   Processes processes_;
   TrainingRun run_;
   LearningRateSchedule schedule_;
-  TextDataset data_;
+  std::unique_ptr<Dataset> data_;
   std::optional<MetricsFile> metrics_;
   std::unique_ptr<StepVerifier> verifier_;
   std::optional<StepRecorder> recorder_;

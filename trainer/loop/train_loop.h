@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "trainer/job.h"
-#include "trainer/metrics.h"
-#include "trainer/rendezvous.h"
-#include "trainer/step_verifier.h"
+#include "trainer/job/job.h"
+#include "trainer/job/metrics.h"
+#include "trainer/launch/rendezvous.h"
+#include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {
 

@@ -1,11 +1,17 @@
 #pragma once
 #include <cstdint>
-#include <string>
 
-#include "trainer/job.h"
+#include "trainer/job/job.h"
+#include "trainer/job/registry.h"
 
 /// The learning rate over the steps: linear warmup, a stable stretch, then a decay (warmup-stable-decay).
 namespace lockstep::trainer {
+
+/// What is left of the peak after a share `progress` in [0, 1] of the decay: 1 at 0, 0 at 1.
+using DecayShape = double (*)(double progress);
+
+/// By lr_scheduler.decay_type.
+const Registry<DecayShape>& decay_registry();
 
 /// A pure function of the step; no state, so that resuming needs nothing saved. Same bits on every machine: divisions,
 /// the IEEE square root and core/'s cosine.
@@ -31,16 +37,12 @@ class LearningRateSchedule {
   int64_t total_steps() const { return total_; }
 
  private:
-  enum class Shape { kLinear, kSqrt, kCosine };
-  static Shape shape_named(const std::string& name);
-  double decayed(double progress) const;
-
   double peak_;
   double minimum_;
   int64_t total_;
   int64_t warmup_;
   int64_t decay_;
-  Shape shape_;
+  DecayShape shape_;
 };
 
 }  // namespace lockstep::trainer

@@ -1,4 +1,4 @@
-#include "trainer/local_state.h"
+#include "trainer/recording/local_state.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "replay/recorded_tensor.h"
-#include "runtime/sharded_tensor.h"
+#include "replay/capture/recorded_tensor.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -16,12 +16,9 @@ namespace {
 /// Calls visit(name, shard) for each tensor of the state.
 template <class Visit>
 void for_each_shard(const TrainingState& state, size_t index, const Visit& visit) {
-  const auto shard = [&](const at::Tensor& tensor) { return sharded(tensor).shards()->whole()[index]; };
-  for (const auto& entry : state) {
-    visit(entry.name, shard(entry.value));
-    visit("optimizer.mean." + entry.name, shard(entry.mean));
-    visit("optimizer.square." + entry.name, shard(entry.square));
-  }
+  for (const auto& entry : state)
+    for (const auto& [prefix, tensor] : entry.tensors())
+      visit(prefix + entry.name, sharded(tensor).shards()->whole()[index]);
 }
 
 void load(const replay::RecordedTensor& tensor, at::Tensor& shard) {

@@ -1,4 +1,4 @@
-#include "trainer/machine_facts.h"
+#include "trainer/recording/machine_facts.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
@@ -13,10 +13,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/build_id.h"
-#include "core/instruction_set.h"
-#include "core/proc_value.h"
-#include "replay/cuda_queue.h"
+#include "core/digest/build_id.h"
+#include "core/elementary/instruction_set.h"
+#include "core/files/proc_value.h"
+#include "replay/capture/cuda_queue.h"
 
 namespace lockstep::trainer {
 namespace {

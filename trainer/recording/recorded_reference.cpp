@@ -1,14 +1,14 @@
-#include "trainer/recorded_reference.h"
+#include "trainer/recording/recorded_reference.h"
 
 #include <memory>
 
 #include "core/error.h"
-#include "replay/player.h"
-#include "trainer/finding.h"
-#include "trainer/job_file.h"
-#include "trainer/local_state.h"
-#include "trainer/recorded_step.h"
-#include "trainer/step_verifier.h"
+#include "replay/play/player.h"
+#include "trainer/job/job_file.h"
+#include "trainer/recording/local_state.h"
+#include "trainer/recording/recorded_step.h"
+#include "trainer/verify/finding.h"
+#include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "replay/recording_folder.h"
-#include "trainer/job_setting.h"
+#include "replay/store/recording_folder.h"
+#include "trainer/job/job_setting.h"
 
 namespace lockstep::trainer {
 

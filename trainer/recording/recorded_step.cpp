@@ -1,4 +1,4 @@
-#include "trainer/recorded_step.h"
+#include "trainer/recording/recorded_step.h"
 
 #include <bit>
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <string_view>
 
-#include "replay/recording.h"
-#include "trainer/dataset.h"
+#include "replay/format/recording.h"
+#include "trainer/data/dataset.h"
 
 namespace lockstep::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/replayed_run.h"
+#include "trainer/recording/replayed_run.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,12 +6,12 @@
 
 #include "core/error.h"
 #include "rng/cuda_fill.h"
-#include "trainer/job_file.h"
-#include "trainer/local_state.h"
-#include "trainer/machine_facts.h"
-#include "trainer/mesh_degrees.h"
-#include "trainer/offered_device.h"
-#include "trainer/recorded_step.h"
+#include "trainer/job/job_file.h"
+#include "trainer/job/mesh_degrees.h"
+#include "trainer/job/offered_device.h"
+#include "trainer/recording/local_state.h"
+#include "trainer/recording/machine_facts.h"
+#include "trainer/recording/recorded_step.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -54,9 +54,9 @@ TrainingRun::Options options_for(const Job& job, int rank, std::shared_ptr<Trans
 /// Whether this is another kind of machine or device, not only another build or environment, and the job may round as
 /// it likes.
 bool rounds_otherwise(const Job& job, const std::vector<std::string>& differences) {
-  return job.numerics.mode == "native" && std::any_of(differences.begin(), differences.end(), [](const auto& line) {
-           return !line.starts_with("build_id: ") && !line.starts_with("environment.");
-         });
+  return !job.numerics.is_canonical() && std::any_of(differences.begin(), differences.end(), [](const auto& line) {
+    return !line.starts_with("build_id: ") && !line.starts_with("environment.");
+  });
 }
 
 bool are_within_bound(const Job& job, const std::vector<double>& relative) {

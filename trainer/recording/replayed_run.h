@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "replay/player.h"
-#include "replay/recording.h"
-#include "trainer/job_setting.h"
-#include "trainer/training_run.h"
+#include "replay/format/recording.h"
+#include "replay/play/player.h"
+#include "trainer/job/job_setting.h"
+#include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
 

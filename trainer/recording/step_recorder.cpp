@@ -1,11 +1,11 @@
-#include "trainer/step_recorder.h"
+#include "trainer/recording/step_recorder.h"
 
 #include <bit>
 
-#include "replay/datasets.h"
-#include "trainer/job_file.h"
-#include "trainer/local_state.h"
-#include "trainer/machine_facts.h"
+#include "replay/format/datasets.h"
+#include "trainer/job/job_file.h"
+#include "trainer/recording/local_state.h"
+#include "trainer/recording/machine_facts.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "replay/recorder.h"
-#include "replay/recording_store.h"
-#include "trainer/training_run.h"
+#include "replay/capture/recorder.h"
+#include "replay/store/recording_store.h"
+#include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
 

@@ -1,9 +1,9 @@
-#include "trainer/activation_checkpoint.h"
+#include "trainer/step/activation_checkpoint.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "runtime/op_id.h"
+#include "runtime/context/op_id.h"
 
 namespace lockstep::trainer {
 namespace {

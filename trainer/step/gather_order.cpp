@@ -1,9 +1,9 @@
-#include "trainer/gather_order.h"
+#include "trainer/step/gather_order.h"
 
 #include <algorithm>
 
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 
@@ -32,7 +32,7 @@ std::vector<at::Tensor> GatherOrder::gather(at::TensorList parameters, const Gat
   auto bucket = take_pending();
   if (!bucket) bucket.emplace(request.bucket());
   ++next_;
-  let_next_depart();
+  start_next();
   return bucket->finish();
 }
 
@@ -56,12 +56,12 @@ std::optional<PendingBucket> GatherOrder::take_pending() {
   return taken;
 }
 
-void GatherOrder::let_next_depart() {
+void GatherOrder::start_next() {
   if (next_ == requests_.size()) return;
   const auto& request = requests_[next_];
   if (request.parameters.empty() || !layout_of(request.parameters[0]).mesh().world().overlaps()) return;
   pending_.emplace(request.bucket());
-  pending_->depart();
+  pending_->start();
   version_ = request.version();
 }
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/layout.h"
-#include "runtime/redistribute.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/layout.h"
 
 namespace lockstep::trainer {
 
@@ -41,7 +41,7 @@ class GatherOrder {
 
   void learn(const Request& request);
   std::optional<PendingBucket> take_pending();
-  void let_next_depart();
+  void start_next();
 
   std::vector<Request> requests_;  ///< of a microbatch, in order
   size_t next_ = 0;

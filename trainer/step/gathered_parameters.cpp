@@ -1,12 +1,13 @@
-#include "trainer/gathered_parameters.h"
+#include "trainer/step/gathered_parameters.h"
 
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/job/mesh_degrees.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -19,7 +20,7 @@ using torch::autograd::variable_list;
 /// samples stay unfinished over replicas alone: those hold the tree's upper levels. A formal sum stays as it is.
 Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
   const bool canonical = parameter.mesh().world().canonical();
-  const int replicas = parameter.mesh().find_axis("dp_replicate");
+  const int replicas = parameter.mesh().find_axis(axis::kReplicate);
   Layout target = parameter;
   for (int axis = 0; axis < target.axis_count(); ++axis)
     if (gradient[axis].is_partial() &&
@@ -36,11 +37,15 @@ struct Gather : torch::autograd::Function<Gather> {
     context->saved_data["specs"] = specs;
     context->saved_data["axis"] = recipe->shard_axis;
     auto gathered = order->gather(parameters, *recipe);
-    for (auto& tensor : gathered) {  // a node of the graph needs a tensor of its own
-      auto shards = std::make_shared<ShardSet>(*sharded(tensor).shards());
+    variable_list frozen;
+    for (size_t p = 0; p < gathered.size(); ++p) {  // a node of the graph needs a tensor of its own
+      auto shards = std::make_shared<ShardSet>(*sharded(gathered[p]).shards());
       shards->make_read_only();
-      tensor = make_sharded(&spec_of(tensor), std::move(shards));
+      gathered[p] = make_sharded(&spec_of(gathered[p]), std::move(shards));
+      if (!parameters[p].requires_grad()) frozen.push_back(gathered[p]);
     }
+    context->mark_non_differentiable(frozen);
+    context->set_materialize_grads(false);  // what has no gradient gets none made up
     return gathered;
   }
 

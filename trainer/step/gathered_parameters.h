@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/gather_order.h"
+#include "trainer/step/gather_order.h"
 
 namespace lockstep::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/gradient_accumulator.h"
+#include "trainer/step/gradient_accumulator.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -6,9 +6,9 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "core/error.h"
-#include "runtime/op_id.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/context/op_id.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -66,32 +66,33 @@ at::Tensor GradientAccumulator::leaf(const at::Tensor& parameter) {
   const auto found = index_.find(parameter.unsafeGetTensorImpl());
   if (found == index_.end()) return parameter;
   const auto module = current_module();
-  auto [use, is_new] = uses_.try_emplace({found->second, module, reads_[{found->second, module}]++});
+  auto [use, is_new] = uses_.try_emplace({found->second, module, reads_[microbatch_][{found->second, module}]++});
   if (is_new) {
     const at::AutoGradMode grad(true);
     use->second = std::make_unique<Use>(parameter, microbatches_);
   }
-  for (int64_t m = 0; is_new && canonical() && m < microbatch_; ++m) use->second->replicas.add(m, {});
+  if (is_new && canonical())
+    for (const int64_t ended : ended_) use->second->replicas.add(ended, {});
   return use->second->leaf;
 }
 
-void GradientAccumulator::end_microbatch() {
-  reads_.clear();
+void GradientAccumulator::end_microbatch(int64_t microbatch) {
+  LOCKSTEP_CHECK(microbatch >= 0 && microbatch < microbatches_ && ended_.insert(microbatch).second,
+                 "microbatch {} of {} ends twice or is none", microbatch, microbatches_);
+  reads_.erase(microbatch);
   if (!canonical()) return;
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
   for (auto& [key, use] : uses_) {
     if (microbatches_ > 1 && use->sum.defined()) require_one_use(use->sum, std::get<1>(key));
-    use->replicas.add(microbatch_, std::exchange(use->sum, {}));
+    use->replicas.add(microbatch, std::exchange(use->sum, {}));
   }
-  ++microbatch_;
 }
 
 std::vector<at::Tensor> GradientAccumulator::finish() {
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
-  LOCKSTEP_CHECK(!canonical() || microbatch_ == microbatches_, "{} of {} microbatches ended", microbatch_,
-                 microbatches_);
+  LOCKSTEP_CHECK_EQ(ended_.size(), static_cast<size_t>(microbatches_), "microbatches have ended");
   std::vector<size_t> owners;
   std::vector<at::Tensor> sums;
   std::vector<Layout> layouts;
@@ -102,13 +103,19 @@ std::vector<at::Tensor> GradientAccumulator::finish() {
     sums.push_back(std::move(sum));
     layouts.push_back(layout_of(parameters_[owners.back()]));
   }
-  microbatch_ = 0;
+  ended_.clear();
   std::vector<at::Tensor> gradients(parameters_.size());
   const auto reduced = redistribute_bucket(sums, layouts);
   for (size_t i = 0; i < reduced.size(); ++i) gradients[owners[i]] = sum_of(gradients[owners[i]], reduced[i]);
   for (size_t p = 0; p < gradients.size(); ++p)
     if (!gradients[p].defined()) gradients[p] = at::zeros_like(parameters_[p]);
   return gradients;
+}
+
+void GradientAccumulator::restart() {
+  uses_.clear();
+  reads_.clear();
+  ended_.clear();
 }
 
 }  // namespace lockstep::trainer

@@ -3,26 +3,28 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "runtime/layout.h"
-#include "runtime/numerics.h"
-#include "trainer/replica_sums.h"
+#include "runtime/context/numerics.h"
+#include "runtime/tensor/layout.h"
+#include "trainer/step/replica_sums.h"
 
 namespace lockstep::trainer {
 
-/// Collects the gradients of a step's microbatches, in microbatch order, and owns when they are reduced.
+/// Collects the gradients of a step's microbatches and owns when they are reduced.
 ///
 /// A parameter is used through leaves, one for each read, so that autograd adds no two uses: a tied weight's uses are
 /// added last, in the order of the modules' paths. Each leaf's gradient is taken from autograd as
 /// soon as it is complete for a microbatch.
 ///
-/// Native: microbatches are added up in their order. Canonical: each is a node of the tree over the step's samples
-/// (ReplicaSums). Either way axes that are still Partial are reduced once a step, in finish(), one collective per axis.
+/// Native: microbatches are added up in the order in which they end. Canonical: each is a node of the tree over the
+/// step's samples (ReplicaSums), in whatever order they end. Several may be between their forward and their end. Either
+/// way axes that are still Partial are reduced once a step, in finish(), one collective per axis.
 class GradientAccumulator {
  public:
   /// `parameters` of one mesh, in the order of finish().
@@ -35,11 +37,18 @@ class GradientAccumulator {
   /// A parameter that is not one of ours is returned as it is.
   at::Tensor leaf(const at::Tensor& parameter);
 
-  /// To be called after the backward of each of the step's microbatches.
-  void end_microbatch();
+  /// What is read from here on belongs to this microbatch: its forward begins, or its backward.
+  void enter(int64_t microbatch) { microbatch_ = microbatch; }
 
-  /// The step's gradients in the parameters' layouts, zero where there was none; starts the next step.
+  /// To be called after the backward of each of the step's microbatches, once.
+  void end_microbatch(int64_t microbatch);
+
+  /// The step's gradients in the parameters' layouts, zero where there was none; starts the next step. REQUIRES: all
+  /// microbatches have ended.
   std::vector<at::Tensor> finish();
+
+  /// Forgets a step that did not come to its end.
+  void restart();
 
  private:
   struct Use;
@@ -54,8 +63,10 @@ class GradientAccumulator {
   Numerics numerics_;
   std::unordered_map<const c10::TensorImpl*, size_t> index_;  ///< of each parameter
   std::map<UseKey, std::unique_ptr<Use>> uses_;
-  std::map<std::pair<size_t, std::string>, int64_t> reads_;  ///< in this microbatch
-  int64_t microbatch_ = 0;
+  /// By microbatch; of those that have not ended.
+  std::map<int64_t, std::map<std::pair<size_t, std::string>, int64_t>> reads_;
+  std::set<int64_t> ended_;
+  int64_t microbatch_ = 0;  ///< that was entered
 };
 
 }  // namespace lockstep::trainer

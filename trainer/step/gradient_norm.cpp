@@ -1,12 +1,13 @@
-#include "trainer/gradient_norm.h"
+#include "trainer/step/gradient_norm.h"
 
 #include <cmath>
 
-#include "runtime/mesh_ops.h"
-#include "runtime/op_id.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/op_id.h"
+#include "runtime/context/world.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {

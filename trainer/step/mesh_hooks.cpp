@@ -1,12 +1,14 @@
-#include "trainer/mesh_hooks.h"
+#include "trainer/step/mesh_hooks.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
-#include "trainer/activation_checkpoint.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/job/mesh_degrees.h"
+#include "trainer/step/activation_checkpoint.h"
 
 namespace lockstep::trainer {
 
@@ -57,7 +59,7 @@ at::Tensor MeshHooks::run_gathered(const models::Module& block,
   for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = {bucket.tensors()[p]};
   auto output = forward(input);
   for (const auto* parameter : parameters) gathered_.erase(parameter);
-  if (options_.reshard_after_forward && plan_.mesh().find_axis("dp_shard") >= 0) bucket.evict();
+  if (options_.reshard_after_forward && plan_.mesh().find_axis(axis::kShard) >= 0) bucket.evict();
   return output;
 }
 
@@ -68,7 +70,7 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
     tensors.push_back(options_.leaf ? options_.leaf(parameter->tensor()) : parameter->tensor());
     layouts.push_back(plan_.computing(*parameter));
   }
-  return {tensors, {layouts, options_.compute_dtype, plan_.mesh().find_axis("dp_shard")}, gather_order_};
+  return {tensors, {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard)}, gather_order_};
 }
 
 }  // namespace lockstep::trainer

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "models/module.h"
-#include "trainer/gathered_parameters.h"
-#include "trainer/sharding_plan.h"
+#include "trainer/step/gathered_parameters.h"
+#include "trainer/step/sharding_plan.h"
 
 namespace lockstep::trainer {
 

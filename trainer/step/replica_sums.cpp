@@ -1,16 +1,17 @@
-#include "trainer/replica_sums.h"
+#include "trainer/step/replica_sums.h"
 
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/plain_tensors.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/job/mesh_degrees.h"
 
 namespace lockstep::trainer {
 namespace {
 
 int64_t replicas(const Mesh& mesh) {
-  const int axis = mesh.find_axis("dp_replicate");
+  const int axis = mesh.find_axis(axis::kReplicate);
   return axis < 0 ? 1 : mesh.axis_size(axis);
 }
 
@@ -23,7 +24,7 @@ at::Tensor sum_of(const at::Tensor& left, const at::Tensor& right) {
 
 ReplicaSums::ReplicaSums(const Mesh& mesh, int64_t microbatches)
     : mesh_(mesh),
-      axis_(mesh.find_axis("dp_replicate")),
+      axis_(mesh.find_axis(axis::kReplicate)),
       microbatches_(microbatches),
       tree_(SumTree::over_samples(microbatches * replicas(mesh))),
       joiners_(mesh.local_count(), SumJoiner<at::Tensor>(tree_)) {}
@@ -35,7 +36,7 @@ int64_t ReplicaSums::replica(size_t index) const {
 /// What local rank `index` holds: one node of the tree over samples, as a microbatch is a power of two of them.
 at::Tensor ReplicaSums::node(const at::Tensor& gradient, size_t index) const {
   if (!gradient.defined()) return {};
-  const auto& shard = sharded(gradient).shards()->either()[index];
+  const auto& shard = sharded(gradient).shards()->local_tensors()[index];
   if (!spec_of(gradient).any_partial) return shard;
   LOCKSTEP_CHECK_EQ(shard.size(0), 1);
   return shard[0];

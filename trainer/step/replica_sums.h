@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "runtime/kernels/sum_tree.h"
-#include "runtime/mesh.h"
+#include "runtime/kernels/sums/sum_tree.h"
+#include "runtime/tensor/mesh.h"
 
 namespace lockstep::trainer {
 

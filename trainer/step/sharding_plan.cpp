@@ -1,8 +1,9 @@
-#include "trainer/sharding_plan.h"
+#include "trainer/step/sharding_plan.h"
 
 #include "core/error.h"
-#include "runtime/kernels/sum_tree.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/kernels/sums/sum_tree.h"
+#include "trainer/job/mesh_degrees.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -20,12 +21,12 @@ std::vector<std::string_view> words(std::string_view text) {
 }  // namespace
 
 AxisRules default_axis_rules() {
-  return {{"batch", {"dp_replicate", "dp_shard"}},
-          {"heads", {"tp"}},
-          {"ffn", {"tp"}},
-          {"vocab", {"tp"}},
-          {"length", {"cp"}},
-          {"norm_length", {"cp", "tp"}}};
+  return {{"batch", {axis::kReplicate, axis::kShard}},
+          {"heads", {axis::kTensor}},
+          {"ffn", {axis::kTensor}},
+          {"vocab", {axis::kTensor}},
+          {"length", {axis::kContext}},
+          {"norm_length", {axis::kContext, axis::kTensor}}};
 }
 
 Placements ShardingPlan::placements(std::string_view axes) const {
@@ -59,7 +60,7 @@ Layout ShardingPlan::computing(const models::Parameter& parameter) const {
 
 Layout ShardingPlan::stored(const models::Parameter& parameter) const {
   const auto layout = computing(parameter);
-  const int axis = mesh_->find_axis("dp_shard");
+  const int axis = mesh_->find_axis(axis::kShard);
   return axis < 0 || parameter.sizes().empty() ? layout : layout.with(axis, Placement::shard(0));
 }
 

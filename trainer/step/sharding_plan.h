@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "models/module.h"
-#include "runtime/layout.h"
+#include "runtime/tensor/layout.h"
 
 namespace lockstep::trainer {
 

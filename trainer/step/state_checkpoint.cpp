@@ -1,15 +1,16 @@
-#include "trainer/state_checkpoint.h"
+#include "trainer/step/state_checkpoint.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
 #include <cstring>
+#include <set>
 
 #include "core/error.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/tensor_bytes.h"
-#include "runtime/world.h"
-#include "trainer/rank_texts.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/tensor/tensor_bytes.h"
+#include "trainer/launch/rank_texts.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -33,7 +34,7 @@ Box box_of(const TensorSpec& spec, size_t index) {
 
 /// A sharded tensor that is stored as several.
 struct Stored {
-  const at::Tensor& tensor;
+  at::Tensor tensor;
   const models::Division& division;
   std::string prefix;  ///< of the names
 
@@ -43,11 +44,8 @@ struct Stored {
 
 template <class Visit>
 void for_each_tensor_of(const TrainingState& state, const Visit& visit) {
-  for (const auto& entry : state) {
-    visit(Stored{entry.value, entry.division, ""});
-    visit(Stored{entry.mean, entry.division, "optimizer.mean."});
-    visit(Stored{entry.square, entry.division, "optimizer.square."});
-  }
+  for (const auto& entry : state)
+    for (const auto& [prefix, tensor] : entry.tensors()) visit(Stored{tensor, entry.division, prefix});
 }
 
 /// What a shard holds of one part: a box of the part, and the shard's rows in runs.
@@ -123,6 +121,22 @@ void require_fit(const std::string& folder, const Checkpoint& checkpoint, const 
   }
 }
 
+/// What the job does not make would be lost in silence.
+void require_same_tensors(const std::string& folder, const Checkpoint& checkpoint, const TrainingState& state) {
+  std::set<std::string, std::less<>> wanted;
+  for_each_tensor_of(state, [&](const Stored& stored) {
+    for (size_t part = 0; part < stored.division.parts().size(); ++part) wanted.insert(stored.name(part));
+  });
+  const auto refuse = [&](const char* what, const std::string& name) {
+    fail<BadInput>("{}: {} {}: the job's model or optimizer is another than the one that was saved.", folder, what,
+                   name);
+  };
+  for (const auto& name : wanted)
+    if (!checkpoint.tensors().contains(name)) refuse("has no", name);
+  for (const auto& [name, record] : checkpoint.tensors())
+    if (!wanted.contains(name)) refuse("holds", name);
+}
+
 }  // namespace
 
 void save_state(const std::string& folder, const CheckpointMetadata& metadata, const TrainingState& state) {
@@ -146,6 +160,7 @@ void save_state(const std::string& folder, const CheckpointMetadata& metadata, c
 CheckpointMetadata load_state(const std::string& folder, TrainingState& state) {
   const at::NoGradGuard no_grad;
   const Checkpoint checkpoint(folder);
+  require_same_tensors(folder, checkpoint, state);
   for_each_tensor_of(state, [&](const Stored& stored) {
     require_fit(folder, checkpoint, stored);
     for (size_t i = 0; i < stored.spec().local_sizes.size(); ++i) {

@@ -1,4 +1,4 @@
-#include "trainer/training_run.h"
+#include "trainer/step/training_run.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -6,21 +6,25 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "models/llama.h"
-#include "models/mlp.h"
-#include "runtime/backend.h"
-#include "runtime/batch_scope.h"
-#include "runtime/gpu.h"
-#include "runtime/kernels/self_test.h"
-#include "runtime/mesh_ops.h"
-#include "runtime/random.h"
-#include "runtime/redistribute.h"
-#include "runtime/rule_set.h"
-#include "runtime/sharded_tensor.h"
-#include "trainer/gradient_norm.h"
+#include "runtime/context/batch_scope.h"
+#include "runtime/context/gpu.h"
+#include "runtime/context/random.h"
+#include "runtime/dispatch/backend.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/kernels/self_test/self_test.h"
+#include "runtime/planning/rule_set.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/step/gradient_norm.h"
 
 namespace lockstep::trainer {
 namespace {
+
+/// Canonical in the native domain only.
+Numerics numerics_of(const Job& job, Domain domain) {
+  return job.numerics.is_canonical() && domain == Domain::kDeclared ? Numerics::kCanonical : Numerics::kNative;
+}
 
 std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job& job) {
   register_backend();
@@ -28,7 +32,7 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.rank_count = static_cast<int>(options.mesh.ranks());
   world.domain = options.domain;
   world.numerics = numerics_of(job, options.domain);
-  if (world.numerics == Numerics::kCanonical) world.wire_levels = job.numerics.wire_levels;
+  if (world.numerics == Numerics::kCanonical) world.rounded_levels = job.numerics.rounded_levels;
   world.rules = options.rules;
   world.policy.strict = job.parallelism.strict;
   world.meta = options.meta;
@@ -49,13 +53,21 @@ c10::ScalarType compute_dtype(const Job& job) {
   return job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
 }
 
+/// Those of size above 1.
+std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees) {
+  std::vector<MeshAxis> axes;
+  for (const auto& axis : MeshDegrees::axes())
+    if (degrees.*axis.size > 1) axes.push_back({std::string(axis.name), degrees.*axis.size});
+  return axes;
+}
+
 /// Gradients of 16-bit computation stay unrounded while they are Partial, and sums over microbatches are told from
 /// sums of a parameter's uses. So that one device's are, too, it is a mesh of one replica.
 std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job, const Batching& batching) {
   auto axes = mesh_axes(degrees);
-  const bool by_microbatch = job.numerics.mode == "canonical" && batching.accumulation_steps > 1;
+  const bool by_microbatch = job.numerics.is_canonical() && batching.accumulation_steps > 1;
   if (degrees.data_parallel() == 1 && (by_microbatch || compute_dtype(job) != c10::kFloat))
-    axes.insert(axes.begin(), {"dp_replicate", 1});
+    axes.insert(axes.begin(), {axis::kReplicate, 1});
   return axes;
 }
 
@@ -79,40 +91,13 @@ at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batc
   return at::cat(runs);
 }
 
-double bias_correction(double beta, int64_t step) {
-  double power = 1;
-  for (int64_t i = 0; i < step; ++i) power *= beta;
-  return 1 - power;
-}
-
-mesh_ops::AdamwOptions adamw_options(const Job& job, int64_t step, double learning_rate, double gradient_norm) {
-  const auto& o = job.optimizer;
+/// What brings gradients of this norm down to the job's limit.
+double clipping_scale(const Job& job, double gradient_norm) {
   const double limit = job.training.max_norm;
-  const double scale = limit > 0 ? std::min(1.0, limit / (gradient_norm + 1e-6)) : 1.0;
-  return {learning_rate, o.beta1, o.beta2, o.eps, 0, bias_correction(o.beta1, step), bias_correction(o.beta2, step),
-          scale};
+  return limit > 0 ? std::min(1.0, limit / (gradient_norm + 1e-6)) : 1.0;
 }
 
 }  // namespace
-
-Numerics numerics_of(const Job& job, Domain domain) {
-  return job.numerics.mode == "canonical" && domain == Domain::kNative ? Numerics::kCanonical : Numerics::kNative;
-}
-
-std::unique_ptr<models::Model> make_model(const Job& job) {
-  if (job.model.name == "mlp") return std::make_unique<models::Mlp>(models::mlp_flavor(job.model.flavor));
-  auto options = models::llama_flavor(job.model.flavor);
-  options.length = job.training.seq_len;
-  options.cut_between_leaves = job.numerics.mode == "canonical";
-  return std::make_unique<models::Llama>(options);
-}
-
-std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees) {
-  std::vector<MeshAxis> axes;
-  for (const auto& axis : MeshDegrees::axes())
-    if (degrees.*axis.size > 1) axes.push_back({std::string(axis.name), degrees.*axis.size});
-  return axes;
-}
 
 TrainingRun::TrainingRun(Job job, Options options)
     : job_(std::move(job)),
@@ -123,14 +108,19 @@ TrainingRun::TrainingRun(Job job, Options options)
       plan_(
           std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_, batching_)), default_axis_rules())),
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
-      state_(initial_state(*model_, *plan_, static_cast<uint64_t>(job_.debug.seed))) {
-  std::vector<at::Tensor> parameters;
-  for (const auto& entry : state_) parameters.push_back(entry.value);
-  accumulator_ =
-      std::make_unique<GradientAccumulator>(std::move(parameters), batching_.accumulation_steps, world_->numerics());
-}
+      optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
+      state_(initial_state(*model_, *plan_, *optimizer_, static_cast<uint64_t>(job_.debug.seed))),
+      accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_.accumulation_steps,
+                                                         world_->numerics())) {}
 
 TrainingRun::~TrainingRun() = default;
+
+std::vector<at::Tensor> TrainingRun::trainable_values() const {
+  std::vector<at::Tensor> values;
+  for (const auto& entry : state_)
+    if (entry.trainable) values.push_back(entry.value);
+  return values;
+}
 
 BlockOptions TrainingRun::with_leaves(BlockOptions options) const {
   options.leaf = [this](const at::Tensor& parameter) { return accumulator_->leaf(parameter); };
@@ -138,29 +128,80 @@ BlockOptions TrainingRun::with_leaves(BlockOptions options) const {
 }
 
 StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learning_rate) {
+  begin_step(step, batch, learning_rate);
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) accumulate(m, forward_loss(m));
+  return apply();
+}
+
+TrainingRun::Underway& TrainingRun::underway() {
+  LOCKSTEP_CHECK(underway_, "no step was begun");
+  return *underway_;
+}
+
+void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learning_rate) {
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
+  if (underway_) accumulator_->restart();
+  underway_.reset();
   if (listener_) listener_->begin_step(step, batch, learning_rate, state_);
-  const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
   begin_microbatch(step, 0);
+  underway_ = Underway{step, &batch, learning_rate, valid_tokens(batch)};
+}
+
+double TrainingRun::valid_tokens(const TokenBatch& batch) const {
   const auto labels = placed(batch.labels, batch, {.count = batch.rows}, "batch length");
   const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
-  const double valid = options_.meta ? 1 : static_cast<double>(std::max<int64_t>(count.item<int64_t>(), 1));
-  StepResult result;
-  at::Tensor sum;
-  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
-    const auto part = run_microbatch(step, m, batch, valid);
-    accumulator_->end_microbatch();
-    sum = sum.defined() ? at::add(sum, part) : part;
+  return options_.meta ? 1 : static_cast<double>(std::max<int64_t>(count.item<int64_t>(), 1));
+}
+
+at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
+  const auto& batch = *underway().batch;
+  LOCKSTEP_CHECK(microbatch >= 0 && microbatch < batching_.accumulation_steps, "microbatch {}", microbatch);
+  const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
+  const auto rows = batching_.rows(microbatch);
+  begin_microbatch(underway().step, microbatch);
+  hooks_->begin_microbatch();
+  accumulator_->enter(microbatch);
+  const BatchScope batch_scope(rows);
+  const models::HooksScope hooks(*hooks_);
+  // A table is read for the whole length at once: its gradient is a sum over all of it.
+  const auto tokens = placed(batch.tokens, batch, rows, "batch whole");
+  const auto labels = placed(batch.labels, batch, rows, "batch length");
+  const PhaseScope phase(Phase::kForward);
+  const auto logits = model_->forward(tokens).to(c10::kFloat);
+  const ModuleScope scope("loss");
+  return mesh_ops::token_losses(logits, labels, kIgnoredLabel);
+}
+
+void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
+  auto& [step, batch, rate, valid, sum] = underway();
+  if (current_microbatch() != microbatch) begin_microbatch(step, microbatch);
+  accumulator_->enter(microbatch);
+  at::Tensor part;
+  {
+    const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
+    const BatchScope batch_scope(batching_.rows(microbatch));
+    const models::HooksScope hooks(*hooks_);
+    const PhaseScope phase(Phase::kBackward);
+    losses.backward(at::div(distribute(at::ones(losses.sizes()), layout_of(losses)), valid));
+    part = world_->canonical() ? mesh_ops::fixed_point_sum(losses.detach()) : at::sum(losses.detach());
   }
+  accumulator_->end_microbatch(microbatch);
+  sum = sum.defined() ? at::add(sum, part) : part;
+}
+
+StepResult TrainingRun::apply() {
+  const auto [step, batch, rate, valid, sum] = underway();
+  StepResult result;
   result.loss = loss_of(whole(sum), valid);
   auto gradients = accumulator_->finish();
+  underway_.reset();
   result.gradient_norm = gradient_norm(gradients);
   if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm))
     fail<Inconsistency>("step {}: loss {} and gradient norm {} are not both finite; parameters are unchanged", step,
                         result.loss, result.gradient_norm);
-  const auto options = adamw_options(job_, step, learning_rate, result.gradient_norm);
-  update(gradients, options);
-  report(result, valid, options);
+  const auto scalars = optimizer_->scalars(step, rate, clipping_scale(job_, result.gradient_norm));
+  update(gradients, scalars);
+  report(result, valid, scalars);
   if (options_.keep_gradients) result.gradients = std::move(gradients);
   return result;
 }
@@ -175,27 +216,6 @@ at::Tensor TrainingRun::placed(const std::vector<int64_t>& values, const TokenBa
   return distribute(plain, plan_->activation(plain.sizes(), axes));
 }
 
-at::Tensor TrainingRun::run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid) {
-  const auto rows = batching_.rows(microbatch);
-  begin_microbatch(step, microbatch);
-  hooks_->begin_microbatch();
-  const BatchScope batch_scope(rows);
-  const models::HooksScope hooks(*hooks_);
-  // A table is read for the whole length at once: its gradient is a sum over all of it.
-  const auto tokens = placed(batch.tokens, batch, rows, "batch whole");
-  const auto labels = placed(batch.labels, batch, rows, "batch length");
-  at::Tensor losses;
-  {
-    const PhaseScope phase(Phase::kForward);
-    const auto logits = model_->forward(tokens).to(c10::kFloat);
-    const ModuleScope scope("loss");
-    losses = mesh_ops::token_losses(logits, labels, kIgnoredLabel);
-  }
-  const PhaseScope phase(Phase::kBackward);
-  losses.backward(at::div(distribute(at::ones(losses.sizes()), layout_of(losses)), valid));
-  return world_->canonical() ? mesh_ops::fixed_point_sum(losses.detach()) : at::sum(losses.detach());
-}
-
 double TrainingRun::loss_of(const at::Tensor& sum, double valid) const {
   if (options_.meta) return 0;
   if (!world_->canonical()) return sum.item<double>() / valid;
@@ -204,26 +224,21 @@ double TrainingRun::loss_of(const at::Tensor& sum, double valid) const {
   return parts[1] > 0 ? NAN : std::ldexp(static_cast<double>(parts[0]), -mesh_ops::kFixedPointBits) / valid;
 }
 
-void TrainingRun::update(const std::vector<at::Tensor>& gradients, mesh_ops::AdamwOptions options) {
+void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars) {
   const PhaseScope phase(Phase::kOptimizer);
   const at::NoGradGuard no_grad;
-  for (size_t p = 0; p < state_.size(); ++p) {
-    const ModuleScope scope(state_[p].name);
-    // Norms and biases do not decay.
-    options.weight_decay = state_[p].value.dim() >= 2 ? job_.optimizer.weight_decay : 0;
-    mesh_ops::adamw(state_[p].value, gradients[p], state_[p].mean, state_[p].square, options);
+  size_t next = 0;
+  for (const auto& entry : state_) {
+    if (!entry.trainable) continue;
+    const ModuleScope scope(entry.name);
+    optimizer_->update(entry, gradients[next++], scalars);
   }
 }
 
-void TrainingRun::report(const StepResult& result, double valid, const mesh_ops::AdamwOptions& options) {
+void TrainingRun::report(const StepResult& result, double valid, std::vector<StepScalar> scalars) {
   if (!listener_) return;
-  const StepScalar scalars[] = {{"learning_rate", options.learning_rate},
-                                {"bias_correction1", options.correction1},
-                                {"bias_correction2", options.correction2},
-                                {"gradient_scale", options.gradient_scale},
-                                {"valid_tokens", valid},
-                                {"loss", result.loss},
-                                {"gradient_norm", result.gradient_norm}};
+  scalars.insert(scalars.end(),
+                 {{"valid_tokens", valid}, {"loss", result.loss}, {"gradient_norm", result.gradient_norm}});
   listener_->end_step(scalars);
 }
 

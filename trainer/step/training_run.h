@@ -1,31 +1,28 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "runtime/mesh_ops.h"
-#include "runtime/world.h"
-#include "trainer/batching.h"
-#include "trainer/dataset.h"
-#include "trainer/gradient_accumulator.h"
-#include "trainer/job.h"
-#include "trainer/mesh_hooks.h"
-#include "trainer/training_state.h"
+#include "runtime/context/world.h"
+#include "trainer/data/dataset.h"
+#include "trainer/job/batching.h"
+#include "trainer/job/job.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/step/gradient_accumulator.h"
+#include "trainer/step/mesh_hooks.h"
+#include "trainer/step/model_registry.h"
+#include "trainer/step/training_state.h"
 
 namespace lockstep::trainer {
 
 /// What one step gives besides the new state.
 struct StepResult {
-  double loss = 0;                    ///< mean over the valid tokens of the global batch
-  double gradient_norm = 0;           ///< before clipping
-  std::vector<at::Tensor> gradients;  ///< raw (before clipping), in the parameters' layouts and order; if asked for
-};
-
-/// A number that a step was given or derived: what a recording keeps as bits.
-struct StepScalar {
-  const char* name;
-  double value;
+  double loss = 0;           ///< mean over the valid tokens of the global batch
+  double gradient_norm = 0;  ///< before clipping
+  /// Of the trainable parameters, raw (before clipping), in their layouts and order; if asked for.
+  std::vector<at::Tensor> gradients;
 };
 
 /// Hears of the steps of a TrainingRun.
@@ -47,7 +44,7 @@ class TrainingRun {
  public:
   struct Options {
     MeshDegrees mesh;
-    Domain domain = Domain::kNative;
+    Domain domain = Domain::kDeclared;
     bool meta = false;  ///< shapes and traffic only, for one rank
     bool keep_gradients = false;
     std::shared_ptr<const RuleSet> rules = {};
@@ -56,6 +53,7 @@ class TrainingRun {
     std::function<std::unique_ptr<models::Model>()> make_model = {};  ///< empty: the job's model
     bool as_messages = false;                                         ///< World::Options::as_messages
     bool overlap = true;                                              ///< World::Options::overlap
+    std::function<std::unique_ptr<Optimizer>()> make_optimizer = {};  ///< empty: the job's optimizer
   };
 
   /// REQUIRES: a resolved job.
@@ -65,6 +63,26 @@ class TrainingRun {
   /// Step `step` (counted from 1) on its global batch. Throws Inconsistency, with the state untouched, when the loss or
   /// the gradient norm is not finite.
   StepResult step(int64_t step, const TokenBatch& batch, double learning_rate);
+
+  // The parts of a step, for a schedule that has an order of its own. step() is begin_step(), then forward_loss() and
+  // accumulate() for each microbatch in turn, then apply(). Microbatches are batching().accumulation_steps, from 0.
+
+  /// Counts the batch's valid tokens. `batch` is borrowed until apply() returns. A step that was begun before and not
+  /// applied is forgotten.
+  void begin_step(int64_t step, const TokenBatch& batch, double learning_rate);
+
+  /// The forward of one microbatch: the loss of each of its tokens, with the graph that its backward needs. Any number
+  /// of microbatches may be under way; each holds its activations.
+  at::Tensor forward_loss(int64_t microbatch);
+
+  /// The backward of one microbatch from what forward_loss() gave, which adds to the step's gradients and loss. In any
+  /// order, each once: canonical bits stay the same, native gradients are added in this order. (After the forward of
+  /// another microbatch ops of this backward have no module path in their ids.)
+  void accumulate(int64_t microbatch, const at::Tensor& losses);
+
+  /// Reduces the gradients, clips them and updates the parameters. Throws as step() does. REQUIRES: all microbatches
+  /// were accumulated.
+  StepResult apply();
 
   /// Null: nobody listens. Borrowed.
   void set_listener(StepListener* listener) { listener_ = listener; }
@@ -77,15 +95,25 @@ class TrainingRun {
   models::Model& model() { return *model_; }
 
  private:
-  /// The sum of the microbatch's token losses, still Partial: a float, or fixed-point integers (canonical).
+  /// A step between begin_step() and apply().
+  struct Underway {
+    int64_t step;
+    const TokenBatch* batch;
+    double learning_rate;
+    double valid_tokens;
+    at::Tensor loss_sum = {};  ///< of token losses, still Partial: a float, or fixed-point integers (canonical)
+  };
+
   at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
                     std::string_view axes) const;
-  at::Tensor run_microbatch(int64_t step, int64_t microbatch, const TokenBatch& batch, double valid);
+  Underway& underway();
+  double valid_tokens(const TokenBatch& batch) const;
   BlockOptions with_leaves(BlockOptions options) const;
+  std::vector<at::Tensor> trainable_values() const;
   double loss_of(const at::Tensor& sum, double valid) const;
   at::Tensor whole(const at::Tensor& scalar) const;
-  void update(const std::vector<at::Tensor>& gradients, mesh_ops::AdamwOptions options);
-  void report(const StepResult& result, double valid, const mesh_ops::AdamwOptions& options);
+  void update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars);
+  void report(const StepResult& result, double valid, std::vector<StepScalar> scalars);
 
   Job job_;
   Options options_;
@@ -94,18 +122,11 @@ class TrainingRun {
   std::unique_ptr<models::Model> model_;
   std::unique_ptr<ShardingPlan> plan_;
   std::unique_ptr<MeshHooks> hooks_;
+  std::unique_ptr<Optimizer> optimizer_;
   TrainingState state_;
   std::unique_ptr<GradientAccumulator> accumulator_;
+  std::optional<Underway> underway_;
   StepListener* listener_ = nullptr;
 };
-
-/// The numerics of a job; canonical in the native domain only.
-Numerics numerics_of(const Job& job, Domain domain);
-
-/// The model that a job names.
-std::unique_ptr<models::Model> make_model(const Job& job);
-
-/// "dp_shard=2,tp=2" without the axes of size 1.
-std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees);
 
 }  // namespace lockstep::trainer

@@ -1,4 +1,4 @@
-#include "trainer/training_state.h"
+#include "trainer/step/training_state.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -6,11 +6,12 @@
 #include "core/error.h"
 #include "rng/slice.h"
 #include "rng/stream.h"
-#include "runtime/plain_tensors.h"
-#include "runtime/random.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/tensor_bytes.h"
-#include "runtime/world.h"
+#include "runtime/context/random.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -55,13 +56,15 @@ at::Tensor initial_value(const models::Parameter& parameter, const Layout& layou
 
 }  // namespace
 
-TrainingState initial_state(models::Model& model, const ShardingPlan& plan, uint64_t seed) {
+TrainingState initial_state(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer, uint64_t seed) {
   const PhaseScope phase(Phase::kInit);
   TrainingState state;
   for (auto* parameter : model.parameters()) {
+    const bool trainable = parameter->trainable();
     auto value = initial_value(*parameter, plan.stored(*parameter), seed);
-    state.push_back({parameter->name(), value, at::zeros_like(value), at::zeros_like(value), parameter->division()});
-    value.requires_grad_();
+    auto slots = trainable ? new_slots(optimizer, value) : std::vector<OptimizerSlot>{};
+    state.push_back({parameter->name(), value, trainable, std::move(slots), parameter->division()});
+    value.requires_grad_(trainable);
     parameter->assign(value);
   }
   return state;
@@ -70,12 +73,14 @@ TrainingState initial_state(models::Model& model, const ShardingPlan& plan, uint
 void copy_state(const TrainingState& source, TrainingState& target) {
   const at::NoGradGuard no_grad;
   LOCKSTEP_CHECK_EQ(source.size(), target.size());
-  const auto copy = [](const at::Tensor& from, at::Tensor& to) { to.copy_(gather(from)); };
   for (size_t p = 0; p < source.size(); ++p) {
     LOCKSTEP_CHECK_EQ(source[p].name, target[p].name);
-    copy(source[p].value, target[p].value);
-    copy(source[p].mean, target[p].mean);
-    copy(source[p].square, target[p].square);
+    const auto from = source[p].tensors(), to = target[p].tensors();
+    LOCKSTEP_CHECK_EQ(from.size(), to.size(), "{}", source[p].name);
+    for (size_t t = 0; t < from.size(); ++t) {
+      LOCKSTEP_CHECK_EQ(from[t].prefix, to[t].prefix, "{}", source[p].name);
+      at::Tensor(to[t].tensor).copy_(gather(from[t].tensor));
+    }
   }
 }
 
@@ -83,7 +88,7 @@ Digest state_digest(const TrainingState& state) {
   Digester digester;
   for (const auto& entry : state) {
     digester.update(entry.name);
-    for (const auto& tensor : {entry.value, entry.mean, entry.square}) {
+    for (const auto& [prefix, tensor] : entry.tensors()) {
       const auto whole = gather(tensor).contiguous();
       digester.update(bytes_of(whole));
     }

@@ -1,9 +1,9 @@
-#include "trainer/finding.h"
+#include "trainer/verify/finding.h"
 
 #include <filesystem>
 
-#include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/files/atomic_file.h"
 
 namespace lockstep::trainer {
 namespace {

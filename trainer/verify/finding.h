@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "trainer/step_verifier.h"
+#include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {
 

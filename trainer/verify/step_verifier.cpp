@@ -1,4 +1,4 @@
-#include "trainer/step_verifier.h"
+#include "trainer/verify/step_verifier.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -6,9 +6,10 @@
 #include <chrono>
 
 #include "core/error.h"
-#include "replay/case_capture.h"
-#include "runtime/observer.h"
-#include "runtime/sharded_tensor.h"
+#include "replay/op_case/case_capture.h"
+#include "runtime/context/observer.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 bool compares_bits(const Job& job) { return StepVerifier::compares_bits(job); }
 
 TrainingRun::Options candidate_options(const Job& job, TrainingRun::Options options) {
-  options.domain = compares_bits(job) ? Domain::kNative : Domain::kFloat64;
+  options.domain = compares_bits(job) ? Domain::kDeclared : Domain::kFloat64;
   options.keep_gradients = true;
   return options;
 }
@@ -51,20 +52,19 @@ MeshDegrees blame_mesh(const Job& job, const MeshDegrees& mesh) {
 
 void restore(TrainingState& state, const std::vector<at::Tensor>& values) {
   const at::NoGradGuard no_grad;
-  for (size_t p = 0; p < state.size(); ++p) {
-    state[p].value.copy_(values[3 * p]);
-    state[p].mean.copy_(values[3 * p + 1]);
-    state[p].square.copy_(values[3 * p + 2]);
-  }
+  size_t next = 0;
+  for (const auto& entry : state)
+    for (auto [prefix, tensor] : entry.tensors()) tensor.copy_(values.at(next++));
 }
 
 StepRecord record_of(int64_t step, const StepResult& result, const TrainingRun& run) {
   StepRecord record{step, result.loss, result.gradient_norm, {}, {}, {}};
-  for (size_t p = 0; p < run.state().size(); ++p) {
-    record.gradients.push_back({run.state()[p].name, gather(result.gradients[p])});
-    record.parameters.push_back({run.state()[p].name, gather(run.state()[p].value)});
-    record.optimizer.push_back({"mean of " + run.state()[p].name, gather(run.state()[p].mean)});
-    record.optimizer.push_back({"square of " + run.state()[p].name, gather(run.state()[p].square)});
+  size_t next = 0;
+  for (const auto& entry : run.state()) {
+    if (entry.trainable) record.gradients.push_back({entry.name, gather(result.gradients.at(next++))});
+    record.parameters.push_back({entry.name, gather(entry.value)});
+    for (const auto& slot : entry.slots)
+      record.optimizer.push_back({fmt::format("{} of {}", slot.name, entry.name), gather(slot.tensor)});
   }
   return record;
 }
@@ -98,7 +98,7 @@ void StepVerifier::load(const TrainingState& state) {
 void StepVerifier::remember_start() {
   start_.clear();
   for (const auto& entry : reference_.state())
-    for (const auto& tensor : {entry.value, entry.mean, entry.square}) start_.push_back(gather(tensor));
+    for (const auto& [prefix, tensor] : entry.tensors()) start_.push_back(gather(tensor));
 }
 
 StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double learning_rate) {

@@ -4,8 +4,8 @@
 
 #include "consistency/comparison.h"
 #include "consistency/op_trace.h"
-#include "replay/op_case.h"
-#include "trainer/training_run.h"
+#include "replay/store/op_case.h"
+#include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
 
@@ -30,7 +30,7 @@ class StepVerifier {
   /// Compares `run` itself, which must outlive this and keep its gradients. REQUIRES: canonical numerics.
   StepVerifier(const Job& job, const TrainingRun::Options& options, TrainingRun& run);
 
-  static bool compares_bits(const Job& job) { return job.numerics.mode == "canonical"; }
+  static bool compares_bits(const Job& job) { return job.numerics.is_canonical(); }
 
   /// Both continue from `state` (any mesh, any domain).
   void load(const TrainingState& state);
@@ -52,7 +52,7 @@ class StepVerifier {
   TrainingRun reference_;
   std::unique_ptr<TrainingRun> own_candidate_;
   TrainingRun* candidate_;
-  std::vector<at::Tensor> start_;  ///< of the reference: value, mean, square of each parameter
+  std::vector<at::Tensor> start_;  ///< of the reference: the tensors of each parameter
 };
 
 }  // namespace lockstep::trainer

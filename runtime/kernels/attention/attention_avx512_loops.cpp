@@ -1,8 +1,8 @@
 #if defined(__x86_64__)
 #  define LOCKSTEP_TILE_TARGET LOCKSTEP_TARGET_AVX512
 #  define LOCKSTEP_TILE_HAS_AVX2
-#  include "runtime/kernels/attention_backward.h"
-#  include "runtime/kernels/attention_forward.h"
+#  include "runtime/kernels/attention/attention_backward.h"
+#  include "runtime/kernels/attention/attention_forward.h"
 
 namespace lockstep::kernels {
 

@@ -2,7 +2,7 @@
 // Attention backward for one instruction set; see tile.h for how it is included.
 #include <vector>
 
-#include "runtime/kernels/attention_tile.h"
+#include "runtime/kernels/attention/attention_tile.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,6 +1,6 @@
 #define LOCKSTEP_TILE_TARGET LOCKSTEP_TARGET_BASELINE
-#include "runtime/kernels/attention_backward.h"
-#include "runtime/kernels/attention_forward.h"
+#include "runtime/kernels/attention/attention_backward.h"
+#include "runtime/kernels/attention/attention_forward.h"
 
 namespace lockstep::kernels {
 

@@ -1,6 +1,6 @@
 #pragma once
 // Attention forward for one instruction set; see tile.h for how it is included.
-#include "runtime/kernels/attention_tile.h"
+#include "runtime/kernels/attention/attention_tile.h"
 
 namespace lockstep::kernels {
 namespace {

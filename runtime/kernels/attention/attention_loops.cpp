@@ -1,8 +1,8 @@
-#include "runtime/kernels/attention_loops.h"
+#include "runtime/kernels/attention/attention_loops.h"
 
 #include <algorithm>
 
-#include "runtime/kernels/attention_work.h"
+#include "runtime/kernels/attention/attention_work.h"
 
 namespace lockstep::kernels {
 namespace {

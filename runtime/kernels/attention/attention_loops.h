@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include "core/instruction_set.h"
-#include "runtime/kernels/product_loops.h"
+#include "core/elementary/instruction_set.h"
+#include "runtime/kernels/products/product_loops.h"
 
 /// Scaled dot product attention on raw memory, causal or not, with groups of query heads that share a key-value head.
 /// The bits of a result depend on the values it is made of alone: not on which heads, batches or query rows are here,

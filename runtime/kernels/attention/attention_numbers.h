@@ -1,9 +1,9 @@
 #pragma once
 #include <limits>
 
-#include "core/elementary.h"
-#include "core/portable.h"
-#include "runtime/kernels/lanes.h"
+#include "core/elementary/elementary.h"
+#include "core/elementary/portable.h"
+#include "runtime/kernels/simd/lanes.h"
 
 /// The scalar steps of attention, shared by the kernels and their oracle.
 namespace lockstep::kernels {

@@ -1,10 +1,10 @@
-#include "runtime/kernels/attention_oracle.h"
+#include "runtime/kernels/attention/attention_oracle.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "runtime/kernels/attention_numbers.h"
+#include "runtime/kernels/attention/attention_numbers.h"
 
 namespace lockstep::kernels {
 namespace {

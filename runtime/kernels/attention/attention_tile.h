@@ -1,10 +1,10 @@
 #pragma once
 // The tiles of attention for one instruction set; see tile.h for how it is included.
-#include "runtime/kernels/attention_numbers.h"
-#include "runtime/kernels/attention_work.h"
-#include "runtime/kernels/product_pack.h"
-#include "runtime/kernels/scratch.h"
-#include "runtime/kernels/tile.h"
+#include "runtime/kernels/attention/attention_numbers.h"
+#include "runtime/kernels/attention/attention_work.h"
+#include "runtime/kernels/products/product_pack.h"
+#include "runtime/kernels/simd/scratch.h"
+#include "runtime/kernels/simd/tile.h"
 
 namespace lockstep::kernels {
 namespace {

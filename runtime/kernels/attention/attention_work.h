@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/kernels/attention_loops.h"
+#include "runtime/kernels/attention/attention_loops.h"
 
 namespace lockstep::kernels {
 

@@ -1,8 +1,8 @@
 #if defined(__x86_64__)
 #  define LOCKSTEP_TILE_TARGET LOCKSTEP_TARGET_AVX2
 #  define LOCKSTEP_TILE_HAS_AVX2
-#  include "runtime/kernels/product_pack.h"
-#  include "runtime/kernels/product_tile.h"
+#  include "runtime/kernels/products/product_kernel.h"
+#  include "runtime/kernels/products/product_pack.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,6 +1,6 @@
 #define LOCKSTEP_TILE_TARGET LOCKSTEP_TARGET_BASELINE
-#include "runtime/kernels/product_pack.h"
-#include "runtime/kernels/product_tile.h"
+#include "runtime/kernels/products/product_kernel.h"
+#include "runtime/kernels/products/product_pack.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -2,8 +2,8 @@
 // The product's tile for one instruction set; see tile.h for how it is included.
 #include <algorithm>
 
-#include "runtime/kernels/product_tiles.h"
-#include "runtime/kernels/tile.h"
+#include "runtime/kernels/products/tile_sizes.h"
+#include "runtime/kernels/simd/tile.h"
 
 namespace lockstep::kernels {
 namespace {

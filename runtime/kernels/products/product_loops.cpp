@@ -1,10 +1,10 @@
-#include "runtime/kernels/product_loops.h"
+#include "runtime/kernels/products/product_loops.h"
 
 #include <algorithm>
 #include <type_traits>
 
-#include "runtime/kernels/product_tiles.h"
-#include "runtime/kernels/scratch.h"
+#include "runtime/kernels/products/tile_sizes.h"
+#include "runtime/kernels/simd/scratch.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/instruction_set.h"
-#include "runtime/kernels/product_plan.h"
+#include "core/elementary/instruction_set.h"
+#include "runtime/kernels/products/product_plan.h"
 
 /// Matrix products along the one tree (sum_tree.h), on raw memory. The bits of an element depend on the values of its
 /// row of A, its row of B and the contraction, on nothing else: not on sizes, strides, tiles, threads, alignment or the

@@ -1,8 +1,8 @@
-#include "runtime/kernels/product_oracle.h"
+#include "runtime/kernels/products/product_oracle.h"
 
 #include <cmath>
 
-#include "core/portable.h"
+#include "core/elementary/portable.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -2,8 +2,8 @@
 // Packing for one instruction set of x86; see tile.h for how it is included.
 #include <algorithm>
 
-#include "runtime/kernels/product_tiles.h"
-#include "runtime/kernels/tile.h"
+#include "runtime/kernels/products/tile_sizes.h"
+#include "runtime/kernels/simd/tile.h"
 
 namespace lockstep::kernels {
 namespace {

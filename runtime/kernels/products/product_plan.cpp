@@ -1,4 +1,4 @@
-#include "runtime/kernels/product_plan.h"
+#include "runtime/kernels/products/product_plan.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/kernels/sum_tree.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 namespace lockstep::kernels {
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/kernels/product_loops.h"
+#include "runtime/kernels/products/product_loops.h"
 
 namespace lockstep::kernels {
 

@@ -1,7 +1,7 @@
-#include "runtime/kernels/elementwise_loops.h"
+#include "runtime/kernels/rows/elementwise_loops.h"
 
-#include "core/elementary.h"
-#include "runtime/kernels/best_instruction_set.h"
+#include "core/elementary/elementary.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
 
 namespace lockstep::kernels::loops {
 namespace {

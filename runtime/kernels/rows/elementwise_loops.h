@@ -1,11 +1,11 @@
 #pragma once
 #include <cstdint>
 
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
 
-/// Elementwise functions on raw memory, for float and double: core/elementary.h and single IEEE operations, so that an
-/// element has the same bits on every instruction set and at every place. (LibTorch calls MKL's for exp, log, erf, sqrt
-/// and the like, whose last bits depend on the processor.)
+/// Elementwise functions on raw memory, for float and double: core/elementary/elementary.h and single IEEE operations,
+/// so that an element has the same bits on every instruction set and at every place. (LibTorch calls MKL's for exp,
+/// log, erf, sqrt and the like, whose last bits depend on the processor.)
 namespace lockstep::kernels::loops {
 
 enum class Function { kExp, kLog, kSqrt, kErf, kTanh, kSin, kCos, kSigmoid, kSilu, kGelu };

@@ -1,6 +1,6 @@
-#include "core/elementary.h"
-#include "runtime/kernels/best_instruction_set.h"
-#include "runtime/kernels/loops.h"
+#include "core/elementary/elementary.h"
+#include "runtime/kernels/rows/row_loops.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
 
 namespace lockstep::kernels::loops {
 namespace {

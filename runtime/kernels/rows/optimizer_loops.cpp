@@ -1,5 +1,5 @@
-#include "runtime/kernels/best_instruction_set.h"
-#include "runtime/kernels/loops.h"
+#include "runtime/kernels/rows/row_loops.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
 
 namespace lockstep::kernels::loops {
 namespace {

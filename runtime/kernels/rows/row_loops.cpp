@@ -1,7 +1,8 @@
-#include "core/elementary.h"
-#include "runtime/kernels/best_instruction_set.h"
-#include "runtime/kernels/lanes.h"
-#include "runtime/kernels/loops.h"
+#include "runtime/kernels/rows/row_loops.h"
+
+#include "core/elementary/elementary.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
+#include "runtime/kernels/simd/lanes.h"
 
 namespace lockstep::kernels::loops {
 namespace {

@@ -1,16 +1,12 @@
 #pragma once
 #include <cstdint>
 
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
+#include "runtime/kernels/simd/rows.h"
 
 /// The inner loops of the CPU kernels on raw memory, for float and double, vectorised for the machine's instruction
-/// set with the same bits on all. What each computes is documented in runtime/mesh_ops.h.
+/// set with the same bits on all. What each computes is documented in runtime/dispatch/mesh_ops.h.
 namespace lockstep::kernels::loops {
-
-/// A matrix of contiguous rows.
-struct Rows {
-  int64_t count, width;
-};
 
 template <class T>
 struct AdamwStep {

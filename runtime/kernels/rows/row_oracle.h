@@ -1,9 +1,9 @@
 #pragma once
 #include <cmath>
 
-#include "core/elementary.h"
-#include "runtime/kernels/lanes_oracle.h"
-#include "runtime/kernels/loops.h"
+#include "core/elementary/elementary.h"
+#include "runtime/kernels/rows/row_loops.h"
+#include "runtime/kernels/simd/lanes_oracle.h"
 
 /// What loops.h computes, one number after the other. Slow; for tests and the self-test at start.
 namespace lockstep::kernels {

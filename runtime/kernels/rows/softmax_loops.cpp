@@ -1,11 +1,11 @@
-#include "runtime/kernels/softmax_loops.h"
+#include "runtime/kernels/rows/softmax_loops.h"
 
 #include <limits>
 
-#include "core/elementary.h"
-#include "runtime/kernels/best_instruction_set.h"
-#include "runtime/kernels/node_sum.h"
-#include "runtime/kernels/sum_tree.h"
+#include "core/elementary/elementary.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
+#include "runtime/kernels/sums/node_sum.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 namespace lockstep::kernels::loops {
 namespace {

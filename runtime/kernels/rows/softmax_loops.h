@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/kernels/loops.h"
+#include "runtime/kernels/rows/row_loops.h"
 
 /// Softmax of whole rows on raw memory, for float and double: the same bits on every instruction set. The row's sum is
 /// the tree's over its elements (sum_tree.h); its maximum is exact, and +0 where it is zero.

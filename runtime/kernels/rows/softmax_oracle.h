@@ -1,8 +1,8 @@
 #pragma once
 #include <limits>
 
-#include "runtime/kernels/ordered_sum_oracle.h"
-#include "runtime/kernels/softmax_loops.h"
+#include "runtime/kernels/rows/softmax_loops.h"
+#include "runtime/kernels/sums/ordered_sum_oracle.h"
 
 /// What softmax_loops.h computes, one number after the other. Slow; for tests and the self-test at start.
 namespace lockstep::kernels {

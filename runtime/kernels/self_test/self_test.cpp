@@ -1,10 +1,10 @@
-#include "runtime/kernels/self_test.h"
+#include "runtime/kernels/self_test/self_test.h"
 
 #include <chrono>
 
+#include "core/elementary/floating_environment.h"
 #include "core/error.h"
-#include "core/floating_environment.h"
-#include "runtime/kernels/self_test_comparer.h"
+#include "runtime/kernels/self_test/self_test_comparer.h"
 
 namespace lockstep::kernels {
 

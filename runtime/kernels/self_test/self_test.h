@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
 
 namespace lockstep::kernels {
 

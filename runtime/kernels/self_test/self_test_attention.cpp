@@ -1,5 +1,5 @@
-#include "runtime/kernels/attention_oracle.h"
-#include "runtime/kernels/self_test_comparer.h"
+#include "runtime/kernels/attention/attention_oracle.h"
+#include "runtime/kernels/self_test/self_test_comparer.h"
 
 namespace lockstep::kernels {
 namespace {

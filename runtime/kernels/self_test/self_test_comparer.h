@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/portable.h"
-#include "runtime/kernels/product_loops.h"
-#include "runtime/kernels/self_test.h"
+#include "core/elementary/portable.h"
+#include "runtime/kernels/products/product_loops.h"
+#include "runtime/kernels/self_test/self_test.h"
 
 /// What the parts of the self-test share.
 namespace lockstep::kernels {

@@ -1,5 +1,5 @@
-#include "runtime/kernels/product_oracle.h"
-#include "runtime/kernels/self_test_comparer.h"
+#include "runtime/kernels/products/product_oracle.h"
+#include "runtime/kernels/self_test/self_test_comparer.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,6 +1,6 @@
-#include "runtime/kernels/row_oracle.h"
-#include "runtime/kernels/self_test_comparer.h"
-#include "runtime/kernels/softmax_oracle.h"
+#include "runtime/kernels/rows/row_oracle.h"
+#include "runtime/kernels/rows/softmax_oracle.h"
+#include "runtime/kernels/self_test/self_test_comparer.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,6 +1,6 @@
-#include "runtime/kernels/integer_sum_oracle.h"
-#include "runtime/kernels/ordered_sum_oracle.h"
-#include "runtime/kernels/self_test_comparer.h"
+#include "runtime/kernels/self_test/self_test_comparer.h"
+#include "runtime/kernels/sums/integer_sum_oracle.h"
+#include "runtime/kernels/sums/ordered_sum_oracle.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,6 +1,6 @@
 // The tree: whatever a sum is cut into, its nodes join to what the recursion over all of it gives.
-#include "runtime/kernels/self_test_comparer.h"
-#include "runtime/kernels/sum_tree.h"
+#include "runtime/kernels/self_test/self_test_comparer.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-#include "core/instruction_set.h"
-#include "core/portable.h"
+#include "core/elementary/instruction_set.h"
+#include "core/elementary/portable.h"
 
 /// Compiling one loop for every instruction set.
 namespace lockstep::kernels {

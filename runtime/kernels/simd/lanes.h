@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "core/portable.h"
+#include "core/elementary/portable.h"
 
 /// Sums of what lies side by side, in an order that every vector width can keep: element i belongs to lane i mod 16, a
 /// lane is one chain in ascending order from +0, then lanes 8 apart are added, then 4, 2 and 1 apart.

@@ -3,7 +3,7 @@
 // (LOCKSTEP_TARGET_...) before; everything has internal linkage, because it is another function in each of them.
 #include <cstring>
 
-#include "runtime/kernels/vectors.h"
+#include "runtime/kernels/simd/vectors.h"
 
 #define LOCKSTEP_TILE_INLINE LOCKSTEP_TILE_TARGET inline __attribute__((always_inline))
 

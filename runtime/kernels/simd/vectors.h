@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/instruction_set.h"
-#include "core/portable.h"
+#include "core/elementary/instruction_set.h"
+#include "core/elementary/portable.h"
 
 #if defined(__x86_64__)
 #  include <immintrin.h>

@@ -1,6 +1,6 @@
-#include "runtime/kernels/integer_sum_loops.h"
+#include "runtime/kernels/sums/integer_sum_loops.h"
 
-#include "runtime/kernels/best_instruction_set.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
 
 namespace lockstep::kernels::loops {
 namespace {

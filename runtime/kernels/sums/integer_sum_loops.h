@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/instruction_set.h"
+#include "core/elementary/instruction_set.h"
 
 /// Sums that are the same in any order, because they are sums of integers, and the maximum; for float and double.
 namespace lockstep::kernels::loops {

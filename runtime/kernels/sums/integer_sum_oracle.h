@@ -1,7 +1,7 @@
 #pragma once
 #include <cmath>
 
-#include "runtime/kernels/integer_sum_loops.h"
+#include "runtime/kernels/sums/integer_sum_loops.h"
 
 /// What integer_sum_loops.h computes, one number after the other.
 namespace lockstep::kernels {

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include "core/portable.h"
-#include "runtime/kernels/lanes.h"
+#include "core/elementary/portable.h"
+#include "runtime/kernels/simd/lanes.h"
 
 /// One node of the tree (sum_tree.h) on raw memory: its leaves, then their pairwise sums. A leaf is the sum of its 16
 /// lanes (lanes.h).

@@ -1,12 +1,12 @@
-#include "runtime/kernels/ordered_sum_loops.h"
+#include "runtime/kernels/sums/ordered_sum_loops.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "core/elementary.h"
-#include "runtime/kernels/best_instruction_set.h"
-#include "runtime/kernels/loops.h"
-#include "runtime/kernels/row_block_sum.h"
+#include "core/elementary/elementary.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
+#include "runtime/kernels/simd/rows.h"
+#include "runtime/kernels/sums/row_block_sum.h"
 
 namespace lockstep::kernels::loops {
 namespace {

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <span>
 
-#include "core/instruction_set.h"
-#include "runtime/kernels/sum_tree.h"
+#include "core/elementary/instruction_set.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 /// Sums along the one tree on raw memory, for float and double: the same bits on every instruction set.
 namespace lockstep::kernels::loops {

@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/kernels/node_sum.h"
+#include "runtime/kernels/sums/node_sum.h"
 
 /// Sums of 16 rows at once. Each row has room for a power of two of leaves, absent ones are +0; 16 leaves make a
 /// vector, of whichever rows they are, and vectors are joined until every number is the sum of a row. So short rows

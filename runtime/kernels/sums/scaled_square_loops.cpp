@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "runtime/kernels/best_instruction_set.h"
-#include "runtime/kernels/integer_sum_loops.h"
-#include "runtime/kernels/vectors.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
+#include "runtime/kernels/simd/vectors.h"
+#include "runtime/kernels/sums/integer_sum_loops.h"
 
 namespace lockstep::kernels::loops {
 namespace {

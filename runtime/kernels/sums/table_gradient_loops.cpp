@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/kernels/best_instruction_set.h"
-#include "runtime/kernels/ordered_sum_loops.h"
+#include "runtime/kernels/simd/best_instruction_set.h"
+#include "runtime/kernels/sums/ordered_sum_loops.h"
 
 namespace lockstep::kernels::loops {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/heads.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/heads.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,11 +1,11 @@
-#include "runtime/kernels/canonical_attention.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
 
 #include <ATen/Functions.h>
 #include <fmt/ranges.h>
 
 #include "core/error.h"
-#include "runtime/kernels/attention_loops.h"
-#include "runtime/kernels/parallel_workers.h"
+#include "runtime/kernels/attention/attention_loops.h"
+#include "runtime/kernels/tensors/parallel_workers.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "runtime/kernels/canonical_products.h"
+#include "runtime/kernels/tensors/canonical_products.h"
 
 /// Attention of canonical numerics on plain CPU tensors (float, double, bfloat16); attention_loops.h says what is
 /// computed in which order. Memory of all results is [batch, length, heads, ...]. LibTorch's thread count says how many

@@ -1,4 +1,4 @@
-#include "runtime/kernels/canonical_products.h"
+#include "runtime/kernels/tensors/canonical_products.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
@@ -7,10 +7,10 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
-#include "runtime/kernels/join_nodes.h"
-#include "runtime/kernels/parallel.h"
-#include "runtime/kernels/parallel_workers.h"
-#include "runtime/kernels/product_loops.h"
+#include "runtime/kernels/products/product_loops.h"
+#include "runtime/kernels/tensors/join_nodes.h"
+#include "runtime/kernels/tensors/parallel.h"
+#include "runtime/kernels/tensors/parallel_workers.h"
 
 namespace lockstep::kernels {
 namespace {

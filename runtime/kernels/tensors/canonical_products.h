@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/kernels/product_plan.h"
+#include "runtime/kernels/products/product_plan.h"
 
 /// Matrix products of canonical numerics on plain CPU tensors (float, double, bfloat16): the bits of an element depend
 /// on the values it is made of and on the size of the label that is summed over, on nothing else. LibTorch's thread

@@ -1,11 +1,11 @@
-#include "runtime/kernels/canonical.h"
+#include "runtime/kernels/tensors/canonical_sums.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/integer_sum_loops.h"
-#include "runtime/kernels/widened.h"
+#include "runtime/kernels/sums/integer_sum_loops.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/widened.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "runtime/kernels/ordered_sum_loops.h"
+#include "runtime/kernels/sums/ordered_sum_loops.h"
 
 /// Canonical numerics on plain CPU tensors: sums along the tree (sum_tree.h), and what is built of them. 16-bit inputs
 /// are widened to fp32 first; sums stay in the accumulation dtype (fp32, or fp64 for fp64).

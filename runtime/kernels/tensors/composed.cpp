@@ -1,13 +1,13 @@
-#include "runtime/kernels/composed.h"
+#include "runtime/kernels/tensors/composed.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
 #include <cmath>
 
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/heads.h"
-#include "runtime/kernels/widened.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/heads.h"
+#include "runtime/kernels/tensors/widened.h"
 
 namespace lockstep::composed {
 namespace {

@@ -11,7 +11,7 @@ void define_composed_kernels(torch::Library& on_device);
 namespace composed {
 using at::Tensor;
 
-// What each op computes is documented in runtime/mesh_ops.h.
+// What each op computes is documented in runtime/dispatch/mesh_ops.h.
 Tensor weight_gradient(const Tensor& gradient, const Tensor& input);
 std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon);
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,

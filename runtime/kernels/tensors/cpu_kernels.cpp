@@ -1,5 +1,5 @@
 // Schemas of the ops in namespace `mesh`.
-#include "runtime/kernels/cpu_kernels.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
 
 namespace lockstep {
 

@@ -12,7 +12,7 @@ std::vector<std::string> define_mesh_ops(torch::Library& definitions, torch::Lib
 namespace kernels {
 using at::Tensor;
 
-// What each op computes is documented in runtime/mesh_ops.h.
+// What each op computes is documented in runtime/dispatch/mesh_ops.h.
 Tensor weight_gradient(const Tensor& gradient, const Tensor& input);
 std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon);
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,

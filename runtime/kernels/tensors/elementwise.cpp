@@ -1,10 +1,10 @@
-#include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/tensors/elementwise.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
-#include "runtime/kernels/row_parts.h"
-#include "runtime/kernels/widened.h"
+#include "runtime/kernels/tensors/row_parts.h"
+#include "runtime/kernels/tensors/widened.h"
 
 namespace lockstep::kernels {
 namespace {

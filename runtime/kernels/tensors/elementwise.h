@@ -1,7 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include "runtime/kernels/elementwise_loops.h"
+#include "runtime/kernels/rows/elementwise_loops.h"
 
 namespace lockstep::kernels {
 

@@ -1,4 +1,4 @@
-#include "runtime/kernels/join_nodes.h"
+#include "runtime/kernels/tensors/join_nodes.h"
 
 #include <ATen/Functions.h>
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "runtime/kernels/sum_tree.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 namespace lockstep {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/row_parts.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/row_parts.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,5 +1,5 @@
 // The one file that is compiled with OpenMP.
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/tensors/parallel.h"
 
 #include <ATen/Parallel.h>
 

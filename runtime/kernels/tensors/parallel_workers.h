@@ -1,8 +1,8 @@
 #pragma once
 #include <ATen/Parallel.h>
 
-#include "runtime/kernels/parallel.h"
-#include "runtime/kernels/product_loops.h"
+#include "runtime/kernels/products/product_loops.h"
+#include "runtime/kernels/tensors/parallel.h"
 
 namespace lockstep::kernels {
 

@@ -1,7 +1,7 @@
 // Contractions on plain CPU tensors that LibTorch has no single op for.
 #include <ATen/Functions.h>
 
-#include "runtime/kernels/cpu_kernels.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
 
 namespace lockstep::kernels {
 

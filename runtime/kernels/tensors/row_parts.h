@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "runtime/kernels/loops.h"
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/rows/row_loops.h"
+#include "runtime/kernels/tensors/parallel.h"
 
 namespace lockstep::kernels {
 

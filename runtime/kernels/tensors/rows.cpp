@@ -4,9 +4,9 @@
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/row_parts.h"
-#include "runtime/kernels/widened.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/row_parts.h"
+#include "runtime/kernels/tensors/widened.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,11 +1,11 @@
-#include "runtime/kernels/softmax.h"
+#include "runtime/kernels/tensors/softmax.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
-#include "runtime/kernels/row_parts.h"
-#include "runtime/kernels/softmax_loops.h"
-#include "runtime/kernels/widened.h"
+#include "runtime/kernels/rows/softmax_loops.h"
+#include "runtime/kernels/tensors/row_parts.h"
+#include "runtime/kernels/tensors/widened.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -2,36 +2,38 @@
 // values, whose gradients are then Partial.
 #include <ATen/Functions.h>
 
-#include "runtime/rule_set.h"
+#include "core/error.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
 namespace {
 
 /// Labels: 0 batch, 1 key-value head (queries have `group` heads for each), 2 query position.
-FormDims query_dims(int64_t group) { return {{0}, {1, group}, {2}, {}}; }
-FormDims key_dims() { return {{0}, {1}, {}, {}}; }
+OpShardingDims query_dims(int64_t group) { return {{0}, {1, group}, {2}, {}}; }
+OpShardingDims key_dims() { return {{0}, {1}, {}, {}}; }
 
 int64_t group_of(const Call& call, size_t query, size_t key) {
   return call.operand_sizes[key][1] > 0 ? call.operand_sizes[query][1] / call.operand_sizes[key][1] : 1;
 }
 
-FormDims rows_dims(int64_t group) { return {{0}, {1, group}, {2}}; }
+OpShardingDims rows_dims(int64_t group) { return {{0}, {1, group}, {2}}; }
 
-Form attention_form(const Call& call) {
+OpSharding attention_form(const Call& call) {
   const int64_t group = group_of(call, 0, 1);
-  Form form;
-  form.operands = {query_dims(group), key_dims(), key_dims()};
-  form.results = {query_dims(group), rows_dims(group)};
-  return form;
+  OpSharding sharding;
+  sharding.operands = {query_dims(group), key_dims(), key_dims()};
+  sharding.results = {query_dims(group), rows_dims(group)};
+  return sharding;
 }
 
 /// Operands: gradient, query, key, value, output, log-sum-exp.
-Form attention_backward_form(const Call& call) {
+OpSharding attention_backward_form(const Call& call) {
   const int64_t group = group_of(call, 1, 2);
-  Form form;
-  form.operands = {query_dims(group), query_dims(group), key_dims(), key_dims(), query_dims(group), rows_dims(group)};
-  form.results = {query_dims(group), key_dims(), key_dims()};
-  return form;
+  OpSharding sharding;
+  sharding.operands = {query_dims(group), query_dims(group), key_dims(),
+                       key_dims(),        query_dims(group), rows_dims(group)};
+  sharding.results = {query_dims(group), key_dims(), key_dims()};
+  return sharding;
 }
 
 /// [batch, heads, length, ...] with memory [batch, length, heads, ...], so that heads merge without a copy.
@@ -42,7 +44,24 @@ ResultShape heads_inside(std::vector<int64_t> sizes, c10::ScalarType dtype) {
   return {std::move(sizes), std::move(strides), dtype};
 }
 
+/// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e], operands `first` and on.
+void check_heads(const Call& call, size_t first) {
+  for (size_t i = first; i < first + 3; ++i)
+    if (call.dims(i) != 4)
+      fail<BadInput>("{}: query, key and value should be [batch, heads, length, size]; operand {} has {} dimensions",
+                     call.op, i, call.dims(i));
+  const auto &query = call.operand_sizes[first], &key = call.operand_sizes[first + 1],
+             &value = call.operand_sizes[first + 2];
+  const bool same_batch = query[0] == key[0] && query[0] == value[0];
+  const bool whole_groups = key[1] == 0 ? query[1] == 0 : query[1] % key[1] == 0;
+  if (!same_batch || !whole_groups || key[1] != value[1] || key[2] != value[2] || query[3] != key[3])
+    fail<BadInput>("{}: query {}, key {} and value {} do not fit: expected [b, h*g, l, d], [b, h, s, d], [b, h, s, e]",
+                   call.op, c10::str(c10::IntArrayRef(query)), c10::str(c10::IntArrayRef(key)),
+                   c10::str(c10::IntArrayRef(value)));
+}
+
 std::vector<ResultShape> attention_shapes(const Call& call) {
+  check_heads(call, 0);
   auto out = call.operand_sizes[0], rows = call.operand_sizes[0];
   out[3] = call.operand_sizes[2][3];
   rows.pop_back();
@@ -51,12 +70,16 @@ std::vector<ResultShape> attention_shapes(const Call& call) {
 }
 
 std::vector<ResultShape> attention_backward_shapes(const Call& call) {
+  check_heads(call, 1);
   std::vector<ResultShape> shapes;
   for (size_t i = 1; i <= 3; ++i) shapes.push_back(heads_inside(call.operand_sizes[i], call.operand_dtypes[i]));
   return shapes;
 }
 
 std::vector<ResultShape> rotated_shape(const Call& call) {
+  if (call.operand_sizes[0][3] != 2 * call.operand_sizes[1][1])
+    fail<BadInput>("{}: heads of size {} need tables of half as many columns, not {}", call.op,
+                   call.operand_sizes[0][3], call.operand_sizes[1][1]);
   return {heads_inside(call.operand_sizes[0], call.operand_dtypes[0])};
 }
 

@@ -1,16 +1,15 @@
 // What canonical numerics changes in the op table: local calls whose bits depend on nothing but values and global
 // indices. Elementwise ops that LibTorch computes with IEEE operations alone, or alike in vector loops and scalar tails
 // (measured), stay as they are.
-#include "runtime/kernels/canonical.h"
-
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/elementwise.h"
-#include "runtime/ordered_sums.h"
-#include "runtime/rule_set.h"
-#include "runtime/rules/canonical_calls.h"
+#include "runtime/kernels/tensors/canonical_sums.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/elementwise.h"
+#include "runtime/planning/ordered_sums.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/planning/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
@@ -155,7 +154,7 @@ void local_rsub(const LocalCall& call, torch::jit::Stack& stack) {
   elementwise(call, stack, 1, [&](const auto& x) { return at::rsub(at::mul(x[0], alpha), other); });
 }
 
-constexpr CanonicalForm kElementwise[] = {
+constexpr CanonicalRule kElementwise[] = {
     {"add.Scalar", local_add<1>},
     {"add.Tensor", local_add<1>},
     {"addcdiv", local_rounded_once},
@@ -187,8 +186,8 @@ constexpr CanonicalForm kElementwise[] = {
 
 }  // namespace
 
-std::vector<CanonicalForm> canonical() {
-  std::vector<CanonicalForm> all(std::begin(kElementwise), std::end(kElementwise));
+std::vector<CanonicalRule> canonical() {
+  std::vector<CanonicalRule> all(std::begin(kElementwise), std::end(kElementwise));
   for (const auto family : {canonical_attention, canonical_sums, canonical_products})
     for (const auto& form : family()) all.push_back(form);
   return all;

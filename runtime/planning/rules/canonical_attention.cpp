@@ -1,8 +1,8 @@
 // Attention by Lockstep's own kernels. A cut of the query sequence falls between leaves: the gradients of keys and
 // values are then nodes of the tree over all query rows.
-#include "runtime/kernels/canonical_attention.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
 
-#include "runtime/rules/canonical_calls.h"
+#include "runtime/planning/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
@@ -29,13 +29,13 @@ void local_attention_backward(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {dq, dk, dv};
 }
 
-constexpr CanonicalForm kForms[] = {
+constexpr CanonicalRule kForms[] = {
     {"mesh::attention", local_attention},
     {"mesh::attention_backward", local_attention_backward},
 };
 
 }  // namespace
 
-std::span<const CanonicalForm> canonical_attention() { return kForms; }
+std::span<const CanonicalRule> canonical_attention() { return kForms; }
 
 }  // namespace lockstep::rules

@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 /// Native local calls that canonical ones build on.
 namespace lockstep::rules {
@@ -10,8 +10,8 @@ void local_pick(const LocalCall& call, torch::jit::Stack& stack);
 /// The canonical forms of one family each, put together by canonical().
 namespace lockstep::rules {
 
-std::span<const CanonicalForm> canonical_attention();
-std::span<const CanonicalForm> canonical_sums();
-std::span<const CanonicalForm> canonical_products();
+std::span<const CanonicalRule> canonical_attention();
+std::span<const CanonicalRule> canonical_sums();
+std::span<const CanonicalRule> canonical_products();
 
 }  // namespace lockstep::rules

@@ -1,11 +1,11 @@
 // Contractions by Lockstep's own products.
-#include "runtime/kernels/canonical_products.h"
+#include "runtime/kernels/tensors/canonical_products.h"
 
 #include <ATen/Functions.h>
 
-#include "runtime/kernels/canonical.h"
-#include "runtime/ordered_sums.h"
-#include "runtime/rules/canonical_calls.h"
+#include "runtime/kernels/tensors/canonical_sums.h"
+#include "runtime/planning/ordered_sums.h"
+#include "runtime/planning/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
@@ -81,7 +81,7 @@ void local_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {is_batch ? kernels::weight_gradient(gradient, input, range) : kernels::product(gradient.t(), input, range)};
 }
 
-constexpr CanonicalForm kForms[] = {
+constexpr CanonicalRule kForms[] = {
     {"addmm", local_addmm, Rule::kNoReduce},
     {"bmm", local_product, Rule::kRounds},
     {"linear", local_linear, Rule::kRounds},
@@ -92,6 +92,6 @@ constexpr CanonicalForm kForms[] = {
 
 }  // namespace
 
-std::span<const CanonicalForm> canonical_products() { return kForms; }
+std::span<const CanonicalRule> canonical_products() { return kForms; }
 
 }  // namespace lockstep::rules

@@ -1,12 +1,13 @@
 // Sums of dimensions, rows and tables in the order of the tree.
+#include "runtime/kernels/tensors/canonical_sums.h"
+
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
-#include "runtime/kernels/canonical.h"
-#include "runtime/kernels/softmax.h"
-#include "runtime/ordered_sums.h"
-#include "runtime/rules/canonical_calls.h"
+#include "runtime/kernels/tensors/softmax.h"
+#include "runtime/planning/ordered_sums.h"
+#include "runtime/planning/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
@@ -149,7 +150,7 @@ void local_softmax_backward(const LocalCall&, torch::jit::Stack& stack) {
   stack = {g.dim() == 0 ? kKernel(g.unsqueeze(0), y.unsqueeze(0), 0).squeeze(0) : kKernel(g, y, stack[2].toInt())};
 }
 
-constexpr CanonicalForm kForms[] = {
+constexpr CanonicalRule kForms[] = {
     {"_log_softmax", local_softmax<kernels::log_softmax>},
     {"_log_softmax_backward_data", local_softmax_backward<kernels::log_softmax_backward>},
     {"_softmax", local_softmax<kernels::softmax>},
@@ -169,6 +170,6 @@ constexpr CanonicalForm kForms[] = {
 
 }  // namespace
 
-std::span<const CanonicalForm> canonical_sums() { return kForms; }
+std::span<const CanonicalRule> canonical_sums() { return kForms; }
 
 }  // namespace lockstep::rules

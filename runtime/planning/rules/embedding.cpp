@@ -4,8 +4,8 @@
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
-#include "runtime/rule_set.h"
-#include "runtime/rules/canonical_calls.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/planning/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
@@ -17,6 +17,12 @@ std::vector<ResultShape> embedding_shape(const Call& call) {
 }
 
 std::vector<ResultShape> gradient_shape(const Call& call) {
+  auto tokens = call.operand_sizes[0];
+  if (!tokens.empty()) tokens.pop_back();
+  if (call.operand_sizes[0].empty() || tokens != call.operand_sizes[1])
+    fail<BadInput>("{}: a gradient {} does not fit tokens {}; expected one dimension more, the last", call.op,
+                   c10::str(c10::IntArrayRef(call.operand_sizes[0])),
+                   c10::str(c10::IntArrayRef(call.operand_sizes[1])));
   return {{{call.arguments[2].toInt(), call.operand_sizes[0].back()}, {}, call.operand_dtypes[0]}};
 }
 
@@ -73,9 +79,19 @@ void local_embedding_backward(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {at::embedding_dense_backward(gradient, rows.index, held.length, -1, stack[4].toBool())};
 }
 
+/// scale_grad_by_freq divides by how often a token occurs anywhere: nobody may have a part of the tokens alone.
+OpSharding gradient_sharding(const Call& call) {
+  auto sharding = parse_op_sharding("...d,...->vd", call.operand_sizes, call.result_sizes());
+  if (!call.flag(4)) return sharding;
+  for (size_t d = 0; d + 1 < sharding.operands[0].size(); ++d) sharding.operands[0][d] = {};
+  sharding.operands[1].assign(sharding.operands[1].size(), OpShardingDim{});
+  sharding.results[0][0] = {};
+  return sharding;
+}
+
 constexpr Rule kRows[] = {
     {"embedding", "embedding", "vd,...->...d", "e-", Rule::kPlain, nullptr, embedding_shape, local_embedding},
-    {"embedding_dense_backward", "embedding", "...d,...->vd", "e-", Rule::kPlain, nullptr, gradient_shape,
+    {"embedding_dense_backward", "embedding", "...d,...->vd", "e-", Rule::kPlain, gradient_sharding, gradient_shape,
      local_embedding_backward},
 };
 

@@ -1,23 +1,40 @@
 // Ops that make tensors of given sizes, or like a given one. The result lies as the operand where sizes agree.
-#include "runtime/rule_set.h"
+#include <ATen/Functions.h>
+
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
 namespace {
 
-Form like(const Call& call) {
-  FormDims dims;
+OpSharding like(const Call& call) {
+  OpShardingDims dims;
   for (int d = 0; d < call.dims(0); ++d) dims.push_back({d});
-  Form form;
-  form.operands = {dims};
+  OpSharding sharding;
+  sharding.operands = {dims};
   const bool same = call.results[0].sizes == call.operand_sizes[0];
-  form.results = {same ? dims : FormDims(call.results[0].sizes.size(), FormDim{})};
-  form.can_reduce = false;
-  return form;
+  sharding.results = {same ? dims : OpShardingDims(call.results[0].sizes.size(), OpShardingDim{})};
+  sharding.can_reduce = false;
+  return sharding;
+}
+
+/// Of a Partial the shards have other sizes, and perhaps another dtype, than the result's.
+void forget_partial(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto& result = *call.plan.results[0];
+  if (!call.plan.given[0]->any_partial) return;
+  const auto shard = stack[0].toTensor();
+  stack[0] = at::empty(result.local_sizes[call.index],
+                       shard.options().dtype(stored(result.layout.mesh().all().domain(), call.plan.given[0]->dtype)));
 }
 
 /// The size argument (number 1) is the local result's.
 void local_sizes(const LocalCall& call, torch::jit::Stack& stack) {
+  forget_partial(call, stack);
   stack[1] = call.plan.results[0]->local_sizes[call.index];
+  call.op.callBoxed(stack);
+}
+
+void local_like(const LocalCall& call, torch::jit::Stack& stack) {
+  forget_partial(call, stack);
   call.op.callBoxed(stack);
 }
 
@@ -30,34 +47,37 @@ void local_sizes_and_strides(const LocalCall& call, torch::jit::Stack& stack) {
     strides[d] = stride;
     stride *= std::max<int64_t>(sizes[d], 1);
   }
+  forget_partial(call, stack);
   stack[1] = sizes;
   stack[2] = strides;
   call.op.callBoxed(stack);
 }
 
-/// `linearity` "e": a Partial's shards of zeros (or of nothing yet) are again a Partial.
-constexpr Rule like_row(const char* op, const char* linearity, LocalFunction local = nullptr) {
-  return {op, "factory", "...->...", linearity, Rule::kExact, like, nullptr, local};
+/// Nothing of the operand is read but its sizes.
+constexpr Rule like_row(const char* op, LocalFunction local = local_like) {
+  return {op, "factory", "...->...", "-", Rule::kReadsSizesOnly, like, nullptr, local};
 }
-constexpr Rule factory_row(const char* op) { return {op, "factory", "->...", "-", Rule::kPlain}; }
+constexpr Rule factory_row(const char* op, unsigned traits = Rule::kPlain) {
+  return {op, "factory", "->...", "-", traits};
+}
 
 constexpr Rule kRows[] = {
-    factory_row("arange"),
-    factory_row("arange.start"),
-    factory_row("arange.start_step"),
+    factory_row("arange", Rule::kSizesFromScalars),
+    factory_row("arange.start", Rule::kSizesFromScalars),
+    factory_row("arange.start_step", Rule::kSizesFromScalars),
     factory_row("empty.memory_format"),
     factory_row("empty_strided"),
     factory_row("full"),
     factory_row("ones"),
     factory_row("scalar_tensor"),
     factory_row("zeros"),
-    like_row("empty_like", "e"),
-    like_row("new_empty", "e", local_sizes),
-    like_row("new_empty_strided", "e", local_sizes_and_strides),
-    like_row("new_ones", "-", local_sizes),
-    like_row("new_zeros", "e", local_sizes),
-    like_row("ones_like", "-"),
-    like_row("zeros_like", "e"),
+    like_row("empty_like"),
+    like_row("new_empty", local_sizes),
+    like_row("new_empty_strided", local_sizes_and_strides),
+    like_row("new_ones", local_sizes),
+    like_row("new_zeros", local_sizes),
+    like_row("ones_like"),
+    like_row("zeros_like"),
 };
 
 }  // namespace

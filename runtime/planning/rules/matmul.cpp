@@ -3,23 +3,31 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
 namespace {
 
 /// Batch dimensions broadcast, then "mk,kn->mn"; one-dimensional operands have no m or n.
-Form matmul_form(const Call& call) {
+OpSharding matmul_form(const Call& call) {
   const bool row = call.dims(0) == 1, column = call.dims(1) == 1;
   const std::string dims = std::string(row ? "k" : "...mk") + "," + (column ? "k" : "...kn") + "->" +
                            (row ? (column ? "" : "...") : "...m") + (column ? "" : "n");
   const bool leading_only_left = !row && column;
-  return parse_form(leading_only_left ? "...mk,k->...m" : dims, call.operand_sizes, call.result_sizes());
+  return parse_op_sharding(leading_only_left ? "...mk,k->...m" : dims, call.operand_sizes, call.result_sizes());
 }
 
-/// LibTorch has no meta kernel for the product of two vectors.
+/// LibTorch has no meta kernel for the product of two vectors, so its sizes are put together here.
 std::vector<ResultShape> matmul_shape(const Call& call) {
   auto left = call.operand_sizes[0], right = call.operand_sizes[1];
+  if (left.empty() || right.empty()) fail<BadInput>("matmul: both operands should have a dimension at least, not 0");
+  const int64_t rows = right[right.size() - std::min<size_t>(right.size(), 2)];
+  if (left.back() != rows)
+    fail<BadInput>("matmul: the left operand's last dimension has {} elements, the right one has {} rows", left.back(),
+                   rows);
+  if (call.operand_dtypes[0] != call.operand_dtypes[1])
+    fail<BadInput>("matmul: the operands' dtypes differ, {} and {}", c10::toString(call.operand_dtypes[0]),
+                   c10::toString(call.operand_dtypes[1]));
   std::vector<int64_t> last;
   if (left.size() > 1) last.push_back(left[left.size() - 2]);
   if (right.size() > 1) last.push_back(right.back());
@@ -30,10 +38,23 @@ std::vector<ResultShape> matmul_shape(const Call& call) {
   return {{sizes, {}, call.operand_dtypes[0]}};
 }
 
+/// LibTorch's meta kernel takes any bias.
+void check_bias(const Call& call) {
+  const auto& bias = call.operand_sizes[0];
+  const std::vector<int64_t> product{call.operand_sizes[1][0], call.operand_sizes[2][1]};
+  bool fits = bias.size() <= 2;
+  for (size_t d = 0; fits && d < bias.size(); ++d)
+    fits = bias[d] == 1 || bias[d] == product[product.size() - bias.size() + d];
+  if (!fits)
+    fail<BadInput>("{}: a bias of sizes {} cannot be broadcast to the product's, {}", call.op,
+                   c10::str(c10::IntArrayRef(bias)), c10::str(c10::IntArrayRef(product)));
+}
+
 /// The bias is broadcast to the product.
-Form addmm_form(const Call& call) {
+OpSharding addmm_form(const Call& call) {
   constexpr const char* kDims[] = {",mk,kn->mn", "n,mk,kn->mn", "mn,mk,kn->mn"};
-  return parse_form(kDims[call.dims(0)], call.operand_sizes, call.result_sizes());
+  check_bias(call);
+  return parse_op_sharding(kDims[call.dims(0)], call.operand_sizes, call.result_sizes());
 }
 
 /// A Partial bias in 16 bits is held in fp32, which the fused kernels do not mix with 16-bit factors: it is added
@@ -54,6 +75,10 @@ void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 std::vector<ResultShape> linear_shape(const Call& call) {
+  for (const auto dtype : call.operand_dtypes)
+    if (dtype != call.operand_dtypes[0])
+      fail<BadInput>("linear: the operands' dtypes differ, {} and {}", c10::toString(call.operand_dtypes[0]),
+                     c10::toString(dtype));
   auto sizes = call.operand_sizes[0];
   sizes.back() = call.operand_sizes[1][0];
   return {{sizes, {}, call.operand_dtypes[0]}};

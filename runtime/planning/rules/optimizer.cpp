@@ -1,5 +1,5 @@
 // Optimizer steps: pointwise on a parameter, its gradient and its state.
-#include "runtime/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
 namespace {

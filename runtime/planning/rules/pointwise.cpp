@@ -1,8 +1,9 @@
 // One result element from the operand elements at the same place. Rows are grouped by linearity, each group sorted.
 #include <ATen/Functions.h>
 
-#include "runtime/rule_set.h"
-#include "runtime/world.h"
+#include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
 namespace {
@@ -12,11 +13,20 @@ constexpr Rule pointwise_row(const char* op, const char* linearity, unsigned tra
 }
 
 /// A cast keeps a Partial where it loses nothing: a sum of rounded terms is not the rounded sum.
-Form cast_form(const Call& call) {
-  Form form = parse_form("...->...", call.operand_sizes, call.result_sizes());
+OpSharding cast_form(const Call& call) {
+  OpSharding sharding = parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
   const auto from = call.operand_dtypes[0], to = call.results[0].dtype;
-  form.linearity = {c10::promoteTypes(from, to) == to ? Linearity::kEach : Linearity::kNone};
-  return form;
+  sharding.linearity = {c10::promoteTypes(from, to) == to ? Linearity::kEach : Linearity::kNone};
+  return sharding;
+}
+
+/// LibTorch's kernel takes a gradient of the operand's sizes alone; its meta kernel would broadcast.
+OpSharding of_equal_sizes(const Call& call) {
+  if (call.operand_sizes[0] != call.operand_sizes[1])
+    fail<BadInput>("{}: the gradient's sizes {} should be the operand's, {}", call.op,
+                   c10::str(c10::IntArrayRef(call.operand_sizes[0])),
+                   c10::str(c10::IntArrayRef(call.operand_sizes[1])));
+  return parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
 }
 
 at::Tensor on_meta(const at::Tensor& tensor) {
@@ -87,7 +97,7 @@ constexpr Rule kRows[] = {
     pointwise_row("ge.Scalar", "-"),
     pointwise_row("ge.Tensor", "-"),
     pointwise_row("gelu", "-"),
-    pointwise_row("gelu_backward", "e-"),
+    {"gelu_backward", "pointwise", "...->...", "e-", Rule::kPlain, of_equal_sizes},
     pointwise_row("gt.Scalar", "-"),
     pointwise_row("gt.Tensor", "-"),
     shaped_row("isfinite", mask_like_operand),

@@ -1,12 +1,12 @@
 // Ops that draw: values depend on the global index of an element, never on the rank that draws it.
-#include "runtime/random.h"
+#include "runtime/context/random.h"
 
 #include <ATen/Functions.h>
 
 #include "core/error.h"
 #include "rng/stream.h"
-#include "runtime/op_id.h"
-#include "runtime/rule_set.h"
+#include "runtime/context/op_id.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
 namespace {
@@ -15,11 +15,9 @@ std::vector<ResultShape> dropout_shapes(const Call& call) {
   return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}, {call.operand_sizes[0], {}, c10::kBool}};
 }
 
-/// All ranks of a call draw from one stream, named by step, module and the module's how-manieth draw it is.
-uint64_t stream_for(const LocalCall& call) {
-  thread_local uint64_t stream = 0;
-  if (call.index == 0) stream = next_random_stream();
-  return stream;
+/// Outside of training, or with a probability of 0, nothing is drawn.
+bool drops_anything(std::span<const c10::IValue> arguments) {
+  return (arguments[2].isNone() || arguments[2].toBool()) && arguments[1].toDouble() > 0;
 }
 
 void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
@@ -30,7 +28,7 @@ void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
   const double keep = draws ? 1 - probability : 1;
   auto mask = at::ones(x.sizes(), x.options().dtype(c10::kBool));
   if (keep < 1)
-    mask = draw_local(*call.plan.results[1], call.index, rng::bernoulli(keep), RandomScope::seed(), stream_for(call),
+    mask = draw_local(*call.plan.results[1], call.index, rng::bernoulli(keep), RandomScope::seed(), call.stream,
                       BatchScope::rows());
   stack = {at::mul(x.contiguous(), mask.to(x.scalar_type()).mul_(keep > 0 ? 1 / keep : 0.0)), mask};
 }
@@ -47,8 +45,8 @@ void local_dropout_backward(const LocalCall&, torch::jit::Stack& stack) {
 
 /// Draws in the declared dtype, into the operand when the op is the in-place form.
 void draw_into(const LocalCall& call, torch::jit::Stack& stack, const rng::Distribution& distribution) {
-  auto values = draw_local(*call.plan.results[0], call.index, distribution, RandomScope::seed(), stream_for(call),
-                           BatchScope::rows());
+  auto values =
+      draw_local(*call.plan.results[0], call.index, distribution, RandomScope::seed(), call.stream, BatchScope::rows());
   const auto self = stack[0].toTensor();
   stack = {call.plan.written >= 0 ? self.copy_(values) : values.to(self.scalar_type())};
 }
@@ -62,7 +60,8 @@ void local_uniform(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 constexpr Rule kRows[] = {
-    {"native_dropout", "random", "...->...,...", "-", Rule::kRandom, nullptr, dropout_shapes, local_dropout},
+    {"native_dropout", "random", "...->...,...", "-", Rule::kRandom, nullptr, dropout_shapes, local_dropout,
+     drops_anything},
     {"native_dropout_backward", "pointwise", "...,...->...", "e-", Rule::kPlain, nullptr, dropout_backward_shape,
      local_dropout_backward},
     {"normal", "random", "...->...", "-", Rule::kRandom, nullptr, nullptr, local_normal},

@@ -4,35 +4,35 @@
 
 #include <limits>
 
-#include "runtime/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
 namespace {
 
-Form reduce_over(const Call& call, const std::vector<int>& dims, bool keep) {
-  Form form;
-  form.operands.resize(1);
-  form.results.assign(call.results.size(), {});
+OpSharding reduce_over(const Call& call, const std::vector<int>& dims, bool keep) {
+  OpSharding sharding;
+  sharding.operands.resize(1);
+  sharding.results.assign(call.results.size(), {});
   for (int d = 0; d < call.dims(0); ++d) {
-    form.operands[0].push_back({d});
+    sharding.operands[0].push_back({d});
     const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
-    for (auto& result : form.results)
+    for (auto& result : sharding.results)
       if (!reduced)
         result.push_back({d});
       else if (keep)
         result.push_back({});
   }
-  return form;
+  return sharding;
 }
 
-Form over_all(const Call& call) { return reduce_over(call, all_dimensions(call.dims(0)), false); }
+OpSharding over_all(const Call& call) { return reduce_over(call, all_dimensions(call.dims(0)), false); }
 /// Two integers for all elements.
-Form to_integers(const Call& call) {
-  auto form = over_all(call);
-  form.results = {{{}}};
-  return form;
+OpSharding to_integers(const Call& call) {
+  auto sharding = over_all(call);
+  sharding.results = {{{}}};
+  return sharding;
 }
-Form over_dims(const Call& call) { return reduce_over(call, call.dimensions(1, call.dims(0)), call.flag(2)); }
+OpSharding over_dims(const Call& call) { return reduce_over(call, call.dimensions(1, call.dims(0)), call.flag(2)); }
 
 /// Sum of the shard divided by the *global* count.
 void local_mean(const LocalCall& call, torch::jit::Stack& stack) {

@@ -3,27 +3,27 @@
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
-#include "runtime/rule_set.h"
-#include "runtime/rules/canonical_calls.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/planning/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
 
 /// All dimensions are cut alike, but the one named by `argument` is whole.
-Form all_but(const Call& call, size_t argument) {
+OpSharding all_but(const Call& call, size_t argument) {
   const auto count = call.dims(0);
-  FormDims dims;
+  OpShardingDims dims;
   for (int d = 0; d < count; ++d) dims.push_back({d});
   if (count > 0) dims[static_cast<size_t>(call.dimension(argument, count))] = {};
-  Form form;
-  form.operands.assign(call.slots.size(), dims);
-  form.results.assign(call.results.size(), dims);
-  form.can_reduce = false;
-  return form;
+  OpSharding sharding;
+  sharding.operands.assign(call.slots.size(), dims);
+  sharding.results.assign(call.results.size(), dims);
+  sharding.can_reduce = false;
+  return sharding;
 }
 
-Form softmax_form(const Call& call) { return all_but(call, 1); }
-Form softmax_backward_form(const Call& call) { return all_but(call, 2); }
+OpSharding softmax_form(const Call& call) { return all_but(call, 1); }
+OpSharding softmax_backward_form(const Call& call) { return all_but(call, 2); }
 
 /// Values whose leading dimensions are those of operand 0 without the last.
 std::vector<ResultShape> per_row(const Call& call) {
@@ -43,17 +43,17 @@ std::vector<ResultShape> rms_norm_backward_shapes(const Call& call) {
 }
 
 /// The sum over everything between the batch and the last dimension, which can be cut where it is one dimension.
-Form norm_gradient_form(const Call& call) {
+OpSharding norm_gradient_form(const Call& call) {
   const int64_t dims = call.dims(1);
-  FormDims x;
-  for (int d = 0; d + 1 < dims; ++d) x.push_back(d == 0 || dims == 3 ? FormDim{d} : FormDim{});
-  Form form;
-  form.operands.push_back(x);
-  form.operands[0].push_back({});
-  form.operands.push_back(form.operands[0]);
-  form.operands.push_back(x);
-  form.results = {{{0}, {}}};
-  return form;
+  OpShardingDims x;
+  for (int d = 0; d + 1 < dims; ++d) x.push_back(d == 0 || dims == 3 ? OpShardingDim{d} : OpShardingDim{});
+  OpSharding sharding;
+  sharding.operands.push_back(x);
+  sharding.operands[0].push_back({});
+  sharding.operands.push_back(sharding.operands[0]);
+  sharding.operands.push_back(x);
+  sharding.results = {{{0}, {}}};
+  return sharding;
 }
 
 std::vector<ResultShape> norm_gradient_shape(const Call& call) {
@@ -89,6 +89,9 @@ void local_cross_entropy_backward(const LocalCall& call, torch::jit::Stack& stac
 /// The gate's dimension, the last but one, disappears.
 std::vector<ResultShape> gated_shape(const Call& call) {
   auto sizes = call.operand_sizes[0];
+  if (sizes[sizes.size() - 2] != 2)
+    fail<BadInput>("{}: the last dimension but one holds a gate and what it gates, so it has 2 entries, not {}",
+                   call.op, sizes[sizes.size() - 2]);
   sizes.erase(sizes.end() - 2);
   return {{sizes, {}, call.operand_dtypes[0]}};
 }

@@ -2,29 +2,29 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
 namespace {
 
 /// Labels 0, 1, ... for `count` dimensions.
-FormDims labelled(int64_t count) {
-  FormDims dims;
+OpShardingDims labelled(int64_t count) {
+  OpShardingDims dims;
   for (int64_t d = 0; d < count; ++d) dims.push_back({static_cast<int>(d)});
   return dims;
 }
 
-Form one_to_one(const Call& call, FormDims result) {
-  Form form;
-  form.operands = {labelled(call.dims(0))};
-  form.results.assign(call.results.size(), result);
-  form.can_reduce = false;
-  return form;
+OpSharding one_to_one(const Call& call, OpShardingDims result) {
+  OpSharding sharding;
+  sharding.operands = {labelled(call.dims(0))};
+  sharding.results.assign(call.results.size(), result);
+  sharding.can_reduce = false;
+  return sharding;
 }
 
-Form same_dims(const Call& call) { return one_to_one(call, labelled(call.dims(0))); }
+OpSharding same_dims(const Call& call) { return one_to_one(call, labelled(call.dims(0))); }
 
-Form transposed(const Call& call) {
+OpSharding transposed(const Call& call) {
   auto dims = labelled(call.dims(0));
   if (!dims.empty())
     std::swap(dims[static_cast<size_t>(call.dimension(1, call.dims(0)))],
@@ -32,25 +32,25 @@ Form transposed(const Call& call) {
   return one_to_one(call, dims);
 }
 
-Form matrix_transposed(const Call& call) {
+OpSharding matrix_transposed(const Call& call) {
   auto dims = labelled(call.dims(0));
   if (dims.size() == 2) std::swap(dims[0], dims[1]);
   return one_to_one(call, dims);
 }
 
-Form permuted(const Call& call) {
-  FormDims dims;
+OpSharding permuted(const Call& call) {
+  OpShardingDims dims;
   for (const int source : call.dimensions(1, call.dims(0))) dims.push_back({source});
   return one_to_one(call, dims);
 }
 
-Form with_new_dim(const Call& call, int at) {
+OpSharding with_new_dim(const Call& call, int at) {
   auto dims = labelled(call.dims(0));
-  dims.insert(dims.begin() + at, FormDim{});
+  dims.insert(dims.begin() + at, OpShardingDim{});
   return one_to_one(call, dims);
 }
 
-Form unsqueezed(const Call& call) { return with_new_dim(call, call.dimension(1, call.dims(0) + 1)); }
+OpSharding unsqueezed(const Call& call) { return with_new_dim(call, call.dimension(1, call.dims(0) + 1)); }
 
 /// The dimensions that an op of the squeeze family names: all without an argument, none for an empty list.
 std::vector<int> named_dims(const Call& call) {
@@ -60,9 +60,9 @@ std::vector<int> named_dims(const Call& call) {
 }
 
 /// Without the dimensions that are squeezed (size 1, globally).
-Form squeezed(const Call& call) {
+OpSharding squeezed(const Call& call) {
   const auto named = named_dims(call);
-  FormDims dims;
+  OpShardingDims dims;
   for (int d = 0; d < call.dims(0); ++d) {
     const bool is_named = std::find(named.begin(), named.end(), d) != named.end();
     if (!is_named || call.operand_sizes[0][static_cast<size_t>(d)] != 1) dims.push_back({d});
@@ -71,28 +71,32 @@ Form squeezed(const Call& call) {
 }
 
 /// Size-1 dimensions that grow are whole in the operand and any label in the result stays whole too.
-Form expanded(const Call& call) {
+OpSharding expanded(const Call& call) {
   const auto& from = call.operand_sizes[0];
   const auto& to = call.results[0].sizes;
   const size_t offset = to.size() - from.size();
-  Form form = one_to_one(call, FormDims(to.size(), FormDim{}));
+  OpSharding sharding = one_to_one(call, OpShardingDims(to.size(), OpShardingDim{}));
   for (size_t d = 0; d < from.size(); ++d) {
     if (from[d] == to[d + offset])
-      form.results[0][d + offset] = {static_cast<int>(d)};
+      sharding.results[0][d + offset] = {static_cast<int>(d)};
     else
-      form.operands[0][d] = {};
+      sharding.operands[0][d] = {};
   }
-  return form;
+  return sharding;
 }
 
 /// Walks both size lists together; within a stretch of equal product the leftmost dimensions share a label, in units of
 /// the smaller one.
-Form viewed(const Call& call) {
+OpSharding viewed(const Call& call) {
   const auto& from = call.operand_sizes[0];
   const auto& to = call.results[0].sizes;
-  Form form = one_to_one(call, FormDims(to.size(), FormDim{}));
-  form.operands[0].assign(from.size(), FormDim{});
+  OpSharding sharding = one_to_one(call, OpShardingDims(to.size(), OpShardingDim{}));
+  sharding.operands[0].assign(from.size(), OpShardingDim{});
   for (size_t i = 0, j = 0; i < from.size() && j < to.size();) {
+    if ((from[i] == 1) != (to[j] == 1)) {  // a dimension of one element comes or goes
+      ++(from[i] == 1 ? i : j);
+      continue;
+    }
     const size_t first_i = i, first_j = j;
     int64_t left = from[i++], right = to[j++];
     if (left == 0 || right == 0) {
@@ -100,88 +104,89 @@ Form viewed(const Call& call) {
     }
     while (left != right) {
       if (left < right) {
-        if (i == from.size()) return form;
+        if (i == from.size()) return sharding;
         left *= from[i++];
       } else {
-        if (j == to.size()) return form;
+        if (j == to.size()) return sharding;
         right *= to[j++];
       }
     }
     const int64_t a = from[first_i], b = to[first_j], units = std::min(a, b);
     if (units > 0 && a % units == 0 && b % units == 0) {
-      form.operands[0][first_i] = {static_cast<int>(first_i), a / units};
-      form.results[0][first_j] = {static_cast<int>(first_i), b / units};
+      sharding.operands[0][first_i] = {static_cast<int>(first_i), a / units};
+      sharding.results[0][first_j] = {static_cast<int>(first_i), b / units};
     } else if (a == b) {
-      form.operands[0][first_i] = form.results[0][first_j] = {static_cast<int>(first_i)};
+      sharding.operands[0][first_i] = sharding.results[0][first_j] = {static_cast<int>(first_i)};
     }
   }
-  return form;
+  return sharding;
 }
 
 /// One dimension must be whole; `drop` removes it from the results.
-Form along(const Call& call, int dim, bool drop) {
+OpSharding along(const Call& call, int dim, bool drop) {
   auto dims = labelled(call.dims(0));
-  Form form = one_to_one(call, dims);
-  form.operands[0][static_cast<size_t>(dim)] = {};
-  for (auto& result : form.results) {
+  OpSharding sharding = one_to_one(call, dims);
+  sharding.operands[0][static_cast<size_t>(dim)] = {};
+  for (auto& result : sharding.results) {
     if (drop)
       result.erase(result.begin() + dim);
     else
       result[static_cast<size_t>(dim)] = {};
   }
-  return form;
+  return sharding;
 }
 
-Form selected(const Call& call) { return along(call, call.dimension(1, call.dims(0)), true); }
+OpSharding selected(const Call& call) { return along(call, call.dimension(1, call.dims(0)), true); }
 
-Form sliced(const Call& call) {
+OpSharding sliced(const Call& call) {
   const int dim = call.dimension(1, call.dims(0));
   const bool whole = call.results[0].sizes[static_cast<size_t>(dim)] == call.operand_sizes[0][static_cast<size_t>(dim)];
   return whole ? same_dims(call) : along(call, dim, false);
 }
 
-Form split(const Call& call) { return along(call, call.dimension(2, call.dims(0)), false); }
-Form unbound(const Call& call) { return along(call, call.dimension(1, call.dims(0)), true); }
+OpSharding split(const Call& call) { return along(call, call.dimension(2, call.dims(0)), false); }
+OpSharding unbound(const Call& call) { return along(call, call.dimension(1, call.dims(0)), true); }
 
-Form concatenated(const Call& call) {
+OpSharding concatenated(const Call& call) {
   const auto count = static_cast<int64_t>(call.results[0].sizes.size());
   auto dims = labelled(count);
   dims[static_cast<size_t>(call.dimension(1, count))] = {};
-  Form form;
-  form.operands.assign(call.slots.size(), dims);
+  OpSharding sharding;
+  sharding.operands.assign(call.slots.size(), dims);
   for (size_t i = 0; i < call.slots.size(); ++i)
-    if (call.dims(i) != count) form.operands[i] = FormDims(static_cast<size_t>(call.dims(i)), FormDim{});
-  form.results = {dims};
-  form.can_reduce = false;
-  return form;
+    if (call.dims(i) != count)
+      sharding.operands[i] = OpShardingDims(static_cast<size_t>(call.dims(i)), OpShardingDim{});
+  sharding.results = {dims};
+  sharding.can_reduce = false;
+  return sharding;
 }
 
-Form stacked(const Call& call) {
+OpSharding stacked(const Call& call) {
   const int dim = call.dimension(1, call.dims(0) + 1);
   auto dims = labelled(call.dims(0));
-  Form form;
-  form.operands.assign(call.slots.size(), dims);
-  dims.insert(dims.begin() + dim, FormDim{});
-  form.results = {dims};
-  form.can_reduce = false;
-  return form;
+  OpSharding sharding;
+  sharding.operands.assign(call.slots.size(), dims);
+  dims.insert(dims.begin() + dim, OpShardingDim{});
+  sharding.results = {dims};
+  sharding.can_reduce = false;
+  return sharding;
 }
 
 /// Backward of slice and select: the dimension is whole in the result.
-Form placed_back(const Call& call) {
+OpSharding placed_back(const Call& call) {
   const auto count = static_cast<int64_t>(call.results[0].sizes.size());
   const int dim = call.dimension(2, count);
   auto dims = labelled(count);
-  Form form;
-  form.results = {dims};
-  form.results[0][static_cast<size_t>(dim)] = {};
+  OpSharding sharding;
+  sharding.results = {dims};
+  sharding.results[0][static_cast<size_t>(dim)] = {};
   if (call.dims(0) < count)
     dims.erase(dims.begin() + dim);
   else
     dims[static_cast<size_t>(dim)] = {};
-  form.operands = {dims};
-  form.can_reduce = false;
-  return form;
+  sharding.operands = {dims};
+  sharding.can_reduce = false;
+  return sharding;
 }
 
 void local_view(const LocalCall& call, torch::jit::Stack& stack) {
@@ -219,9 +224,9 @@ void local_sizes_argument(const LocalCall& call, torch::jit::Stack& stack) {
   call.op.callBoxed(stack);
 }
 
-constexpr Rule view_row(const char* op, const char* dims, Form (*form)(const Call&), LocalFunction local = nullptr,
-                        const char* linearity = "e") {
-  return {op, "view", dims, linearity, Rule::kExact, form, nullptr, local};
+constexpr Rule view_row(const char* op, const char* dims, OpSharding (*sharding)(const Call&),
+                        LocalFunction local = nullptr, const char* linearity = "e") {
+  return {op, "view", dims, linearity, Rule::kExact | Rule::kRearranges, sharding, nullptr, local};
 }
 
 constexpr Rule kRows[] = {

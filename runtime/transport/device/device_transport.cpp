@@ -1,4 +1,4 @@
-#include "runtime/transport/device_transport.h"
+#include "runtime/transport/device/device_transport.h"
 
 #include <algorithm>
 #include <cstring>

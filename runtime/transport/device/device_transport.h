@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "runtime/transport/device_link.h"
-#include "runtime/transport/round_watch.h"
+#include "runtime/transport/device/device_link.h"
+#include "runtime/transport/device/round_watch.h"
 #include "runtime/transport/wrapper.h"
 
 namespace lockstep {

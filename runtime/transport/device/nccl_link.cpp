@@ -1,4 +1,4 @@
-#include "runtime/transport/nccl_link.h"
+#include "runtime/transport/device/nccl_link.h"
 
 #include <nccl.h>
 

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/transport/device_link.h"
+#include "runtime/transport/device/device_link.h"
 
 namespace lockstep {
 

@@ -1,6 +1,6 @@
 // Stands for nccl_link.cpp in a build without CUDA.
 #include "core/error.h"
-#include "runtime/transport/nccl_link.h"
+#include "runtime/transport/device/nccl_link.h"
 
 namespace lockstep {
 namespace {

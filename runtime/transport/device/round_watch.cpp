@@ -1,4 +1,4 @@
-#include "runtime/transport/round_watch.h"
+#include "runtime/transport/device/round_watch.h"
 
 #include <fmt/ranges.h>
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/transport/device_link.h"
+#include "runtime/transport/device/device_link.h"
 
 namespace lockstep {
 

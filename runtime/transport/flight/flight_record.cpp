@@ -1,4 +1,4 @@
-#include "runtime/transport/flight_record.h"
+#include "runtime/transport/flight/flight_record.h"
 
 #include <fmt/format.h>
 

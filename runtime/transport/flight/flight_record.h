@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport/flight_memory.h"
-#include "runtime/transport/sealed_memory.h"
+#include "core/files/sealed_memory.h"
+#include "runtime/transport/flight/flight_memory.h"
 
 namespace lockstep {
 
@@ -13,7 +13,7 @@ FileDescriptor create_flight_memory();
 
 /// One collective of a rank, read from its FlightMemory.
 struct FlightNote {
-  uint64_t place = 0;  ///< the rank's how many-th collective this is, from 1
+  uint64_t place = 0;  ///< number of the collective on its rank, from 1
   FlightState state = FlightState::kNone;
   std::vector<int> ranks;  ///< that it waits for (the first 16), or that it disagrees with
   uint64_t collective = 0, group = 0, bytes = 0;

@@ -1,4 +1,4 @@
-#include "runtime/transport/address.h"
+#include "runtime/transport/rendezvous/address.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 
 namespace lockstep {
 

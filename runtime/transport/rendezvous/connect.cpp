@@ -1,4 +1,4 @@
-#include "runtime/transport/connect.h"
+#include "runtime/transport/rendezvous/connect.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "core/error.h"
-#include "runtime/transport/handshake.h"
-#include "runtime/transport/pair_memory.h"
-#include "runtime/transport/pass_descriptor.h"
-#include "runtime/transport/reception.h"
+#include "core/files/pass_descriptor.h"
+#include "runtime/transport/rendezvous/connection_listener.h"
+#include "runtime/transport/rendezvous/handshake.h"
+#include "runtime/transport/rendezvous/pair_memory.h"
 
 namespace lockstep {
 namespace {
@@ -91,7 +91,7 @@ std::vector<Connection> connect_ranks(const Membership& membership, const Listen
   std::vector<Connection> lower;
   lower.reserve(static_cast<size_t>(membership.rank));
   for (int rank = 0; rank < membership.rank; ++rank) lower.push_back(connect_to(membership, rank, reach_of(rank), end));
-  auto connections = Reception(membership, listeners, end).run();
+  auto connections = ConnectionListener(membership, listeners, end).run();
   std::move(lower.begin(), lower.end(), connections.begin());
   return connections;
 }

@@ -2,7 +2,7 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/transport/address.h"
+#include "runtime/transport/rendezvous/address.h"
 
 namespace lockstep {
 

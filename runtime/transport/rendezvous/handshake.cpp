@@ -1,4 +1,4 @@
-#include "runtime/transport/handshake.h"
+#include "runtime/transport/rendezvous/handshake.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -84,8 +84,8 @@ bool equal(std::span<const std::byte> left, std::span<const std::byte> right) {
   return left.size() == right.size() && ::CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
 }
 
-Acceptance::Verdict Acceptance::hear(std::span<const std::byte> bytes, const std::string& token,
-                                     std::vector<std::byte>& reply) {
+Acceptance::Verdict Acceptance::read_greeting(std::span<const std::byte> bytes, const std::string& token,
+                                              std::vector<std::byte>& reply) {
   LOCKSTEP_CHECK(bytes.size() <= wanted());
   append(heard_, bytes.data(), bytes.size());
   if (wanted() > 0) return Verdict::kContinue;

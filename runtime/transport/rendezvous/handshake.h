@@ -56,7 +56,7 @@ class Acceptance {
 
   /// Takes up to wanted() bytes; `reply` is to be sent back. Not to be called again after another verdict than
   /// kContinue.
-  Verdict hear(std::span<const std::byte> bytes, const std::string& token, std::vector<std::byte>& reply);
+  Verdict read_greeting(std::span<const std::byte> bytes, const std::string& token, std::vector<std::byte>& reply);
 
   /// Who it is. REQUIRES: kProved.
   int peer() const { return hello_.rank; }

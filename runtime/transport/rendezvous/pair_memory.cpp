@@ -1,4 +1,4 @@
-#include "runtime/transport/pair_memory.h"
+#include "runtime/transport/rendezvous/pair_memory.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/transport/sealed_memory.h"
+#include "core/files/sealed_memory.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "runtime/transport/free_blocks.h"
+#include "runtime/transport/shared_memory/free_blocks.h"
 
 #include <iterator>
 

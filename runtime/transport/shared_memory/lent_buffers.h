@@ -6,7 +6,7 @@ namespace lockstep {
 
 /// Numbers for payloads that we read where they lie, in the order in which they were lent. The lender hears how many,
 /// from the first, are not read any more: later ones may have been dropped before earlier ones.
-class LoanBook {
+class LentBuffers {
  public:
   uint64_t open() {
     open_.push_back(true);

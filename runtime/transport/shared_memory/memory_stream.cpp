@@ -1,4 +1,4 @@
-#include "runtime/transport/memory_stream.h"
+#include "runtime/transport/shared_memory/memory_stream.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "runtime/transport/pass_descriptor.h"
-#include "runtime/transport/shared_word.h"
+#include "core/files/pass_descriptor.h"
+#include "runtime/transport/shared_memory/shared_word.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-#include "runtime/transport/pipe.h"
-#include "runtime/transport/remote_memory.h"
+#include "runtime/transport/shared_memory/pipe.h"
+#include "runtime/transport/shared_memory/remote_memory.h"
 
 namespace lockstep {
 

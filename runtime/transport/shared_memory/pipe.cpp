@@ -1,9 +1,9 @@
-#include "runtime/transport/pipe.h"
+#include "runtime/transport/shared_memory/pipe.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/transport/shared_word.h"
+#include "runtime/transport/shared_memory/shared_word.h"
 
 namespace lockstep {
 namespace {

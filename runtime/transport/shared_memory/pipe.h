@@ -2,7 +2,7 @@
 #include <atomic>
 #include <optional>
 
-#include "runtime/transport/pair_memory.h"
+#include "runtime/transport/rendezvous/pair_memory.h"
 #include "runtime/transport/transport.h"
 
 /// The two ends of a pipe in shared memory: one writer, one reader, no lock. Each end keeps its own counter to itself

@@ -1,4 +1,4 @@
-#include "runtime/transport/remote_memory.h"
+#include "runtime/transport/shared_memory/remote_memory.h"
 
 #include <sys/random.h>
 #include <sys/uio.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "runtime/transport/shared_word.h"
+#include "runtime/transport/shared_memory/shared_word.h"
 
 namespace lockstep {
 namespace {

@@ -1,9 +1,9 @@
 #pragma once
 #include <optional>
 
-#include "runtime/transport/loan_book.h"
-#include "runtime/transport/pair_memory.h"
-#include "runtime/transport/shared_arena.h"
+#include "runtime/transport/rendezvous/pair_memory.h"
+#include "runtime/transport/shared_memory/lent_buffers.h"
+#include "runtime/transport/shared_memory/shared_arena.h"
 #include "runtime/transport/stream.h"
 
 namespace lockstep {
@@ -59,7 +59,7 @@ class RemoteMemory {
   uint64_t probe_;                              ///< random, in our own memory
   bool tried_ = false, can_fetch_ = false, tried_arena_ = false;
   uint64_t lent_ = 0, settled_ = 0;
-  std::shared_ptr<LoanBook> loans_ = std::make_shared<LoanBook>();
+  std::shared_ptr<LentBuffers> loans_ = std::make_shared<LentBuffers>();
 };
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "runtime/transport/shared_arena.h"
+#include "runtime/transport/shared_memory/shared_arena.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

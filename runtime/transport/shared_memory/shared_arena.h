@@ -3,8 +3,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "runtime/transport/free_blocks.h"
-#include "runtime/transport/sealed_memory.h"
+#include "core/files/sealed_memory.h"
+#include "runtime/transport/shared_memory/free_blocks.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "runtime/transport/flight_recorder.h"
+#include "runtime/transport/streams/flight_recorder.h"
 
 #include <algorithm>
 #include <chrono>

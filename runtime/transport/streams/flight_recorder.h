@@ -1,9 +1,9 @@
 #pragma once
 #include <span>
 
-#include "runtime/op_id.h"
-#include "runtime/transport/flight_memory.h"
-#include "runtime/transport/sealed_memory.h"
+#include "core/files/sealed_memory.h"
+#include "runtime/context/op_id.h"
+#include "runtime/transport/flight/flight_memory.h"
 #include "runtime/transport/transport.h"
 
 namespace lockstep {

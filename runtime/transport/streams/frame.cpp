@@ -1,4 +1,4 @@
-#include "runtime/transport/frame.h"
+#include "runtime/transport/streams/frame.h"
 
 #include <bit>
 #include <cstring>

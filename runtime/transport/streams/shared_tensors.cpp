@@ -1,4 +1,4 @@
-#include "runtime/shared_tensors.h"
+#include "runtime/transport/streams/shared_tensors.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>

@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/transport/shared_arena.h"
+#include "runtime/transport/shared_memory/shared_arena.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "runtime/transport/socket_stream.h"
+#include "runtime/transport/streams/socket_stream.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/transport/address.h"
+#include "runtime/transport/rendezvous/address.h"
 
 namespace lockstep {
 namespace {

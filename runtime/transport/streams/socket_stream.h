@@ -1,5 +1,5 @@
 #pragma once
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 #include "runtime/transport/stream.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "runtime/transport/stream_message.h"
+#include "runtime/transport/streams/stream_message.h"
 
 #include <algorithm>
 #include <cstring>

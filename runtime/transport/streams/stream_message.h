@@ -1,7 +1,7 @@
 #pragma once
 #include "runtime/transport/checksum.h"
-#include "runtime/transport/frame.h"
 #include "runtime/transport/stream.h"
+#include "runtime/transport/streams/frame.h"
 
 /// Messages on a stream (frame.h), a piece at a time. Payloads are neither copied nor kept: they go from where they lie
 /// into the stream, and out of it to where they belong.

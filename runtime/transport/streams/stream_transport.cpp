@@ -1,4 +1,4 @@
-#include "runtime/transport/stream_transport.h"
+#include "runtime/transport/streams/stream_transport.h"
 
 #include <fmt/ranges.h>
 #include <sched.h>

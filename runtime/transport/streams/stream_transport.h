@@ -4,8 +4,8 @@
 #include <optional>
 #include <set>
 
-#include "runtime/transport/flight_recorder.h"
-#include "runtime/transport/stream_message.h"
+#include "runtime/transport/streams/flight_recorder.h"
+#include "runtime/transport/streams/stream_message.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "core/digest.h"
+#include "core/digest/digest.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

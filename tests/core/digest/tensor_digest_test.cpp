@@ -1,5 +1,5 @@
 // The digest of tensors is that of its pieces, by xxHash.
-#include "core/tensor_digest.h"
+#include "core/digest/tensor_digest.h"
 
 #include <gtest/gtest.h>
 #include <xxhash.h>

@@ -1,5 +1,5 @@
 // XXH3 as GPUs compute it, compiled for the CPU, is xxHash's, for every class of lengths.
-#include "core/xxh3_piece.h"
+#include "core/digest/xxh3_piece.h"
 
 #include <gtest/gtest.h>
 #include <xxhash.h>

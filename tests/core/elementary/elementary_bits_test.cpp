@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/digest.h"
-#include "core/elementary.h"
-#include "core/instruction_set.h"
+#include "core/digest/digest.h"
+#include "core/elementary/elementary.h"
+#include "core/elementary/instruction_set.h"
 
 /// The elementary functions give the same bits one by one, in vectorised loops of every instruction set, and for ever.
 namespace lockstep {

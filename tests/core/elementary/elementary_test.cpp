@@ -1,4 +1,4 @@
-#include "core/elementary.h"
+#include "core/elementary/elementary.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "core/portable.h"
+#include "core/elementary/portable.h"
 
 namespace lockstep {
 namespace {

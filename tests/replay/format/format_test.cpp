@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "replay/recording_file.h"
+#include "replay/store/recording_file.h"
 #include "tests/support/recorded_steps.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,15 +1,15 @@
 // The reader's answer, as if the reader had been taken over: nothing in it is believed.
-#include "replay/catalog.h"
+#include "replay/hdf5/catalog.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "replay/catalog_hdf5.h"
-#include "replay/datasets.h"
-#include "replay/hdf5.h"
-#include "replay/recording_file.h"
+#include "replay/format/datasets.h"
+#include "replay/hdf5/catalog_hdf5.h"
+#include "replay/hdf5/hdf5.h"
+#include "replay/store/recording_file.h"
 #include "tests/support/recorded_steps.h"
 
 namespace lockstep::replay {

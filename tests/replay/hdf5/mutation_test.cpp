@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <random>
 
-#include "replay/catalog.h"
-#include "replay/catalog_hdf5.h"
-#include "replay/hdf5.h"
-#include "replay/recording_file.h"
-#include "replay/validate.h"
+#include "replay/format/validate.h"
+#include "replay/hdf5/catalog.h"
+#include "replay/hdf5/catalog_hdf5.h"
+#include "replay/hdf5/hdf5.h"
+#include "replay/store/recording_file.h"
 #include "tests/support/recordings.h"
 #include "tests/support/sanitized.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "replay/recording_file.h"
+#include "replay/store/recording_file.h"
 #include "tests/support/hdf5_edit.h"
 #include "tests/support/recorded_steps.h"
 

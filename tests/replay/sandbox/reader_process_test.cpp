@@ -1,4 +1,4 @@
-#include "replay/reader_process.h"
+#include "replay/sandbox/reader_process.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -11,8 +11,8 @@
 #include <csignal>
 #include <mutex>
 
-#include "core/file_descriptor.h"
-#include "replay/recording_folder.h"
+#include "core/files/file_descriptor.h"
+#include "replay/store/recording_folder.h"
 #include "tests/support/recorded_steps.h"
 #include "tests/support/temporary_folder.h"
 

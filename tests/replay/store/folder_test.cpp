@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "replay/recording_folder.h"
+#include "replay/store/recording_folder.h"
 #include "tests/support/recorded_steps.h"
 #include "tests/support/temporary_folder.h"
 

@@ -3,7 +3,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
-#include "replay/recording_index.h"
+#include "replay/store/recording_index.h"
 #include "tests/support/recorded_steps.h"
 
 namespace lockstep::replay {

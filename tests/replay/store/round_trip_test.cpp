@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "replay/recording_file.h"
+#include "replay/store/recording_file.h"
 #include "tests/support/recordings.h"
 
 namespace lockstep::replay {

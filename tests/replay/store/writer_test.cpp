@@ -4,8 +4,8 @@
 #include <atomic>
 #include <filesystem>
 
-#include "replay/recording_folder.h"
-#include "replay/recording_writer.h"
+#include "replay/store/recording_folder.h"
+#include "replay/store/recording_writer.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/recorded_steps.h"
 #include "tests/support/temporary_folder.h"

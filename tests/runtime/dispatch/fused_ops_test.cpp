@@ -3,9 +3,10 @@
 
 #include <cmath>
 
-#include "core/elementary.h"
-#include "runtime/kernels/loops.h"
-#include "runtime/mesh_ops.h"
+#include "core/elementary/elementary.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/kernels/rows/row_loops.h"
+#include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep {

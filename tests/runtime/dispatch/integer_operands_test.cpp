@@ -2,8 +2,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep {

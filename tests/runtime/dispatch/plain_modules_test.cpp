@@ -1,4 +1,4 @@
-#include "runtime/plain_modules.h"
+#include "runtime/dispatch/plain_modules.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "runtime/observer.h"
-#include "runtime/parameter_names.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/parameter_names.h"
+#include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/support/attention_cases.h"
+#include "tests/support/cases/attention_cases.h"
 
 namespace lockstep {
 namespace {

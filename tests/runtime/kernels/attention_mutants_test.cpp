@@ -2,12 +2,12 @@
 // that holds for the kernels fails for each fault.
 #include <gtest/gtest.h>
 
-#include "tests/support/attention_cases.h"
-#include "tests/support/mutants.h"
+#include "tests/support/cases/attention_cases.h"
+#include "tests/support/trials/mutants.h"
 
 #define LOCKSTEP_TILE_TARGET LOCKSTEP_TARGET_BASELINE
-#include "runtime/kernels/attention_backward.h"
-#include "runtime/kernels/attention_forward.h"
+#include "runtime/kernels/attention/attention_backward.h"
+#include "runtime/kernels/attention/attention_forward.h"
 
 namespace lockstep::testing {
 namespace {

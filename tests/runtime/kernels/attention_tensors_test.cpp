@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "runtime/kernels/canonical_attention.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
 #include "tests/support/tensors.h"
 #include "tests/support/threads.h"
 

@@ -2,8 +2,8 @@
 // the same sizes, dtypes and strides in every dtype; causal masks that start later, shared heads, empty and odd sizes.
 #include <gtest/gtest.h>
 
-#include "runtime/kernels/composed.h"
-#include "runtime/kernels/cpu_kernels.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep {

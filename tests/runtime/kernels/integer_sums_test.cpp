@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "runtime/kernels/integer_sum_oracle.h"
-#include "tests/support/mutants.h"
-#include "tests/support/sum_cases.h"
+#include "runtime/kernels/sums/integer_sum_oracle.h"
+#include "tests/support/cases/sum_cases.h"
+#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Kernels really run on as many threads as LibTorch has.
-#include "runtime/kernels/parallel.h"
+#include "runtime/kernels/tensors/parallel.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "runtime/kernels/parallel_workers.h"
+#include "runtime/kernels/tensors/parallel_workers.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/support/product_cases.h"
+#include "tests/support/cases/product_cases.h"
 
 namespace lockstep {
 namespace {

@@ -2,12 +2,12 @@
 // the kernels fails for each fault.
 #include <gtest/gtest.h>
 
-#include "tests/support/mutants.h"
-#include "tests/support/product_cases.h"
+#include "tests/support/cases/product_cases.h"
+#include "tests/support/trials/mutants.h"
 
 #define LOCKSTEP_TILE_TARGET LOCKSTEP_TARGET_BASELINE
-#include "runtime/kernels/product_pack.h"
-#include "runtime/kernels/product_tile.h"
+#include "runtime/kernels/products/product_kernel.h"
+#include "runtime/kernels/products/product_pack.h"
 
 namespace lockstep::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "runtime/kernels/canonical_products.h"
+#include "runtime/kernels/tensors/canonical_products.h"
 #include "tests/support/tensors.h"
 #include "tests/support/threads.h"
 

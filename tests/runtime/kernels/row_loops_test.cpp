@@ -5,8 +5,8 @@
 
 #include <numeric>
 
-#include "tests/support/mutants.h"
-#include "tests/support/row_cases.h"
+#include "tests/support/cases/row_cases.h"
+#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/kernels/self_test.h"
+#include "runtime/kernels/self_test/self_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "runtime/kernels/ordered_sum_oracle.h"
-#include "runtime/kernels/self_test_comparer.h"
+#include "runtime/kernels/self_test/self_test_comparer.h"
+#include "runtime/kernels/sums/ordered_sum_oracle.h"
 #include "tests/support/sanitized.h"
 
 namespace lockstep {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/support/mutants.h"
-#include "tests/support/sum_cases.h"
+#include "tests/support/cases/sum_cases.h"
+#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {

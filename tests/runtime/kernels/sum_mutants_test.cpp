@@ -1,9 +1,9 @@
 // Ordered sums broken on purpose: the property that holds for the loops fails for each fault.
 #include <gtest/gtest.h>
 
-#include "runtime/kernels/lanes.h"
-#include "tests/support/mutants.h"
-#include "tests/support/sum_cases.h"
+#include "runtime/kernels/simd/lanes.h"
+#include "tests/support/cases/sum_cases.h"
+#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {

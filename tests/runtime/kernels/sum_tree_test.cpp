@@ -1,4 +1,4 @@
-#include "runtime/kernels/sum_tree.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

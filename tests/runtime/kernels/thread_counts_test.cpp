@@ -4,11 +4,11 @@
 
 #include <functional>
 
-#include "runtime/kernels/canonical_attention.h"
-#include "runtime/kernels/canonical_products.h"
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/elementwise.h"
-#include "runtime/kernels/softmax.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
+#include "runtime/kernels/tensors/canonical_products.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/elementwise.h"
+#include "runtime/kernels/tensors/softmax.h"
 #include "tests/support/tensors.h"
 #include "tests/support/threads.h"
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "tests/support/mutants.h"
-#include "tests/support/tree_parts.h"
+#include "tests/support/cases/tree_parts.h"
+#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {

@@ -2,10 +2,10 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-#include "runtime/kernels/cpu_kernels.h"
-#include "runtime/kernels/loops.h"
-#include "runtime/kernels/softmax.h"
-#include "runtime/kernels/softmax_loops.h"
+#include "runtime/kernels/rows/row_loops.h"
+#include "runtime/kernels/rows/softmax_loops.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/softmax.h"
 
 namespace lockstep::testing {
 namespace {

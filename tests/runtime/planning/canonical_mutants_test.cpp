@@ -4,8 +4,9 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "runtime/mesh_ops.h"
-#include "tests/support/canonical_trial.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "tests/support/trials/canonical_trial.h"
 
 namespace lockstep::testing {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using at::Tensor;
 using torch::jit::Stack;
 
-const RuleSet& canonical_rules() { return *RuleSet::built_in(lockstep::Numerics::kCanonical); }
+const RuleSet& canonical_rules() { return *built_in_rules(lockstep::Numerics::kCanonical); }
 
 void original(const LocalCall& call, Stack& stack) {
   const auto* rule = canonical_rules().find(op_name(call.op));

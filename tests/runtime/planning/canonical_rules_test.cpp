@@ -2,7 +2,10 @@
 // any layouts, over any transport; forward and backward.
 #include <gtest/gtest.h>
 
-#include "tests/support/canonical_trial.cpp"
+#include "runtime/context/batch_scope.h"
+#include "runtime/redistribution/gather.h"
+#include "tests/support/tensors.h"
+#include "tests/support/trials/canonical_trial.h"
 
 namespace lockstep::testing {
 namespace {
@@ -29,8 +32,9 @@ class CanonicalGradients : public ::testing::TestWithParam<OpCase> {};
 TEST_P(CanonicalRules, AnyLayoutGivesOneRanksBits) {
   for (const auto reach : {Reach::kShort, Reach::kLong}) {
     const auto id = GetParam().op + (reach == Reach::kShort ? "/canonical" : "/canonical long");
-    const auto failure =
-        failure_of(id, case_count(40), [&] { canonical_bits_equal_one_rank(GetParam(), reach, false); });
+    const auto failure = failure_of_counted(
+        id, GetParam().op, case_count(40), [&] { canonical_bits_equal_one_rank(GetParam(), reach, false); },
+        refused_by_canonical(GetParam().op));
     if (!failure.empty()) FAIL() << failure;
   }
 }
@@ -38,8 +42,9 @@ TEST_P(CanonicalRules, AnyLayoutGivesOneRanksBits) {
 TEST_P(CanonicalGradients, AnyLayoutGivesOneRanksBits) {
   for (const auto reach : {Reach::kShort, Reach::kLong}) {
     const auto id = GetParam().op + (reach == Reach::kShort ? "/canonical gradients" : "/canonical gradients long");
-    const auto failure =
-        failure_of(id, case_count(40), [&] { canonical_bits_equal_one_rank(GetParam(), reach, true); });
+    const auto failure = failure_of_counted(
+        id, GetParam().op, case_count(40), [&] { canonical_bits_equal_one_rank(GetParam(), reach, true); },
+        refused_by_canonical(GetParam().op));
     if (!failure.empty()) FAIL() << failure;
   }
 }

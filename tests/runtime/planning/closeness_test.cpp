@@ -8,10 +8,11 @@
 #include <cmath>
 #include <random>
 
-#include "runtime/kernels/sum_tree.h"
-#include "runtime/mesh_ops.h"
-#include "tests/support/mutants.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/kernels/sums/sum_tree.h"
+#include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {

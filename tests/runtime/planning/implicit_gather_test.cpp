@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep {

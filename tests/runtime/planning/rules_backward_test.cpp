@@ -1,8 +1,8 @@
 // Gradients through rows of the op table, and through the ops above it that models call.
 #include <gtest/gtest.h>
 
-#include "tests/support/rule_gradients.cpp"
-#include "tests/support/rule_properties.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "tests/support/trials/rule_properties.h"
 
 namespace lockstep::testing {
 namespace {
@@ -18,7 +18,7 @@ class RulesBackward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesBackward, GradientsEqualOneDevice) {
   const auto failure = failure_of(GetParam().op + "/gradients", case_count(100),
-                                  [] { gradients_equal_one_device(GetParam(), RuleSet::built_in()); });
+                                  [] { gradients_equal_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
 }
 

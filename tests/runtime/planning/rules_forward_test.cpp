@@ -1,10 +1,8 @@
 // Every row of the op table against one device, forward.
 #include <gtest/gtest.h>
 
-#include "tests/support/rule_properties.cpp"
-#include "tests/support/rule_trial.cpp"
-#include "tests/support/scatter.cpp"
-#include "tests/support/sharded_calls.cpp"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "tests/support/trials/rule_properties.h"
 
 namespace lockstep::testing {
 namespace {
@@ -13,13 +11,13 @@ class RulesForward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesForward, EveryCandidateEqualsOneDevice) {
   const auto failure = failure_of(GetParam().op + "/candidates", case_count(30),
-                                  [] { candidates_equal_one_device(GetParam(), RuleSet::built_in()); });
+                                  [] { candidates_equal_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
 }
 
 TEST_P(RulesForward, AnyLayoutEqualsOneDevice) {
-  const auto failure = failure_of(GetParam().op + "/layouts", case_count(120),
-                                  [] { random_layouts_equal_one_device(GetParam(), RuleSet::built_in()); });
+  const auto failure = failure_of_counted(GetParam().op + "/layouts", GetParam().op, case_count(120),
+                                          [] { random_layouts_equal_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
 }
 

@@ -1,8 +1,9 @@
 // The in-place forms that follow from rows of the op table.
 #include <gtest/gtest.h>
 
-#include "tests/support/rule_properties.h"
-#include "tests/support/rule_writes.cpp"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "tests/support/trials/rule_properties.h"
+#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {
@@ -18,7 +19,7 @@ class RulesInPlace : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesInPlace, EqualsOneDeviceOrRefuses) {
   const auto failure = failure_of(GetParam().op + "/in_place", case_count(120),
-                                  [] { in_place_equals_one_device(GetParam(), RuleSet::built_in()); });
+                                  [] { in_place_equals_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
 }
 

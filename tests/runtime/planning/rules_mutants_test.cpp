@@ -3,7 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/rule_properties.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "tests/support/trials/rule_properties.h"
 
 namespace lockstep::testing {
 namespace {
@@ -41,20 +42,20 @@ void uniform_of_the_rank(const LocalCall& call, Stack& stack) {
 }
 
 /// What the first dimensions share is cut, whatever the sizes: a view of [12, 8] cut along 8 as one of [16, 6].
-Form view_of_equal_dims(const Call& call) {
-  Form form;
-  form.operands.emplace_back();
-  form.results.emplace_back();
-  for (int d = 0; d < call.dims(0); ++d) form.operands[0].push_back({d});
-  for (int d = 0; d < static_cast<int>(call.results[0].sizes.size()); ++d) form.results[0].push_back({d});
-  form.can_reduce = false;
-  return form;
+OpSharding view_of_equal_dims(const Call& call) {
+  OpSharding sharding;
+  sharding.operands.emplace_back();
+  sharding.results.emplace_back();
+  for (int d = 0; d < call.dims(0); ++d) sharding.operands[0].push_back({d});
+  for (int d = 0; d < static_cast<int>(call.results[0].sizes.size()); ++d) sharding.results[0].push_back({d});
+  sharding.can_reduce = false;
+  return sharding;
 }
 
 void set_linear(Rule& rule, const char* linearity) { rule.linearity = linearity; }
 void set_dims(Rule& rule, const char* dims) {
   rule.dims = dims;
-  rule.form = nullptr;
+  rule.sharding = nullptr;
 }
 
 std::vector<Mutant> mutants() {
@@ -83,8 +84,8 @@ std::vector<Mutant> mutants() {
        }},
       {"a transposition that keeps the cut", "transpose.int", [](Rule& r) { set_dims(r, "...->..."); }},
       {"a slice of each shard", "slice.Tensor", [](Rule& r) { set_dims(r, "...->..."); }},
-      {"a view that keeps the cut", "view", [](Rule& r) { r.form = view_of_equal_dims; }},
-      {"a lossy cast of a Partial", "_to_copy", [](Rule& r) { r.form = nullptr; }},
+      {"a view that keeps the cut", "view", [](Rule& r) { r.sharding = view_of_equal_dims; }},
+      {"a lossy cast of a Partial", "_to_copy", [](Rule& r) { r.sharding = nullptr; }},
       {"tokens without the shard's offset", "embedding", [](Rule& r) { r.local = embedding_without_offset; }},
       {"targets without the shard's offset", "mesh::pick_class",
        [](Rule& r) { r.local = targets_without_offset<0, 1>; }},
@@ -111,7 +112,7 @@ std::string fault_name(const ::testing::TestParamInfo<Mutant>& info) {
 class RulesMutants : public ::testing::TestWithParam<Mutant> {};
 
 TEST_P(RulesMutants, IsNoticed) {
-  const auto& built_in = RuleSet::built_in();
+  const auto& built_in = built_in_rules();
   Rule rule = built_in->rows().at(GetParam().op);
   GetParam().breaks(rule);
   const auto rules = built_in->with(rule);

@@ -5,21 +5,16 @@
 #include <fstream>
 #include <set>
 
-#include "tests/support/op_cases.h"
-#include "tests/support/op_cases_contractions.cpp"
-#include "tests/support/op_cases_factories.cpp"
-#include "tests/support/op_cases_pointwise.cpp"
-#include "tests/support/op_cases_rows.cpp"
-#include "tests/support/op_cases_views.cpp"
-#include "tests/support/op_inputs.cpp"
-#include "tests/support/rule_properties.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "tests/support/cases/op_cases.h"
+#include "tests/support/trials/rule_properties.h"
 
 namespace lockstep::testing {
 namespace {
 
 TEST(RulesTable, HasACaseForEveryRowAndARowForEveryCase) {
   std::set<std::string> rows, cases;
-  for (const auto& [op, rule] : RuleSet::built_in()->rows()) rows.insert(op);
+  for (const auto& [op, rule] : built_in_rules()->rows()) rows.insert(op);
   for (const auto& entry : op_cases()) EXPECT_TRUE(cases.insert(entry.op).second) << "two cases for " << entry.op;
   for (const auto& op : rows)
     EXPECT_TRUE(cases.contains(op)) << op << " has a row but no case: add one to tests/support/op_cases_*.cpp";

@@ -5,8 +5,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "tests/support/canonical_trial.h"
-#include "tests/support/mutants.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "tests/support/trials/canonical_trial.h"
+#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {
@@ -69,9 +70,9 @@ void writes_all_but_one(const LocalCall& call, Stack& stack) {
 }
 
 TEST(FilledMemory, ShowsWhatIsNotWritten) {
-  auto rule = *RuleSet::built_in(lockstep::Numerics::kCanonical)->find("exp");
+  auto rule = *built_in_rules(lockstep::Numerics::kCanonical)->find("exp");
   rule.local = writes_all_but_one;
-  const auto rules = RuleSet::built_in(lockstep::Numerics::kCanonical)->with(rule);
+  const auto rules = built_in_rules(lockstep::Numerics::kCanonical)->with(rule);
   const auto& exp = *std::find_if(op_cases().begin(), op_cases().end(), [](auto& c) { return c.op == "exp"; });
   expect_noticed("an element not written", 100, [&] { memory_does_not_matter(exp, Reach::kShort, false, rules); });
 }

@@ -6,9 +6,10 @@
 
 #include <thread>
 
-#include "runtime/exchanges_in_flight.h"
-#include "runtime/observer.h"
-#include "runtime/redistribute.h"
+#include "runtime/context/observer.h"
+#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
 #include "tests/support/generators.h"
 #include "tests/support/streams.h"
 #include "tests/support/tensors.h"
@@ -62,14 +63,14 @@ TEST(Overlap, LaterCollectivesTakeNoOtherMessages) {
       PendingBucket first({rows_of(mesh, large), rows_of(mesh, small)},
                           {Layout::replicated(mesh), Layout::replicated(mesh)});
       PendingBucket second({rows_of(mesh, other)}, {Layout::replicated(mesh)});
-      first.depart();
+      first.start();
       expect_sum(mesh);
-      second.depart();
+      second.start();
       expect_sum(mesh);
       LOCKSTEP_CHECK(same_bits(gather(second.finish()[0]), other));
       const auto both = first.finish();
       LOCKSTEP_CHECK(same_bits(gather(both[0]), large) && same_bits(gather(both[1]), small));
-      LOCKSTEP_CHECK(world.in_flight().empty());
+      LOCKSTEP_CHECK(world.part<ExchangesInFlight>().empty());
     });
     EXPECT_EQ(problems, kNoProblem);
   }
@@ -81,10 +82,10 @@ TEST(Overlap, AGatherThatNobodyFinishesIsNotInTheWay) {
     const auto& mesh = world.mesh("dp_shard=2");
     {
       PendingBucket dropped({rows_of(mesh, exact_tensor({301, 1001}))}, {Layout::replicated(mesh)});
-      dropped.depart();
+      dropped.start();
     }
     expect_sum(mesh);
-    LOCKSTEP_CHECK(world.in_flight().empty());
+    LOCKSTEP_CHECK(world.part<ExchangesInFlight>().empty());
   });
   EXPECT_EQ(problems, kNoProblem);
 }
@@ -94,12 +95,13 @@ TEST(Overlap, OpsLetMessagesMove) {
   const auto problems = run_ranks(2, StreamKind::kMemory, [](World& world) {
     const auto& mesh = world.mesh("dp_shard=2");
     PendingBucket bucket({rows_of(mesh, exact_tensor({301, 1001}))}, {Layout::replicated(mesh)});
-    bucket.depart();
-    LOCKSTEP_CHECK(!world.in_flight().empty() || mesh.local_ranks()[0] == 1);
+    bucket.start();
+    LOCKSTEP_CHECK(!world.part<ExchangesInFlight>().empty() || mesh.local_ranks()[0] == 1);
     auto computed = distribute(at::ones({2}), Layout::replicated(mesh));
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
-    while (!world.in_flight().empty() && std::chrono::steady_clock::now() < end) computed = computed + computed;
-    LOCKSTEP_CHECK(world.in_flight().empty());
+    while (!world.part<ExchangesInFlight>().empty() && std::chrono::steady_clock::now() < end)
+      computed = computed + computed;
+    LOCKSTEP_CHECK(world.part<ExchangesInFlight>().empty());
     LOCKSTEP_CHECK(same_bits(gather(bucket.finish()[0]), exact_tensor({301, 1001})));
   });
   EXPECT_EQ(problems, kNoProblem);
@@ -112,8 +114,8 @@ TEST(Overlap, IsOffUnderObservers) {
     world.observers().add(&nobody);
     const auto& mesh = world.mesh("dp_shard=2");
     PendingBucket bucket({rows_of(mesh, exact_tensor({9, 5}))}, {Layout::replicated(mesh)});
-    bucket.depart();
-    LOCKSTEP_CHECK(world.in_flight().empty());
+    bucket.start();
+    LOCKSTEP_CHECK(world.part<ExchangesInFlight>().empty());
     LOCKSTEP_CHECK_EQ(world.traffic().total(CollectiveKind::kAllGather).count, 0);
     LOCKSTEP_CHECK(same_bits(gather(bucket.finish()[0]), exact_tensor({9, 5})));
   });
@@ -126,7 +128,7 @@ TEST(Overlap, APeerThatIsGoneIsNamedWithTheGather) {
     const auto& mesh = world.mesh("dp_shard=2");
     if (mesh.local_ranks()[0] == 1) return;
     PendingBucket bucket({rows_of(mesh, exact_tensor({9, 5}))}, {Layout::replicated(mesh)});
-    bucket.depart();
+    bucket.start();
     expect_sum(mesh);
   });
   EXPECT_THAT(problems[0], ::testing::HasSubstr("rank 0 waits for rank 1, whose connection is gone"));
@@ -137,7 +139,7 @@ TEST(Overlap, RanksThatGatherAndReduceDisagree) {
   const auto problems = run_ranks(2, StreamKind::kSocket, [](World& world) {
     const auto& mesh = world.mesh("dp_shard=2");
     PendingBucket bucket({rows_of(mesh, exact_tensor({9, 5}))}, {Layout::replicated(mesh)});
-    if (mesh.local_ranks()[0] == 1) bucket.depart();
+    if (mesh.local_ranks()[0] == 1) bucket.start();
     expect_sum(mesh);
     bucket.finish();
   });
@@ -165,7 +167,7 @@ void run_errands(World& world, const std::vector<MeshAxis>& axes, const std::vec
       LOCKSTEP_CHECK(same_bits(gather(bucket.finish()[0]), global), "{}", errand.source);
       continue;
     }
-    bucket.depart();
+    bucket.start();
     under_way.emplace_back(std::move(bucket), global);
   }
   for (; !under_way.empty(); under_way.pop_back())

@@ -1,9 +1,10 @@
-#include "runtime/redistribute.h"
+#include "runtime/redistribution/redistribute.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "core/error.h"
+#include "runtime/redistribution/gather.h"
 #include "runtime/transport/simulated.h"
 #include "tests/support/generators.h"
 #include "tests/support/tensors.h"

@@ -1,11 +1,12 @@
-// Products in 16 bits whose upper levels are rounded (World::Options::wire_levels): what is added in which dtype, and
-// what travels.
+// Products in 16 bits whose upper levels are rounded (World::Options::rounded_levels): what is added in which dtype,
+// and what travels.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-#include "runtime/kernels/canonical_products.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/kernels/tensors/canonical_products.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep {
@@ -62,12 +63,12 @@ struct Sent {
 
 Sent product_on(int64_t ranks, int64_t levels, c10::ScalarType dtype = c10::kBFloat16) {
   const auto world =
-      testing::simulated_world({{"tp", ranks}}, {.numerics = Numerics::kCanonical, .wire_levels = levels});
+      testing::simulated_world({{"tp", ranks}}, {.numerics = Numerics::kCanonical, .rounded_levels = levels});
   const auto& mesh = world->mesh({{"tp", ranks}});
   const auto fractions = [&](c10::IntArrayRef sizes) { return testing::exact_tensor(sizes).mul(0.1).to(dtype); };
   const auto product = at::mm(distribute(fractions({6, 512}), Layout::parse(mesh, "[tp=S(1:32)]")),
                               distribute(fractions({512, 10}), Layout::parse(mesh, "[tp=S(0:32)]")));
-  const auto stored = sharded(product).shards()->either()[0].scalar_type();
+  const auto stored = sharded(product).shards()->local_tensors()[0].scalar_type();
   const auto whole = redistribute(product, Layout::replicated(mesh));
   return {stored, world->traffic().on("tp", CollectiveKind::kAllReduce).bytes, gather(whole)};
 }

@@ -5,7 +5,8 @@
 
 #include <thread>
 
-#include "runtime/redistribute.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/wrapper.h"
 #include "tests/support/generators.h"
 #include "tests/support/streams.h"

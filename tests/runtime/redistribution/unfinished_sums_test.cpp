@@ -3,8 +3,9 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep {
@@ -49,7 +50,7 @@ TEST(UnfinishedSums, SayHowManyTheyAre) {
   const auto sum = sum_of_products(mesh, 3);
   EXPECT_EQ(layout_of(sum).text(), "[tp=P(sum:128/32+3)]");
   EXPECT_EQ(Layout::parse(mesh, "[tp=P(sum:128/32+3)]"), layout_of(sum));
-  EXPECT_EQ(sharded(sum).shards()->either()[0].sizes(), (std::vector<int64_t>{3, 6, 10}));
+  EXPECT_EQ(sharded(sum).shards()->local_tensors()[0].sizes(), (std::vector<int64_t>{3, 6, 10}));
 }
 
 TEST(UnfinishedSums, AddUpToOneRanksBits) {

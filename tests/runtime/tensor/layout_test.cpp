@@ -1,4 +1,4 @@
-#include "runtime/layout.h"
+#include "runtime/tensor/layout.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -6,8 +6,9 @@
 #include <thread>
 
 #include "core/error.h"
-#include "runtime/random.h"
-#include "runtime/redistribute.h"
+#include "runtime/context/random.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/simulated.h"
 #include "tests/support/generators.h"
 #include "tests/support/tensors.h"
@@ -80,7 +81,7 @@ using Held = std::vector<at::Tensor>;
 Held held_by(const std::vector<at::Tensor>& tensors, const Mesh& mesh, int rank) {
   Held held;
   for (const auto& tensor : tensors)
-    held.push_back(sharded(tensor).shards()->either()[static_cast<size_t>(mesh.local_index(rank))]);
+    held.push_back(sharded(tensor).shards()->local_tensors()[static_cast<size_t>(mesh.local_index(rank))]);
   return held;
 }
 
@@ -219,7 +220,7 @@ TEST(Submesh, AValueThatIsNotHereIsAnErrorThatSaysSo) {
   const auto& stage = world.mesh("pp=2,tp=2").submesh("pp", 1);
   const auto x = distribute(exact_tensor({4}), Layout::parse(stage, "[tp=S(0)]"));
   const auto sum = (x + x).sum();
-  EXPECT_EQ(sharded(sum).shards()->either().size(), 0u);
+  EXPECT_EQ(sharded(sum).shards()->local_tensors().size(), 0u);
   EXPECT_EQ(message_of([&] { sum.item(); }), message_of([&] { gather(sum); }));
   EXPECT_EQ(message_of([&] { gather(x); }),
             "the value of Float[4] [tp=S(0)] on mesh pp=2,tp=2 at pp=1 was asked for in a process that has none of the "

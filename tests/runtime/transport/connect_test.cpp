@@ -1,6 +1,6 @@
 // How ranks meet: every pair gets a connection, with memory where that is possible; strangers, silence and a rank that
 // is not there end in an error that says who.
-#include "runtime/transport/connect.h"
+#include "runtime/transport/rendezvous/connect.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 
 #include <thread>
 
-#include "runtime/transport/handshake.h"
-#include "runtime/transport/pass_descriptor.h"
+#include "core/files/pass_descriptor.h"
+#include "runtime/transport/rendezvous/handshake.h"
 #include "tests/support/streams.h"
 
 namespace lockstep {

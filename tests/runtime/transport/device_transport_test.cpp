@@ -1,7 +1,7 @@
 // Bytes over a link between devices, headers over streams: any redistribution gives the bits of one process, rounds
 // begin in one order on all ranks, and ranks that disagree find out before a byte moves. The devices' part is played by
 // host memory.
-#include "runtime/transport/device_transport.h"
+#include "runtime/transport/device/device_transport.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,9 @@
 
 #include <thread>
 
-#include "runtime/redistribute.h"
-#include "runtime/transport/nccl_link.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/transport/device/nccl_link.h"
 #include "tests/support/generators.h"
 #include "tests/support/host_link.h"
 #include "tests/support/streams.h"
@@ -65,7 +66,7 @@ RC_GTEST_PROP(DeviceTransport, GivesTheBitsOfOneProcess, ()) {
     const auto& own = world.mesh(axes);
     const auto global = exact_tensor(shape);
     PendingBucket later({distribute(global, Layout::parse(own, source))}, {Layout::parse(own, target)});
-    later.depart();
+    later.start();
     const auto now = redistribute(distribute(global, Layout::parse(own, source)), Layout::parse(own, target));
     LOCKSTEP_CHECK(testing::same_bits(gather(now), global), "at once");
     LOCKSTEP_CHECK(testing::same_bits(gather(later.finish()[0]), global), "later");

@@ -8,8 +8,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/observer.h"
-#include "runtime/redistribute.h"
+#include "runtime/context/observer.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/faulty.h"
 #include "tests/support/tensors.h"
 #include "tests/support/turns.h"

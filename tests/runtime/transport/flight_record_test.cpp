@@ -1,5 +1,5 @@
 // What a rank writes down of its collectives, and what its launcher makes of whatever it finds there.
-#include "runtime/transport/flight_record.h"
+#include "runtime/transport/flight/flight_record.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "core/collective_kind.h"
 #include "core/error.h"
-#include "runtime/transport/flight_recorder.h"
+#include "runtime/transport/streams/flight_recorder.h"
 
 namespace lockstep {
 namespace {

@@ -1,12 +1,12 @@
 // A rank whose device waits for bytes that never come gets an error that names the round, in time; one whose rounds end
 // hears nothing.
-#include "runtime/transport/round_watch.h"
+#include "runtime/transport/device/round_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "runtime/transport/device_transport.h"
+#include "runtime/transport/device/device_transport.h"
 #include "tests/support/streams.h"
 #include "tests/support/tensors.h"
 

@@ -1,5 +1,5 @@
 // The memory in which tensors lie that other ranks read in place: who has which part of it, and what a fork gets of it.
-#include "runtime/transport/shared_arena.h"
+#include "runtime/transport/shared_memory/shared_arena.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <csignal>
 
 #include "core/error.h"
-#include "runtime/shared_tensors.h"
-#include "runtime/transport/loan_book.h"
+#include "runtime/transport/shared_memory/lent_buffers.h"
+#include "runtime/transport/streams/shared_tensors.h"
 
 namespace lockstep {
 namespace {
@@ -67,8 +67,8 @@ TEST(FreeBlocks, TheSmallestThatIsLargeEnoughIsTaken) {
   EXPECT_EQ(blocks.take(31), std::nullopt);
 }
 
-TEST(LoanBook, TellsHowManyFromTheFirstAreClosed) {
-  LoanBook book;
+TEST(LentBuffers, TellsHowManyFromTheFirstAreClosed) {
+  LentBuffers book;
   const uint64_t a = book.open(), b = book.open(), c = book.open();
   book.close(b);
   EXPECT_EQ(book.closed(), 0u) << "the lender must keep the first";

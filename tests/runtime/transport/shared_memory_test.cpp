@@ -5,8 +5,8 @@
 
 #include <thread>
 
-#include "runtime/transport/pass_descriptor.h"
-#include "runtime/transport/stream_transport.h"
+#include "core/files/pass_descriptor.h"
+#include "runtime/transport/streams/stream_transport.h"
 #include "tests/support/streams.h"
 
 namespace lockstep {

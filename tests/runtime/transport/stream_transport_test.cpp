@@ -1,6 +1,6 @@
 // Messages between processes, over sockets and over shared memory: all bytes in order, straight to where they belong,
 // and an error that says who when a rank is gone, silent, or sends what is no message.
-#include "runtime/transport/stream_transport.h"
+#include "runtime/transport/streams/stream_transport.h"
 
 #include <gtest/gtest.h>
 

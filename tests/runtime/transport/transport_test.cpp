@@ -2,8 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "runtime/observer.h"
-#include "runtime/redistribute.h"
+#include "runtime/context/observer.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/faulty.h"
 #include "runtime/transport/simulated.h"
 #include "tests/support/tensors.h"

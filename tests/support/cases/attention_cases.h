@@ -1,6 +1,6 @@
 #pragma once
-#include "runtime/kernels/attention_oracle.h"
-#include "tests/support/product_cases.h"
+#include "runtime/kernels/attention/attention_oracle.h"
+#include "tests/support/cases/product_cases.h"
 
 /// Random attentions for comparing kernels with their oracle.
 namespace lockstep::testing {

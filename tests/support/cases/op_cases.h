@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/domain.h"
+#include "runtime/tensor/domain.h"
 
 namespace lockstep::testing {
 

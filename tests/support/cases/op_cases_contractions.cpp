@@ -2,7 +2,7 @@
 #include <ATen/Functions.h>
 #include <rapidcheck.h>
 
-#include "tests/support/op_cases.h"
+#include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {
 namespace {

@@ -1,7 +1,7 @@
-// How the rows of runtime/rules/factories.cpp are called; the table of all cases.
+// How the rows of runtime/planning/rules/factories.cpp are called; the table of all cases.
 #include <ATen/Functions.h>
 
-#include "tests/support/op_cases.h"
+#include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {
 namespace {

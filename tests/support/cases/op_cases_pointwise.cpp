@@ -1,10 +1,10 @@
-// How the rows of runtime/rules/pointwise.cpp are called.
+// How the rows of runtime/planning/rules/pointwise.cpp are called.
 #include <ATen/Functions.h>
 #include <rapidcheck.h>
 
 #include <limits>
 
-#include "tests/support/op_cases.h"
+#include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {
 namespace {

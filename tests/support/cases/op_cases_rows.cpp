@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "runtime/mesh_ops.h"
-#include "tests/support/op_cases.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {
 namespace {

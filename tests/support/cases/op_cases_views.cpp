@@ -1,13 +1,15 @@
-// How the rows of runtime/rules/views.cpp are called.
+// How the rows of runtime/planning/rules/views.cpp are called.
 #include <ATen/Functions.h>
 #include <rapidcheck.h>
 
 #include <numeric>
 
-#include "tests/support/op_cases.h"
+#include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {
 namespace {
+
+using enum OpCase::Trait;
 
 constexpr unsigned kView = kExact | kIntegers | kGradient;
 constexpr unsigned kViewAlone = kExact | kIntegers;  ///< gradients go another way: through view, slice, select

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/support/op_cases.h"
+#include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {
 namespace {

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/portable.h"
-#include "runtime/kernels/product_oracle.h"
+#include "core/elementary/portable.h"
+#include "runtime/kernels/products/product_oracle.h"
 
 /// Random products for comparing kernels with their oracle.
 namespace lockstep::testing {

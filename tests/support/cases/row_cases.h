@@ -1,7 +1,7 @@
 #pragma once
-#include "runtime/kernels/row_oracle.h"
-#include "runtime/kernels/softmax_oracle.h"
-#include "tests/support/sum_cases.h"
+#include "runtime/kernels/rows/row_oracle.h"
+#include "runtime/kernels/rows/softmax_oracle.h"
+#include "tests/support/cases/sum_cases.h"
 
 /// Random rows for comparing the loops of norms, gates, softmaxes, losses and the optimizer with their oracles.
 namespace lockstep::testing {

@@ -1,6 +1,6 @@
 #pragma once
-#include "runtime/kernels/ordered_sum_oracle.h"
-#include "tests/support/product_cases.h"
+#include "runtime/kernels/sums/ordered_sum_oracle.h"
+#include "tests/support/cases/product_cases.h"
 
 /// Random ordered sums for comparing kernels with their oracles.
 namespace lockstep::testing {

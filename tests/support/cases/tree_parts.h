@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernels/sum_tree.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 /// A sum over shards, as text that shows every leaf and every join, made of parts that tests may exchange for wrong
 /// ones.

@@ -1,5 +1,5 @@
 #pragma once
-#include "tests/support/rule_trial.h"
+#include "tests/support/trials/rule_trial.h"
 
 namespace lockstep::testing {
 
@@ -23,8 +23,8 @@ struct CanonicalCase {
   std::vector<at::Tensor> weights =
       {};  ///< of a linear function of the results, whose gradients are asked for; or none
   std::vector<Operand> weight_places = {};
-  int64_t batch_rows = 0;   ///< of the BatchScope around the call; 0: outside of every scope
-  int64_t wire_levels = 0;  ///< World::Options::wire_levels
+  int64_t batch_rows = 0;      ///< of the BatchScope around the call; 0: outside of every scope
+  int64_t rounded_levels = 0;  ///< World::Options::rounded_levels
   Delivery delivery = Delivery::kDirect;
   uint64_t seed = 0;
 };

@@ -1,7 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "tests/support/rule_properties.h"
+#include "tests/support/trials/rule_properties.h"
 
 namespace lockstep::testing {
 

@@ -4,8 +4,9 @@
 #include <rapidcheck.h>
 
 #include "core/error.h"
-#include "tests/support/rule_trial.h"
+#include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/rule_trial.h"
 
 namespace lockstep::testing {
 namespace {

@@ -1,5 +1,5 @@
 // The properties of the op table's rows.
-#include "tests/support/rule_properties.h"
+#include "tests/support/trials/rule_properties.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "tests/support/rule_trial.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/rule_trial.h"
 
 namespace lockstep::testing {
 namespace {
@@ -41,8 +41,8 @@ std::vector<at::Tensor> scatter_anyhow(const OpCase& op_case, const OpCall& call
 void candidates_equal_one_device(const OpCase& op_case, const Rules& rules) {
   const Trial trial(op_case, rules);
   if (op_case.is(OpCase::kFactory)) return trial.expect_factory();
-  const Form form = trial.form();
-  const Arranger arranger(trial.mesh(), form);
+  const OpSharding sharding = trial.sharding();
+  const Arranger arranger(trial.mesh(), sharding);
   const auto base = arranger.draw_choice();
   for (size_t axis = 0; axis < base.size(); ++axis)
     for (size_t candidate = 0; candidate < arranger.all().size(); ++candidate) {
@@ -84,6 +84,19 @@ std::string failure_of(const std::string& id, int cases, const std::function<voi
   again.reproduce[id] = failure.reproduce;
   text << failure.description << "\nRC_PARAMS=\"" << configToMinimalString(again) << "\"\n";
   return text.str();
+}
+
+bool refused_by_canonical(const std::string& op) { return op == "pow.Tensor_Tensor"; }
+
+std::string failure_of_counted(const std::string& id, const std::string& op, int cases,
+                               const std::function<void()>& property, bool all_refused) {
+  const auto before = compared_cases()[op];
+  const auto failure = failure_of(id, cases, property);
+  if (!failure.empty()) return failure;
+  const auto compared = compared_cases()[op] - before;
+  if (all_refused) return compared == 0 ? "" : fmt::format("{}: {} calls ran, and all should be refused", id, compared);
+  if (4 * compared >= cases) return {};
+  return fmt::format("{}: only {} of {} cases were compared; the rest was refused or left out", id, compared, cases);
 }
 
 }  // namespace lockstep::testing

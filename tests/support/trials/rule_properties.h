@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/rule_set.h"
-#include "tests/support/op_cases.h"
+#include "runtime/planning/rule_set.h"
+#include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {
 
@@ -29,8 +29,20 @@ void gradients_equal_one_device(const OpCase& op_case, const Rules& rules);
 /// The derived in-place form, through views too: layout kept and the right value, or BadInput and nothing written.
 void in_place_equals_one_device(const OpCase& op_case, const Rules& rules);
 
+/// One operand of another size or number of dimensions, functional and in place: what LibTorch refuses is refused in
+/// any layouts, by an error for users, and what it accepts has its value. Counts what was refused in refused_cases().
+void refuses_as_one_device(const OpCase& op_case, const Rules& rules);
+
 /// Runs `property` on `cases` random cases. Returns an empty text, or what failed with the line that reruns it.
 std::string failure_of(const std::string& id, int cases, const std::function<void()>& property, bool shrink = true);
+
+/// The same, where the property counts in compared_cases()[op] what it has compared: it fails, too, when that is less
+/// than a quarter of the cases: a property that never compares anything holds. `all_refused`: nothing may be compared.
+std::string failure_of_counted(const std::string& id, const std::string& op, int cases,
+                               const std::function<void()>& property, bool all_refused = false);
+
+/// Whether canonical numerics refuses every call of the op, as docs/numerics.md lists them.
+bool refused_by_canonical(const std::string& op);
 
 /// `few`, or fifty times as many when LOCKSTEP_SOAK is set.
 int case_count(int few);
@@ -45,5 +57,7 @@ inline std::string test_name(const ::testing::TestParamInfo<OpCase>& info) {
 
 /// Comparisons with one device so far, per op.
 std::map<std::string, int64_t>& compared_cases();
+/// Calls refused by one device and by the mesh so far, per op.
+std::map<std::string, int64_t>& refused_cases();
 
 }  // namespace lockstep::testing

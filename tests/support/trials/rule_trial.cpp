@@ -1,10 +1,12 @@
 // Drawing meshes, layouts and calls; one call compared with one device.
-#include "tests/support/rule_trial.h"
+#include "tests/support/trials/rule_trial.h"
 
 #include <ATen/Functions.h>
 #include <rapidcheck.h>
 
 #include "core/error.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/redistribution/gather.h"
 #include "tests/support/generators.h"
 #include "tests/support/tensors.h"
 
@@ -62,7 +64,7 @@ Numerics draw_numerics(const OpCase& op_case) {
   numerics.exact = op_case.is(OpCase::kExact) && !also_real;
   if (numerics.exact && op_case.is(OpCase::kIntegers) && *rc::gen::inRange(0, 4) == 3) numerics.dtype = c10::kLong;
   const bool native = *rc::gen::weightedElement<int>({{1, 0}, {2, 1}}) == (numerics.exact ? 1 : 0);
-  numerics.domain = native ? Domain::kNative : Domain::kFloat64;
+  numerics.domain = native ? Domain::kDeclared : Domain::kFloat64;
   if (native && !numerics.exact) numerics.dtype = c10::kDouble;  // reals are compared in doubles
   return numerics;
 }
@@ -82,9 +84,9 @@ Layout draw_layout(const Mesh& mesh, const at::Tensor& tensor) {
   return Layout(mesh, std::move(placements));
 }
 
-Arranger::Arranger(const Mesh& mesh, const Form& form)
-    : mesh_(mesh), form_(form), all_(candidates(form, {Reduction::kSum, Reduction::kAvg})) {
-  for (int label = 0; label < form.label_count(); ++label) {
+Arranger::Arranger(const Mesh& mesh, const OpSharding& sharding)
+    : mesh_(mesh), form_(sharding), all_(candidates(sharding, {Reduction::kSum, Reduction::kAvg})) {
+  for (int label = 0; label < sharding.label_count(); ++label) {
     units_.emplace_back();
     for (int axis = 0; axis < mesh.axis_count(); ++axis)
       units_.back().push_back(*rc::gen::weightedElement<int64_t>({{3, 1}, {1, 2}, {1, 3}}));
@@ -99,7 +101,8 @@ std::vector<size_t> Arranger::draw_choice() const {
   return chosen;
 }
 
-Layout Arranger::layout(const FormDims& dims, const std::vector<size_t>& chosen, bool result, size_t index) const {
+Layout Arranger::layout(const OpShardingDims& dims, const std::vector<size_t>& chosen, bool result,
+                        size_t index) const {
   Placements placements(chosen.size());
   std::map<int, uint8_t> depths;
   for (const int axis : order_) {
@@ -116,9 +119,9 @@ Layout Arranger::layout(const FormDims& dims, const std::vector<size_t>& chosen,
   return Layout(mesh_, std::move(placements));
 }
 
-std::optional<Choice> Arranger::arrange(const std::vector<size_t>& chosen, const OpCall& call) const {
+std::optional<ChosenLayouts> Arranger::arrange(const std::vector<size_t>& chosen, const OpCall& call) const {
   try {
-    Choice choice;
+    ChosenLayouts choice;
     for (size_t i = 0; i < form_.operands.size(); ++i) {
       choice.operands.push_back(layout(form_.operands[i], chosen, false, i));
       for (const auto& placement : choice.operands.back().placements())
@@ -175,8 +178,8 @@ Trial::Trial(const OpCase& op_case, const Rules& rules, bool strict)
       expected_(reference(op_case, call_, numerics_)),
       drawn_(numerics_.domain, rules, strict) {}
 
-Form Trial::form() const {
-  auto declared = reference(op_case_, call_, {numerics_.dtype, numerics_.exact, Domain::kNative});
+OpSharding Trial::sharding() const {
+  auto declared = reference(op_case_, call_, {numerics_.dtype, numerics_.exact, Domain::kDeclared});
   for (size_t i = 0; i < call_.slots.size(); ++i)
     if (call_.writes(i)) {
       declared = {call_.tensor(i)};
@@ -209,10 +212,10 @@ void Trial::expect(const std::vector<at::Tensor>& tensors) const {
   compare(actual, line);
 }
 
-bool Trial::rounds_partial(const Choice& choice) const {
-  const auto form = this->form();
+bool Trial::rounds_partial(const ChosenLayouts& choice) const {
+  const auto sharding = this->sharding();
   for (size_t i = 0; i < choice.operands.size(); ++i)
-    if (form.linearity[i] == Linearity::kEach && !form.exact && choice.operands[i].any_partial() &&
+    if (sharding.linearity[i] == Linearity::kEach && !sharding.exact && choice.operands[i].any_partial() &&
         is_low_precision(call_.tensor(i)))
       return true;
   return false;
@@ -220,7 +223,7 @@ bool Trial::rounds_partial(const Choice& choice) const {
 
 void Trial::check_plan(const Arranger& arranger, const std::vector<size_t>& chosen, const Stack& arguments,
                        const std::string& line) const {
-  const auto plan = make_plan(call_.op, arguments, mesh());
+  const auto plan = make_plan(mesh().world().part<RulesInUse>().get(), call_.op, arguments, mesh());
   if (plan->moves) RC_FAIL(line + ": operands in a candidate's layouts move");
   for (size_t r = 0; r < plan->results.size(); ++r) {
     if (!same_strides(plan->results[r]->strides, expected_[r]))

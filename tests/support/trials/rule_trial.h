@@ -1,10 +1,10 @@
 #pragma once
 #include <optional>
 
-#include "runtime/choose.h"
-#include "runtime/plan.h"
-#include "tests/support/rule_properties.h"
-#include "tests/support/sharded_calls.h"
+#include "runtime/planning/choose_layouts.h"
+#include "runtime/planning/plan.h"
+#include "tests/support/trials/rule_properties.h"
+#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 
@@ -24,20 +24,20 @@ Layout draw_layout(const Mesh& mesh, const at::Tensor& tensor);
 /// Turns one candidate per mesh axis into layouts, with units and cut orders that are drawn once.
 class Arranger {
  public:
-  Arranger(const Mesh& mesh, const Form& form);
+  Arranger(const Mesh& mesh, const OpSharding& sharding);
 
   const std::vector<Candidate>& all() const { return all_; }
   /// None where such layouts do not exist: an average of integers, or Partials that do not commute.
-  std::optional<Choice> arrange(const std::vector<size_t>& chosen, const OpCall& call) const;
+  std::optional<ChosenLayouts> arrange(const std::vector<size_t>& chosen, const OpCall& call) const;
   /// Some candidates with the chosen one's operands on each axis give results that lie so.
   bool predicts(const std::vector<size_t>& chosen, size_t result, const Layout& layout) const;
   std::vector<size_t> draw_choice() const;
 
  private:
-  Layout layout(const FormDims& dims, const std::vector<size_t>& chosen, bool result, size_t index) const;
+  Layout layout(const OpShardingDims& dims, const std::vector<size_t>& chosen, bool result, size_t index) const;
 
   const Mesh& mesh_;
-  const Form& form_;
+  const OpSharding& form_;
   std::vector<Candidate> all_;
   std::vector<std::vector<int64_t>> units_;  ///< per label and axis
   std::vector<int> order_;                   ///< axes, the first cuts first
@@ -51,7 +51,7 @@ class Trial {
   const Mesh& mesh() const { return *drawn_.mesh; }
   const OpCall& call() const { return call_; }
   const Rule& rule() const { return *rules_->find(op_case_.op); }
-  Form form() const;
+  OpSharding sharding() const;
 
   /// Fails the property unless the op on `tensors` gives what one device gives.
   void expect(const std::vector<at::Tensor>& tensors) const;
@@ -64,7 +64,7 @@ class Trial {
   void compare(const std::vector<at::Tensor>& actual, const std::string& line) const;
   void check_plan(const Arranger& arranger, const std::vector<size_t>& chosen, const Stack& arguments,
                   const std::string& line) const;
-  bool rounds_partial(const Choice& choice) const;
+  bool rounds_partial(const ChosenLayouts& choice) const;
 
   const OpCase& op_case_;
   Rules rules_;

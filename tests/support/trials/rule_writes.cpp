@@ -4,8 +4,9 @@
 #include <rapidcheck.h>
 
 #include "core/error.h"
-#include "tests/support/rule_trial.h"
+#include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/rule_trial.h"
 
 namespace lockstep::testing {
 namespace {
@@ -96,8 +97,8 @@ Operands draw_operands(const OpCall& call, const Target& target, const Mesh& mes
 
 /// A candidate's layouts, where its result lies as its first operand.
 std::optional<Operands> arrange_operands(const OpCall& call, const Rule& rule, const Mesh& mesh) {
-  const Form form = form_for(rule, call, {call.tensor(0)});
-  const Arranger arranger(mesh, form);
+  const OpSharding sharding = form_for(rule, call, {call.tensor(0)});
+  const Arranger arranger(mesh, sharding);
   const auto choice = arranger.arrange(arranger.draw_choice(), call);
   if (!choice || choice->results[0] != choice->operands[0]) return std::nullopt;
   Operands operands;

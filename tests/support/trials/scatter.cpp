@@ -2,9 +2,9 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
-#include "runtime/domain.h"
-#include "runtime/plain_tensors.h"
-#include "tests/support/sharded_calls.h"
+#include "runtime/tensor/domain.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {

@@ -1,11 +1,12 @@
 // Calls of ops through the dispatcher, on plain and on sharded tensors, and their comparison.
-#include "tests/support/sharded_calls.h"
+#include "tests/support/trials/sharded_calls.h"
 
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/op_id.h"
-#include "runtime/random.h"
+#include "runtime/context/op_id.h"
+#include "runtime/context/random.h"
+#include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 
 namespace lockstep::testing {
@@ -152,14 +153,14 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
   return fmt::format("{}: {} gives{}, expected{}", what, spec_of(actual).text(), values_of(whole), values_of(expected));
 }
 
-Form form_for(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results) {
+OpSharding form_for(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results) {
   Call seen{rule.op, call.arguments, call.slots, {}, {}, {}};
   for (size_t i = 0; i < call.slots.size(); ++i) {
     seen.operand_sizes.push_back(call.tensor(i).sizes().vec());
     seen.operand_dtypes.push_back(call.tensor(i).scalar_type());
   }
   for (const auto& result : results) seen.results.push_back({result.sizes().vec(), {}, result.scalar_type()});
-  return form_of(rule, seen);
+  return op_sharding_of(rule, seen);
 }
 
 std::string describe(const OpCall& call, const std::vector<at::Tensor>& tensors, const Mesh& mesh,

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "runtime/form.h"
-#include "runtime/make_plan.h"
-#include "runtime/rule.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
-#include "tests/support/op_cases.h"
+#include "runtime/context/world.h"
+#include "runtime/planning/make_plan.h"
+#include "runtime/planning/op_sharding.h"
+#include "runtime/planning/rule.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {
 
@@ -43,7 +43,7 @@ std::vector<at::Tensor> run(const c10::OperatorHandle& op, Stack arguments);
 struct Numerics {
   c10::ScalarType dtype = c10::kFloat;
   bool exact = true;
-  Domain domain = Domain::kNative;
+  Domain domain = Domain::kDeclared;
 };
 
 /// The arguments of the reference: clones, in the domain's storage.
@@ -53,7 +53,7 @@ Stack plain_arguments(const OpCall& call, const Numerics& numerics);
 std::string difference(const at::Tensor& actual, const at::Tensor& expected, const Numerics& numerics, bool values);
 
 /// The form of a call under its rule, with the sizes and declared dtypes of its results.
-Form form_for(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results);
+OpSharding form_for(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results);
 
 /// "add.Tensor(f32[3,4] [a=S(0)], f32[4] [a=R], 2) on a=2, float64"
 std::string describe(const OpCall& call, const std::vector<at::Tensor>& tensors, const Mesh& mesh,

@@ -1,4 +1,4 @@
-#include "trainer/box.h"
+#include "trainer/checkpoint/box.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,4 +1,4 @@
-#include "trainer/checkpoint_file.h"
+#include "trainer/checkpoint/checkpoint_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

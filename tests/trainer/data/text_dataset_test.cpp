@@ -1,4 +1,4 @@
-#include "trainer/dataset.h"
+#include "trainer/data/text_dataset.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,6 +9,8 @@
 
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
+#include "trainer/job/job.h"
+#include "trainer/job/offered_names.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -111,6 +113,22 @@ TEST(UnigramEntropy, HasItsClosedForm) {
   EXPECT_EQ(unigram_entropy(folder.write("c", "aaaa")), 0.0);
   const auto empty = folder.write("d", "");
   EXPECT_EQ(problem<BadInput>([&] { unigram_entropy(empty); }), "dataset " + empty + ": is empty.");
+}
+
+TEST(Dataset, IsTheOneThatTheJobNames) {
+  const TemporaryFolder folder;
+  Job job;
+  job.training.dataset_path = folder.write("text", counting_text(4001));
+  job.training.seq_len = 10;
+  job.debug.seed = 7;
+  const TextDataset expected(job.training.dataset_path, 10, 256, 7);
+  EXPECT_EQ(make_dataset(job, 256)->batch(3, 2).tokens, expected.batch(3, 2).tokens);
+  for (const auto& choice : kDatasetNames) {
+    job.training.dataset = choice.name;
+    EXPECT_EQ(make_dataset(job, 256)->samples(), 400) << choice.name;
+  }
+  job.training.dataset = "csv";
+  EXPECT_EQ(problem<BadInput>([&] { make_dataset(job, 256); }), "training.dataset is \"csv\", must be text.");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // What a dry run says of every rank, against what the ranks of a real run hold and post.
-#include "trainer/dry_run.h"
+#include "trainer/dry_run/dry_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/sharded_tensor.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transport/simulated.h"
 #include "runtime/transport/wrapper.h"
 #include "tests/support/small_models.h"
@@ -50,7 +50,7 @@ Real run_really(const Job& job, TrainingRun::Options options) {
   TrainingRun run(job, options);
   Real real;
   for (const auto& entry : run.state())
-    for (const auto& tensor : {entry.value, entry.mean, entry.square})
+    for (const auto& [prefix, tensor] : entry.tensors())
       for (const int rank : run.mesh().ranks())
         real.held[rank] += static_cast<double>(
             sharded(tensor).shards()->whole()[static_cast<size_t>(run.mesh().local_index(rank))].nbytes());

@@ -1,5 +1,5 @@
 // What canonical numerics sends beside native: closed forms of the tree (docs/numerics.md has the measured table).
-#include "trainer/price_table.h"
+#include "trainer/dry_run/price_table.h"
 
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST(PriceTable, RoundedLevelsTravelInTwoBytes) {
   auto job = testing::small_job();
   job.training.mixed_precision_param = "bfloat16";
   const auto ratio = [&](const char* mesh, int64_t levels) {
-    job.numerics.wire_levels = levels;
+    job.numerics.rounded_levels = levels;
     return row(prices_on(mesh, 2048, kRows, job), "tp", CollectiveKind::kReduceScatter).ratio();
   };
   EXPECT_EQ(ratio("tp=2", 0), 1);

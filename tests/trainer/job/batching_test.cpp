@@ -1,4 +1,4 @@
-#include "trainer/batching.h"
+#include "trainer/job/batching.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -77,16 +77,16 @@ TEST(Resolve, RefusesWhatDoesNotFitWithTheNumbers) {
 
 TEST(Resolve, RefusesRoundedLevelsWhereNothingWouldBeRounded) {
   auto job = job_of(1, 1, 2, 4, 8);
-  job.numerics.wire_levels = 1;
+  job.numerics.rounded_levels = 1;
   EXPECT_EQ(
       problem([&] { resolve(job, kSimulated); }),
-      "numerics.wire_levels 1 rounds sums of 16-bit products; training.mixed_precision_param is \"float32\", choose "
-      "\"bfloat16\" or wire_levels 0.");
+      "numerics.rounded_levels 1 rounds sums of 16-bit products; training.mixed_precision_param is \"float32\", choose "
+      "\"bfloat16\" or rounded_levels 0.");
   job.training.mixed_precision_param = "bfloat16";
   EXPECT_EQ(problem([&] { resolve(job, kSimulated); }), "");
   job.numerics.mode = "native";
   EXPECT_EQ(problem([&] { resolve(job, kSimulated); }),
-            "numerics.wire_levels 1 is of canonical numerics; numerics.mode is \"native\".");
+            "numerics.rounded_levels 1 is of canonical numerics; numerics.mode is \"native\".");
 }
 
 TEST(DeriveBatching, KeepsTheGlobalBatchOnAnotherMesh) {

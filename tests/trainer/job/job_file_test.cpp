@@ -1,11 +1,11 @@
-#include "trainer/job_file.h"
+#include "trainer/job/job_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "core/error.h"
-#include "trainer/job_keys.h"
+#include "trainer/job/job_keys.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -161,13 +161,13 @@ T any_value(const Key& key) {
                      [](const auto& parts) { return std::ldexp(std::abs(parts.first), parts.second - 31); }),
         [&](double x) { return !key.allowed.number || key.allowed.number(x); });
   if constexpr (std::is_same_v<T, std::string>) {
-    if (key.name == "description" || key.allowed.word == nullptr) {
+    if (key.name == "description" || key.allowed.text().empty()) {
       auto text = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
       return text;
     }
     for (const char* word : {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3",
                              "native", "ring:2", "tcp", "cuda"})
-      if (key.allowed.word(word)) return word;
+      if (key.allowed.accepts(std::string_view(word))) return word;
     return "?";
   }
 }

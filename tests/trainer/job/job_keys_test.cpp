@@ -1,4 +1,4 @@
-#include "trainer/job_keys.h"
+#include "trainer/job/job_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <iterator>
 #include <set>
 
-#include "core/atomic_file.h"
-#include "trainer/job_reference.h"
-#include "trainer/torchtitan_keys.h"
+#include "core/files/atomic_file.h"
+#include "trainer/job/job_reference.h"
+#include "trainer/job/torchtitan_keys.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -43,9 +43,9 @@ TEST(JobKeys, EveryDefaultIsAccepted) {
   struct Accepts {
     const Allowed& allowed;
     bool operator()(bool) const { return true; }
-    bool operator()(int64_t value) const { return !allowed.number || allowed.number(static_cast<double>(value)); }
-    bool operator()(double value) const { return !allowed.number || allowed.number(value); }
-    bool operator()(const std::string& value) const { return !allowed.word || allowed.word(value); }
+    bool operator()(int64_t value) const { return allowed.accepts(static_cast<double>(value)); }
+    bool operator()(double value) const { return allowed.accepts(value); }
+    bool operator()(const std::string& value) const { return allowed.accepts(value); }
     bool operator()(const std::optional<int64_t>& value) const { return !value || (*this)(*value); }
     bool operator()(const std::optional<double>& value) const { return !value || (*this)(*value); }
   };

@@ -1,4 +1,4 @@
-#include "trainer/job_setting.h"
+#include "trainer/job/job_setting.h"
 
 #include <gtest/gtest.h>
 

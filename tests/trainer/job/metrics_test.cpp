@@ -1,4 +1,4 @@
-#include "trainer/metrics.h"
+#include "trainer/job/metrics.h"
 
 #include <gtest/gtest.h>
 

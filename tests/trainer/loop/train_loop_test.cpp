@@ -1,4 +1,4 @@
-#include "trainer/train_loop.h"
+#include "trainer/loop/train_loop.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "tests/support/file_size_limit.h"
-#include "trainer/batching.h"
+#include "trainer/job/batching.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -1,8 +1,10 @@
-#include "trainer/schedule.h"
+#include "trainer/optim/schedule.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "trainer/job/offered_names.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -58,6 +60,16 @@ TEST(Schedule, TotalStepsReplaceTheRunsLength) {
   job.lr_scheduler.total_steps = 10;
   job.optimizer.lr = 0.5;
   EXPECT_EQ(LearningRateSchedule(job).learning_rate(6), 0.25);
+}
+
+TEST(Schedule, EveryShapeThatJobsMaySayFallsFromOneToZero) {
+  for (const auto& choice : kDecayNames) {
+    const auto shape = decay_registry().at(choice.name);
+    EXPECT_EQ(shape(0), 1.0) << choice.name;
+    EXPECT_NEAR(shape(1), 0.0, 1e-16) << choice.name;
+    EXPECT_LT(shape(0.6), shape(0.5)) << choice.name;
+  }
+  EXPECT_THROW(LearningRateSchedule(job_of(0, 8, 1.0, "step")), BadInput);
 }
 
 TEST(Schedule, DecayStepsRoundHalvesToEven) {

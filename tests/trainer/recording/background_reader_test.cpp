@@ -1,5 +1,5 @@
 // Tensors are read in order, completely, and before anybody writes to them.
-#include "replay/background_reader.h"
+#include "replay/capture/background_reader.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -9,9 +9,9 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/digest/tensor_digest.h"
 #include "core/error.h"
-#include "core/tensor_digest.h"
-#include "runtime/tensor_bytes.h"
+#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::replay {
 namespace {

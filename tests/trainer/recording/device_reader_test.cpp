@@ -1,15 +1,15 @@
 // Tensors in a device's memory are read in batches, in order, with the digests that a CPU takes. The device's part is
 // played by host memory; where there is a GPU, by itself.
-#include "replay/device_reader.h"
+#include "replay/capture/device_reader.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "replay/cuda_queue.h"
+#include "replay/capture/cuda_queue.h"
 #include "rng/cuda_fill.h"
-#include "runtime/gpu.h"
-#include "runtime/tensor_bytes.h"
+#include "runtime/context/gpu.h"
+#include "runtime/tensor/tensor_bytes.h"
 #include "tests/support/host_queue.h"
 
 namespace lockstep::replay {

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "replay/recording_folder.h"
+#include "replay/store/recording_folder.h"
 #include "rng/cuda_fill.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
-#include "trainer/machine_facts.h"
-#include "trainer/replayed_run.h"
-#include "trainer/step_recorder.h"
+#include "trainer/recording/machine_facts.h"
+#include "trainer/recording/replayed_run.h"
+#include "trainer/recording/step_recorder.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -6,15 +6,15 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "replay/recording_folder.h"
-#include "replay/validate.h"
-#include "runtime/sharded_tensor.h"
+#include "replay/format/validate.h"
+#include "replay/store/recording_folder.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
-#include "trainer/local_state.h"
-#include "trainer/machine_facts.h"
-#include "trainer/replayed_run.h"
-#include "trainer/step_recorder.h"
+#include "trainer/recording/local_state.h"
+#include "trainer/recording/machine_facts.h"
+#include "trainer/recording/replayed_run.h"
+#include "trainer/recording/step_recorder.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -8,11 +8,12 @@
 #include <fstream>
 #include <random>
 
-#include "runtime/rule_set.h"
+#include "runtime/planning/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
-#include "trainer/state_checkpoint.h"
-#include "trainer/step_verifier.h"
+#include "trainer/step/state_checkpoint.h"
+#include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -26,7 +27,7 @@ struct BitwiseModel {
   double dropout;
   int64_t key_value_heads;
   const char* compute = "float32";
-  int64_t wire_levels = 0;
+  int64_t rounded_levels = 0;
 };
 
 /// Vocabulary 2047: several leaves, the last one short.
@@ -130,7 +131,7 @@ std::vector<Variant> variants_for(size_t mesh) {
 
 Job bitwise_job(const BitwiseMesh& mesh, const Variant& variant) {
   auto job = testing::small_job();
-  job.numerics = {.mode = "canonical", .wire_levels = variant.model->wire_levels};
+  job.numerics = {.mode = "canonical", .rounded_levels = variant.model->rounded_levels};
   job.training.seq_len = variant.model->length;
   job.training.global_batch_size = mesh.batch;
   job.training.local_batch_size = mesh.local_batch;
@@ -261,9 +262,9 @@ void adamw_with_a_flipped_bit(const LocalCall& call, torch::jit::Stack& stack) {
 TEST(BitwisePlanted, OneBitIsFoundAndNamed) {
   const auto job = bitwise_job({"dp_shard=2", 4, 2}, {&kModels[1], "none", 1});
   auto options = run_options("dp_shard=2", kModels[1]);
-  Rule rule = *RuleSet::built_in(Numerics::kCanonical)->find("mesh::adamw");
+  Rule rule = *built_in_rules(Numerics::kCanonical)->find("mesh::adamw");
   rule.local = adamw_with_a_flipped_bit;
-  options.rules = RuleSet::built_in(Numerics::kCanonical)->with(rule);
+  options.rules = built_in_rules(Numerics::kCanonical)->with(rule);
   StepVerifier verifier(job, options);
   const auto check = verifier.check(1, testing::batch_for(job, 1, 2047), 1e-2);
   ASSERT_FALSE(check.comparison.agrees());

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "rng/cuda_fill.h"
 #include "tests/support/small_models.h"
-#include "trainer/batching.h"
+#include "trainer/job/batching.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "tests/support/small_models.h"
-#include "trainer/training_run.h"
+#include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
 namespace {

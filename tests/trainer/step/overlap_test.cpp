@@ -8,8 +8,9 @@
 #include <thread>
 
 #include "core/error.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/transport/device_transport.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/transport/device/device_transport.h"
 #include "runtime/transport/wrapper.h"
 #include "tests/support/host_link.h"
 #include "tests/support/small_models.h"

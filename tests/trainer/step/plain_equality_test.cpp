@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "models/mlp.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
 
 namespace lockstep::trainer {

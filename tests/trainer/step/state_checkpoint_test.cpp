@@ -1,5 +1,5 @@
 // A state of any mesh, saved as unfused tensors and loaded on any other.
-#include "trainer/state_checkpoint.h"
+#include "trainer/step/state_checkpoint.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -10,7 +10,8 @@
 #include "rng/fill.h"
 #include "rng/slice.h"
 #include "rng/stream.h"
-#include "runtime/sharded_tensor.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
@@ -34,9 +35,9 @@ void number(TrainingState& state) {
   const at::NoGradGuard no_grad;
   double first = 0;
   for (auto& entry : state)
-    for (auto* tensor : {&entry.value, &entry.mean, &entry.square}) {
-      tensor->copy_(at::arange(tensor->numel(), at::kFloat).add(first).reshape(tensor->sizes()));
-      first += static_cast<double>(tensor->numel());
+    for (auto [prefix, tensor] : entry.tensors()) {
+      tensor.copy_(at::arange(tensor.numel(), at::kFloat).add(first).reshape(tensor.sizes()));
+      first += static_cast<double>(tensor.numel());
     }
 }
 
@@ -59,7 +60,7 @@ TEST(StateCheckpoint, StoresFusedWeightsApart) {
     throw std::runtime_error(name);
   };
   // 6 heads of 4 rows, 3 key-value heads: groups of 2 x 4 + 4 + 4 rows.
-  const auto qkv = gather(find("layers.1.attention.qkv.weight").mean).view({3, 16, 24});
+  const auto qkv = gather(find("layers.1.attention.qkv.weight").slot("mean")).view({3, 16, 24});
   const std::string prefix = "optimizer.mean.layers.1.attention.";
   EXPECT_TRUE(same_bits(stored(checkpoint, prefix + "wq.weight"), qkv.narrow(1, 0, 8).reshape({24, 24})));
   EXPECT_TRUE(same_bits(stored(checkpoint, prefix + "wk.weight"), qkv.narrow(1, 8, 4).reshape({12, 24})));

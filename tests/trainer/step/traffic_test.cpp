@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/small_models.h"
-#include "trainer/training_run.h"
+#include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
 namespace {

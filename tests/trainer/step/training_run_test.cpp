@@ -1,10 +1,11 @@
-#include "trainer/training_run.h"
+#include "trainer/step/training_run.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "runtime/sharded_tensor.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
 
 namespace lockstep::trainer {

@@ -6,15 +6,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/atomic_file.h"
 #include "core/error.h"
-#include "replay/case_capture.h"
-#include "replay/case_run.h"
-#include "replay/recorded_tensor.h"
-#include "replay/recording_file.h"
-#include "runtime/op_id.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "core/files/atomic_file.h"
+#include "replay/capture/recorded_tensor.h"
+#include "replay/op_case/case_capture.h"
+#include "replay/op_case/case_run.h"
+#include "replay/store/recording_file.h"
+#include "runtime/context/op_id.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::replay {
@@ -83,11 +83,11 @@ TEST(OpCase, KeepsItsRoundedLevels) {
   const TemporaryFolder folder;
   auto one = sum_case();
   for (const int64_t levels : {0, 6, 7, -1}) {
-    one.wire_levels = levels;
+    one.rounded_levels = levels;
     const auto bytes = to_file(one);
     write_file_atomically(folder.file("case.h5"), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (levels >= 0 && levels <= 6)
-      EXPECT_EQ(read_case(folder.file("case.h5")).wire_levels, levels);
+      EXPECT_EQ(read_case(folder.file("case.h5")).rounded_levels, levels);
     else
       EXPECT_THROW(read_case(folder.file("case.h5")), FileError) << levels;
   }

@@ -1,15 +1,16 @@
-#include "trainer/step_verifier.h"
+#include "trainer/verify/step_verifier.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "replay/case_run.h"
-#include "runtime/observer.h"
-#include "runtime/rule_set.h"
+#include "replay/op_case/case_run.h"
+#include "runtime/context/observer.h"
+#include "runtime/planning/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
-#include "trainer/finding.h"
+#include "trainer/verify/finding.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -28,9 +29,9 @@ StepVerifier verifier_on(const char* mesh, std::shared_ptr<const RuleSet> rules 
 
 /// The built-in rules with one row changed.
 std::shared_ptr<const RuleSet> mutated(const char* op, const std::function<void(Rule&)>& change) {
-  Rule rule = *RuleSet::built_in()->find(op);
+  Rule rule = *built_in_rules()->find(op);
   change(rule);
-  return RuleSet::built_in()->with(rule);
+  return built_in_rules()->with(rule);
 }
 
 StepCheck check_once(StepVerifier& verifier) { return verifier.check(1, batch_for(small_job(), 1), 1e-2); }
@@ -100,9 +101,9 @@ class FindingAgain : public ::testing::TestWithParam<std::pair<Numerics, const c
 
 TEST_P(FindingAgain, DiffersAlone) {
   const auto [numerics, op] = GetParam();
-  auto rule = *RuleSet::built_in(numerics)->find(op);
+  auto rule = *built_in_rules(numerics)->find(op);
   give_too_much(rule);
-  const auto faulty = RuleSet::built_in(numerics)->with(rule);
+  const auto faulty = built_in_rules(numerics)->with(rule);
   auto job = small_job();
   job.numerics.mode = to_text(numerics);
   TrainingRun::Options options;

@@ -1,4 +1,4 @@
-#include "tools/bench/plain_collectives.h"
+#include "tools/bench/peers/plain_collectives.h"
 
 #include <ATen/Functions.h>
 #include <poll.h>

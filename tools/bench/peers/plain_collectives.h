@@ -1,8 +1,8 @@
 #pragma once
 #include <memory>
 
-#include "runtime/traffic.h"
-#include "tools/bench/two_processes.h"
+#include "runtime/context/traffic.h"
+#include "tools/bench/peers/two_processes.h"
 
 /// What collectives of two processes are measured beside: the same two processes, without Lockstep.
 namespace lockstep::bench {

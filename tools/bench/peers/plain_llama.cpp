@@ -1,4 +1,4 @@
-#include "tools/bench/plain_llama.h"
+#include "tools/bench/peers/plain_llama.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

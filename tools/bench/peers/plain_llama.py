@@ -4,7 +4,7 @@
 usage: OMP_NUM_THREADS=1 plain_llama.py [SECONDS]
 
 Needs PyTorch 2.11 with its Python dependencies, which Lockstep itself does without. Prints one line per size:
-step_512_tokens MILLISECONDS. Forward, backward, clipping to norm 1, fused AdamW, eager, as tools/bench/plain_llama.h.
+step_512_tokens MILLISECONDS. Forward, backward, clipping to norm 1, fused AdamW, eager, as tools/bench/peers/plain_llama.h.
 """
 import statistics
 import sys

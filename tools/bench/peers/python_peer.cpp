@@ -1,4 +1,4 @@
-#include "tools/bench/python_peer.h"
+#include "tools/bench/peers/python_peer.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 
 namespace lockstep::bench {
 

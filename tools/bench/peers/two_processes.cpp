@@ -1,4 +1,4 @@
-#include "tools/bench/two_processes.h"
+#include "tools/bench/peers/two_processes.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -12,10 +12,10 @@
 #include <new>
 
 #include "core/error.h"
-#include "runtime/shared_tensors.h"
-#include "runtime/transport/address.h"
-#include "runtime/transport/memory_stream.h"
-#include "runtime/transport/socket_stream.h"
+#include "runtime/transport/rendezvous/address.h"
+#include "runtime/transport/shared_memory/memory_stream.h"
+#include "runtime/transport/streams/shared_tensors.h"
+#include "runtime/transport/streams/socket_stream.h"
 
 namespace lockstep::bench {
 namespace {

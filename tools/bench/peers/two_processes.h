@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/file_descriptor.h"
+#include "core/files/file_descriptor.h"
 #include "runtime/transport/stream.h"
 
 namespace lockstep::bench {

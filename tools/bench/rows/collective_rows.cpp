@@ -1,15 +1,15 @@
-#include "tools/bench/collective_rows.h"
+#include "tools/bench/rows/collective_rows.h"
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
 #include "core/error.h"
-#include "runtime/redistribute.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/transport/stream_transport.h"
-#include "runtime/world.h"
-#include "tools/bench/plain_collectives.h"
-#include "tools/bench/python_peer.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/transport/streams/stream_transport.h"
+#include "tools/bench/peers/plain_collectives.h"
+#include "tools/bench/peers/python_peer.h"
 
 namespace lockstep::bench {
 namespace {

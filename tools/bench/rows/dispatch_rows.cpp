@@ -1,12 +1,12 @@
-#include "tools/bench/dispatch_rows.h"
+#include "tools/bench/rows/dispatch_rows.h"
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
-#include "runtime/backend.h"
-#include "runtime/plan_cache.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
+#include "runtime/context/world.h"
+#include "runtime/dispatch/backend.h"
+#include "runtime/planning/plan_cache.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::bench {
 namespace {
@@ -56,7 +56,7 @@ class Measurement {
         "add_four_ranks", [&] { on_four.sum(); }, [&] { placed_.sum(); }, "one rank");
     // A new shape is one whose plan is not there.
     add(
-        "add_new_shape", [&] { one_.world.plans().clear(), placed_.sum(); }, [&] { plain_.sum(); });
+        "add_new_shape", [&] { one_.world.part<PlanCache>().clear(), placed_.sum(); }, [&] { plain_.sum(); });
     return std::move(rows_);
   }
 

@@ -1,4 +1,4 @@
-#include "tools/bench/numerics_rows.h"
+#include "tools/bench/rows/numerics_rows.h"
 
 #include <iterator>
 

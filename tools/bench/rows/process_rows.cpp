@@ -1,13 +1,13 @@
-#include "tools/bench/process_rows.h"
+#include "tools/bench/rows/process_rows.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "runtime/exchanges_in_flight.h"
-#include "runtime/transport/stream_transport.h"
+#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/transport/streams/stream_transport.h"
 #include "tools/bench/bench_run.h"
-#include "tools/bench/python_peer.h"
-#include "tools/bench/two_processes.h"
+#include "tools/bench/peers/python_peer.h"
+#include "tools/bench/peers/two_processes.h"
 
 namespace lockstep::bench {
 namespace {
@@ -49,7 +49,9 @@ TwoProcesses::Works steps_of(const Runs& runs) {
 
 /// Seconds of one step in which this rank stood still for gathers.
 double gather_wait(TwoProcesses& both, const Runs& runs, size_t index) {
-  const auto waited = [&] { return runs[index]->run().world().in_flight().waited(CollectiveKind::kAllGather); };
+  const auto waited = [&] {
+    return runs[index]->run().world().part<ExchangesInFlight>().waited(CollectiveKind::kAllGather);
+  };
   const double before = waited();
   both.run(index, 1);
   return waited() - before;

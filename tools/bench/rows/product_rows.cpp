@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "runtime/kernels/canonical_attention.h"
-#include "runtime/kernels/canonical_products.h"
-#include "tools/bench/numerics_rows.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
+#include "runtime/kernels/tensors/canonical_products.h"
+#include "tools/bench/rows/numerics_rows.h"
 
 namespace lockstep::bench {
 namespace {

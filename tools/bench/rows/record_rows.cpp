@@ -1,4 +1,4 @@
-#include "tools/bench/record_rows.h"
+#include "tools/bench/rows/record_rows.h"
 
 #include <ATen/Parallel.h>
 #include <unistd.h>
@@ -6,10 +6,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/digest/tensor_digest.h"
 #include "core/error.h"
-#include "core/tensor_digest.h"
 #include "tools/bench/bench_run.h"
-#include "trainer/step_recorder.h"
+#include "trainer/recording/step_recorder.h"
 
 namespace lockstep::bench {
 namespace {

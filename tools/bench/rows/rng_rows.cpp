@@ -1,4 +1,4 @@
-#include "tools/bench/rng_rows.h"
+#include "tools/bench/rows/rng_rows.h"
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>

@@ -8,11 +8,11 @@
 
 #include <functional>
 
-#include "runtime/backend.h"
-#include "runtime/mesh_ops.h"
-#include "runtime/sharded_tensor.h"
-#include "runtime/world.h"
-#include "tools/bench/numerics_rows.h"
+#include "runtime/context/world.h"
+#include "runtime/dispatch/backend.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "tools/bench/rows/numerics_rows.h"
 
 namespace lockstep::bench {
 namespace {

@@ -1,12 +1,12 @@
-#include "tools/bench/step_rows.h"
+#include "tools/bench/rows/step_rows.h"
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
 #include "core/error.h"
 #include "tools/bench/bench_run.h"
-#include "tools/bench/numerics_rows.h"
-#include "tools/bench/plain_llama.h"
+#include "tools/bench/peers/plain_llama.h"
+#include "tools/bench/rows/numerics_rows.h"
 
 namespace lockstep::bench {
 namespace {

@@ -1,16 +1,17 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/instruction_set.h"
-#include "tools/bench/collective_rows.h"
-#include "tools/bench/dispatch_rows.h"
-#include "tools/bench/numerics_rows.h"
-#include "tools/bench/process_rows.h"
-#include "tools/bench/record_rows.h"
-#include "tools/bench/rng_rows.h"
-#include "tools/bench/step_rows.h"
+#include "core/elementary/instruction_set.h"
+#include "tools/bench/rows/collective_rows.h"
+#include "tools/bench/rows/dispatch_rows.h"
+#include "tools/bench/rows/gpu_rows.h"
+#include "tools/bench/rows/numerics_rows.h"
+#include "tools/bench/rows/process_rows.h"
+#include "tools/bench/rows/record_rows.h"
+#include "tools/bench/rows/rng_rows.h"
+#include "tools/bench/rows/step_rows.h"
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/json_output.h"
+#include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
 namespace {
@@ -81,6 +82,8 @@ ExitCode run_bench(const BenchOptions& options) {
     bench::measure_collectives(options.rows, options.seconds, add);
   } else if (options.name == "processes") {
     bench::measure_processes(options.rows, options.seconds, add);
+  } else if (options.name == "gpu") {
+    bench::measure_gpu(options.rows, add);
   } else {
     for (const auto& row : measure(options.name)) table.add(row);
   }

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/json_output.h"
-#include "trainer/checkpoint_file.h"
+#include "tools/lockstep/reports/json_output.h"
+#include "trainer/checkpoint/checkpoint_file.h"
 
 namespace lockstep::tool {
 namespace {

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/doctor_report.h"
-#include "tools/lockstep/json_output.h"
+#include "tools/lockstep/reports/doctor_report.h"
+#include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
 namespace {

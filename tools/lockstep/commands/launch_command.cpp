@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/flight_report.h"
-#include "tools/lockstep/json_output.h"
-#include "tools/lockstep/launched_ranks.h"
+#include "tools/lockstep/commands/launched_ranks.h"
+#include "tools/lockstep/reports/flight_report.h"
+#include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
 namespace {

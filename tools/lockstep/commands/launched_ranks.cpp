@@ -1,4 +1,4 @@
-#include "tools/lockstep/launched_ranks.h"
+#include "tools/lockstep/commands/launched_ranks.h"
 
 #include <poll.h>
 
@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "core/interruption.h"
-#include "runtime/transport/address.h"
-#include "runtime/transport/handshake.h"
+#include "runtime/transport/rendezvous/address.h"
+#include "runtime/transport/rendezvous/handshake.h"
 
 namespace lockstep::tool {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/lockstep/arguments.h"
-#include "tools/lockstep/rank_process.h"
+#include "tools/lockstep/commands/rank_process.h"
 
 namespace lockstep::tool {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/file_descriptor.h"
-#include "runtime/transport/flight_record.h"
+#include "core/files/file_descriptor.h"
+#include "runtime/transport/flight/flight_record.h"
 
 namespace lockstep::tool {
 

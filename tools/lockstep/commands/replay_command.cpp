@@ -3,14 +3,14 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "core/floating_environment.h"
-#include "replay/case_run.h"
-#include "replay/op_dump.h"
-#include "replay/recording_folder.h"
+#include "core/elementary/floating_environment.h"
+#include "replay/op_case/case_run.h"
+#include "replay/play/op_dump.h"
+#include "replay/store/recording_folder.h"
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/json_output.h"
-#include "trainer/recorded_reference.h"
-#include "trainer/replayed_run.h"
+#include "tools/lockstep/reports/json_output.h"
+#include "trainer/recording/recorded_reference.h"
+#include "trainer/recording/replayed_run.h"
 
 namespace lockstep::tool {
 namespace {

@@ -6,11 +6,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "runtime/backend.h"
-#include "runtime/make_plan.h"
-#include "runtime/rule_set.h"
+#include "runtime/dispatch/backend.h"
+#include "runtime/planning/make_plan.h"
+#include "runtime/planning/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/json_output.h"
+#include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
 namespace {
@@ -66,7 +67,7 @@ nlohmann::ordered_json json_row(const std::string& op, const Rule& rule, const n
 
 ExitCode run_rules(const RulesOptions& options) {
   register_backend();
-  const auto& rules = *RuleSet::built_in();
+  const auto& rules = *built_in_rules();
   auto forms = in_place_forms(rules);
   const auto cases = checked_cases();
   auto rows = nlohmann::ordered_json::array();

@@ -5,14 +5,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/atomic_file.h"
 #include "core/collective_kind.h"
-#include "replay/chrome_trace.h"
-#include "replay/recording_folder.h"
-#include "replay/timeline_page.h"
-#include "replay/trace_diff.h"
+#include "core/files/atomic_file.h"
+#include "replay/store/recording_folder.h"
+#include "replay/view/chrome_trace.h"
+#include "replay/view/timeline_page.h"
+#include "replay/view/trace_diff.h"
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/json_output.h"
+#include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
 namespace {

@@ -2,14 +2,14 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "core/floating_environment.h"
+#include "core/elementary/floating_environment.h"
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/dry_run_report.h"
-#include "tools/lockstep/json_output.h"
-#include "trainer/dataset.h"
-#include "trainer/launcher_environment.h"
-#include "trainer/rendezvous.h"
-#include "trainer/train_loop.h"
+#include "tools/lockstep/reports/dry_run_report.h"
+#include "tools/lockstep/reports/json_output.h"
+#include "trainer/data/text_dataset.h"
+#include "trainer/job/launcher_environment.h"
+#include "trainer/launch/rendezvous.h"
+#include "trainer/loop/train_loop.h"
 
 namespace lockstep::tool {
 namespace {

@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "core/floating_environment.h"
+#include "core/elementary/floating_environment.h"
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/json_output.h"
-#include "tools/lockstep/price_report.h"
-#include "trainer/dataset.h"
-#include "trainer/finding.h"
-#include "trainer/schedule.h"
+#include "tools/lockstep/reports/json_output.h"
+#include "tools/lockstep/reports/price_report.h"
+#include "trainer/data/dataset.h"
+#include "trainer/optim/schedule.h"
+#include "trainer/verify/finding.h"
 
 namespace lockstep::tool {
 namespace {
@@ -29,13 +29,12 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
   options.mesh = mesh;
   trainer::StepVerifier verifier(job, options);
   const trainer::LearningRateSchedule schedule(job);
-  const trainer::TextDataset data(job.training.dataset_path, job.training.seq_len,
-                                  verifier.candidate().model().vocabulary(), static_cast<uint64_t>(job.debug.seed));
+  const auto data = trainer::make_dataset(job, verifier.candidate().model().vocabulary());
   MeshVerdict verdict;
   verdict.mesh = mesh.text();
-  if (job.numerics.mode == "canonical") verdict.prices = trainer::price_table(job, options);
+  if (job.numerics.is_canonical()) verdict.prices = trainer::price_table(job, options);
   for (int64_t step = 1; step <= job.verify.steps && verdict.agrees; ++step) {
-    const auto batch = data.batch((step - 1) * job.training.global_batch_size, job.training.global_batch_size);
+    const auto batch = data->batch((step - 1) * job.training.global_batch_size, job.training.global_batch_size);
     const auto check = verifier.check(step, batch, schedule.learning_rate(step));
     verdict.agrees = check.comparison.agrees();
     verdict.loss = std::max(verdict.loss, check.comparison.loss);
@@ -77,7 +76,7 @@ void add_prices(nlohmann::ordered_json& row, const trainer::PriceTable& prices) 
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes) {
   check_floating_environment();
-  const bool bits = job.numerics.mode == "canonical";
+  const bool bits = job.numerics.is_canonical();
   fmt::print("{} steps {} one device; worst relative difference per mesh\n", job.verify.steps,
              bits ? "bit by bit beside" : "in float64 beside");
   fmt::print("{:<34}{:<9}{:>9}{:>11}{:>12}  {:<22}{:>12}{:>9}\n", "mesh", "verdict", "loss", "gradients", "parameters",

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tools/lockstep/flight_report.h"
+#include "tools/lockstep/reports/flight_report.h"
 
 namespace lockstep::tool {
 namespace {

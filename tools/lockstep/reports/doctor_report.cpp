@@ -1,4 +1,4 @@
-#include "tools/lockstep/doctor_report.h"
+#include "tools/lockstep/reports/doctor_report.h"
 
 #include <dlfcn.h>
 #include <fmt/ranges.h>
@@ -9,12 +9,12 @@
 #include <filesystem>
 #include <thread>
 
+#include "core/elementary/floating_environment.h"
+#include "core/elementary/instruction_set.h"
 #include "core/error.h"
-#include "core/floating_environment.h"
-#include "core/instruction_set.h"
-#include "core/proc_value.h"
-#include "runtime/kernels/self_test.h"
-#include "trainer/dataset.h"
+#include "core/files/proc_value.h"
+#include "runtime/kernels/self_test/self_test.h"
+#include "trainer/data/text_dataset.h"
 
 namespace lockstep::tool {
 namespace {

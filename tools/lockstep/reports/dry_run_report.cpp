@@ -1,10 +1,10 @@
-#include "tools/lockstep/dry_run_report.h"
+#include "tools/lockstep/reports/dry_run_report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/lockstep/json_output.h"
-#include "tools/lockstep/price_report.h"
+#include "tools/lockstep/reports/json_output.h"
+#include "tools/lockstep/reports/price_report.h"
 
 namespace lockstep::tool {
 namespace {
@@ -23,12 +23,12 @@ std::string state_text(const DryRun& dry) {
 }
 
 void print_collectives(const DryRun& dry) {
-  fmt::print("{:<14}{:<16}{:>10}{:>14}\n", "axis", "collective", "per step", "MiB sent");
+  fmt::print("{:<13} {:<15} {:>9} {:>13}\n", "axis", "collective", "per step", "MiB sent");
   for (const auto& [axis, kinds] : dry.traffic.by_axis())
     for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
       if (kinds[kind].count > 0)
-        fmt::print("{:<14}{:<16}{:>10}{:>14.3f}\n", axis, to_text(static_cast<CollectiveKind>(kind)), kinds[kind].count,
-                   mebibytes(kinds[kind].bytes));
+        fmt::print("{:<13} {:<15} {:>9} {:>13.3f}\n", axis, to_text(static_cast<CollectiveKind>(kind)),
+                   kinds[kind].count, mebibytes(kinds[kind].bytes));
 }
 
 /// A row per class; MiB per kind of collective, those that occur.
@@ -37,12 +37,12 @@ void print_classes(const DryRun& dry) {
   for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
     if (dry.traffic.total(static_cast<CollectiveKind>(kind)).count > 0)
       kinds.push_back(static_cast<CollectiveKind>(kind));
-  fmt::print("{:<16}{:>6}{:>11}", "ranks", "count", "MiB held");
-  for (const auto kind : kinds) fmt::print("{:>15}", to_text(kind));
+  fmt::print("{:<16} {:>5} {:>10}", "ranks", "count", "MiB held");
+  for (const auto kind : kinds) fmt::print(" {:>14}", to_text(kind));
   fmt::print("\n");
   for (const auto& each : dry.classes) {
-    fmt::print("{:<16}{:>6}{:>11.3f}", range_text(each.ranks, 16), each.ranks.size(), mebibytes(each.state_bytes));
-    for (const auto kind : kinds) fmt::print("{:>15.3f}", mebibytes(each.sent_of(kind)));
+    fmt::print("{:<16} {:>5} {:>10.3f}", range_text(each.ranks, 16), each.ranks.size(), mebibytes(each.state_bytes));
+    for (const auto kind : kinds) fmt::print(" {:>14.3f}", mebibytes(each.sent_of(kind)));
     fmt::print("\n");
   }
 }
@@ -81,9 +81,10 @@ std::string range_text(const std::vector<int>& numbers, size_t width) {
 ExitCode report_dry_run(const TrainOptions& options, const trainer::Job& job) {
   const auto dry = trainer::dry_run(job);
   const auto mesh = trainer::mesh_of(job).text();
+  fmt::print("model {} {}: {}\n", job.model.name, job.model.flavor, dry.sizes);
   fmt::print("mesh {}: {} parameters, {} MiB of parameters and optimizer state on a rank\n", mesh, dry.parameters,
              state_text(dry));
-  const bool canonical = job.numerics.mode == "canonical";
+  const bool canonical = job.numerics.is_canonical();
   const auto prices = trainer::price_table(dry, canonical ? trainer::dry_run(trainer::with_native_numerics(job)) : dry);
   if (canonical)
     print_prices(prices);
@@ -92,6 +93,7 @@ ExitCode report_dry_run(const TrainOptions& options, const trainer::Job& job) {
   if (dry.classes.size() > 1) print_classes(dry);
   if (!canonical) print_gathered(dry.traffic.implicit_gathers());
   write_json(options.output, {{"mesh", mesh},
+                              {"sizes", dry.sizes},
                               {"parameters", dry.parameters},
                               {"state_bytes_per_rank", dry.classes[0].state_bytes},
                               {"numerics", job.numerics.mode},

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "tools/lockstep/arguments.h"
-#include "trainer/job.h"
+#include "trainer/job/job.h"
 
 namespace lockstep::tool {
 

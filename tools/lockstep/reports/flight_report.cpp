@@ -1,4 +1,4 @@
-#include "tools/lockstep/flight_report.h"
+#include "tools/lockstep/reports/flight_report.h"
 
 #include <fmt/ranges.h>
 

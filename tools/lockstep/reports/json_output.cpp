@@ -1,8 +1,8 @@
-#include "tools/lockstep/json_output.h"
+#include "tools/lockstep/reports/json_output.h"
 
 #include <nlohmann/json.hpp>
 
-#include "core/atomic_file.h"
+#include "core/files/atomic_file.h"
 
 namespace lockstep::tool {
 

@@ -1,4 +1,4 @@
-#include "tools/lockstep/price_report.h"
+#include "tools/lockstep/reports/price_report.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -17,18 +17,19 @@ std::string ratio_text(double ratio) { return std::isfinite(ratio) ? fmt::format
 Json finite_or_null(double ratio) { return std::isfinite(ratio) ? Json(ratio) : Json(nullptr); }
 
 void print_row(const Price& price) {
-  fmt::print("{:<14}{:<16}{:>10}{:>14.3f}{:>8}{:>10.3f}{:>8}\n", price.axis, to_text(price.kind), price.canonical.count,
-             mebibytes(price.canonical.bytes), price.nodes > 0 ? fmt::format("{:.2f}", price.nodes) : "-",
-             mebibytes(price.native.bytes), ratio_text(price.ratio()));
+  fmt::print("{:<13} {:<15} {:>9} {:>13.3f} {:>7} {:>9.3f} {:>7}\n", price.axis, to_text(price.kind),
+             price.canonical.count, mebibytes(price.canonical.bytes),
+             price.nodes > 0 ? fmt::format("{:.2f}", price.nodes) : "-", mebibytes(price.native.bytes),
+             ratio_text(price.ratio()));
 }
 
 }  // namespace
 
 void print_prices(const PriceTable& prices) {
-  fmt::print("{:<14}{:<16}{:>10}{:>14}{:>8}{:>10}{:>8}\n", "axis", "collective", "per step", "MiB sent", "nodes",
+  fmt::print("{:<13} {:<15} {:>9} {:>13} {:>7} {:>9} {:>7}\n", "axis", "collective", "per step", "MiB sent", "nodes",
              "native", "ratio");
   for (const auto& price : prices.rows) print_row(price);
-  fmt::print("{:<40}{:>14.3f}{:>8}{:>10.3f}{:>8}\n", "all", mebibytes(prices.canonical_bytes), "",
+  fmt::print("{:<39} {:>13.3f} {:>7} {:>9.3f} {:>7}\n", "all", mebibytes(prices.canonical_bytes), "",
              mebibytes(prices.native_bytes), ratio_text(prices.ratio()));
   print_gathered(prices.gathered);
 }

@@ -1,7 +1,7 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
-#include "trainer/price_table.h"
+#include "trainer/dry_run/price_table.h"
 
 namespace lockstep::tool {
 

@@ -1,0 +1,38 @@
+#include "runtime/planning/rules/built_in_rules.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<Rule> all_rows() {
+  std::vector<Rule> all;
+  for (const auto family : {rules::pointwise, rules::views, rules::matmul, rules::reductions, rules::rows,
+                            rules::embedding, rules::attention, rules::random, rules::factories, rules::optimizer})
+    for (const auto& rule : family()) all.push_back(rule);
+  return all;
+}
+
+std::vector<Rule> canonical_rows() {
+  auto all = all_rows();
+  for (const auto& change : rules::canonical()) {
+    const auto row =
+        std::find_if(all.begin(), all.end(), [&](const Rule& rule) { return std::string_view(rule.op) == change.op; });
+    LOCKSTEP_CHECK(row != all.end(), "a canonical form for {}, which has no rule", change.op);
+    if (change.local) row->local = change.local;
+    row->traits |= change.traits;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<const RuleSet> built_in_rules(Numerics numerics) {
+  static const auto native = std::make_shared<const RuleSet>(all_rows());
+  static const auto canonical = std::make_shared<const RuleSet>(canonical_rows());
+  return numerics == Numerics::kNative ? native : canonical;
+}
+
+}  // namespace lockstep

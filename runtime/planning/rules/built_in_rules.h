@@ -1,0 +1,41 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/context/world.h"
+#include "runtime/planning/rule_set.h"
+
+namespace lockstep {
+
+/// The rows of this folder. Under canonical numerics the same rows, with local calls whose bits depend on nothing but
+/// values and global indices; ops without such a form refuse to run.
+std::shared_ptr<const RuleSet> built_in_rules(Numerics numerics = Numerics::kNative);
+
+/// The rules that a World runs by: those it was made with, else the built-in ones of its numerics. A World::part().
+class RulesInUse {
+ public:
+  explicit RulesInUse(const World& world)
+      : rules_(world.rules_asked_for() ? world.rules_asked_for() : built_in_rules(world.numerics())) {}
+  const RuleSet& get() const { return *rules_; }
+
+ private:
+  std::shared_ptr<const RuleSet> rules_;
+};
+
+/// The families of the table, one function per file of this folder.
+namespace rules {
+std::vector<CanonicalRule> canonical();
+std::span<const Rule> pointwise();
+std::span<const Rule> views();
+std::span<const Rule> matmul();
+std::span<const Rule> reductions();
+std::span<const Rule> rows();
+std::span<const Rule> embedding();
+std::span<const Rule> attention();
+std::span<const Rule> random();
+std::span<const Rule> factories();
+std::span<const Rule> optimizer();
+}  // namespace rules
+
+}  // namespace lockstep

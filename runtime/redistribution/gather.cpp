@@ -1,0 +1,45 @@
+#include "runtime/redistribution/gather.h"
+
+#include "core/error.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/op_id.h"
+#include "runtime/context/traffic.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep {
+namespace {
+
+/// A tensor of its own on the CPU (or without values).
+at::Tensor plain_copy(const at::Tensor& shard) { return shard.is_cuda() ? shard.cpu() : shard.clone(); }
+
+void require_local_rank(const TensorSpec& spec) {
+  if (spec.layout.mesh().local_count() > 0) return;
+  fail<BadInput>("the value of {} on mesh {} was asked for in a process that has none of the mesh's ranks", spec.text(),
+                 spec.layout.mesh().text());
+}
+
+}  // namespace
+
+at::Tensor gather(const at::Tensor& tensor) {
+  const PlainTensors guard;
+  auto& self = sharded(tensor);
+  self.bring_up_to_date();
+  const auto& spec = self.spec();
+  require_local_rank(spec);
+  auto& world = spec.layout.mesh().world();
+  if (!world.observers().empty())
+    next_op_id("gather");
+  else if (world.transport())
+    set_uncounted_op("gather");
+  if (spec.all_replicate) return plain_copy(self.shards()->whole()[0].detach());
+  auto& traffic = world.traffic();
+  const Traffic before = traffic;
+  const auto* target = with_layout(spec, Layout::replicated(spec.layout.mesh()));
+  auto result = plain_copy(move_shards(spec, self.shards()->local_tensors(), *target, "gather")[0]);
+  traffic = before;
+  return result;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,10 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+namespace lockstep {
+
+/// The whole tensor as a plain one in its stored dtype (a copy). Communicates, but is not counted as traffic.
+/// Throws BadInput where no rank of the tensor's mesh lives.
+at::Tensor gather(const at::Tensor& tensor);
+
+}  // namespace lockstep

@@ -1,0 +1,152 @@
+#include "runtime/redistribution/redistribution_batch.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "runtime/context/world.h"
+#include "runtime/redistribution/collective.h"
+#include "runtime/redistribution/exchange.h"
+#include "runtime/redistribution/sent_bytes.h"
+
+namespace lockstep {
+namespace {
+
+void convert(Shards& shards, c10::ScalarType dtype) {
+  for (auto& shard : shards) shard = shard.to(dtype);
+}
+
+/// What must agree for two collectives to share an exchange.
+std::tuple<int, CollectiveKind, c10::ScalarType> bundle_key(const Collective& collective) {
+  return {collective.axis(), collective.kind(), collective.dtype()};
+}
+
+/// Small sums over messages are quickest in one round, and so are sums of two ranks if that takes no more bytes.
+void choose_rounds(std::vector<Collective>& collectives) {
+  const auto& mesh = collectives[0].mesh();
+  const auto others = static_cast<size_t>(mesh.axis_size(collectives[0].axis())) - 1;
+  if (mesh.world().meta()) return;
+  size_t bytes = 0;
+  for (const auto& collective : collectives) bytes += collective.whole_bytes() * others;
+  const bool is_small = bytes <= mesh.world().one_round_bytes();
+  const auto is_as_cheap = [](const Collective& collective) { return collective.whole_is_as_cheap(); };
+  if (!is_small && !(others == 1 && std::all_of(collectives.begin(), collectives.end(), is_as_cheap))) return;
+  for (auto& collective : collectives) collective.send_whole();
+}
+
+/// `collectives` are kept for as long as the exchange may ask for sizes.
+Exchange round_of(const std::shared_ptr<std::vector<Collective>>& collectives, int round) {
+  const auto& first = collectives->front();
+  Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {static_cast<uint64_t>(round)}, {}, {}};
+  for (auto& collective : *collectives) {
+    request.subject.push_back(collective.move().before->digest);
+    request.subject.push_back(collective.move().after->digest);
+    request.sent.push_back(collective.pieces(round));
+    if (first.mesh().world().transport()) request.destinations.push_back(collective.destinations(round));
+  }
+  request.received_sizes = [collectives, round](size_t tensor, size_t index, size_t member) {
+    return (*collectives)[tensor].received_sizes(round, index, member);
+  };
+  return request;
+}
+
+}  // namespace
+
+/// A tensor on its way: the moves that are left and the shards so far.
+struct RedistributionBatch::Entry {
+  std::vector<Move> moves;
+  Shards shards;
+  size_t next = 0;
+
+  bool done() const { return next == moves.size(); }
+  const Move& move() const { return moves[next]; }
+
+  Collective start() {
+    if (!move().before->any_partial && move().after->any_partial) convert(shards, storage(*move().after));
+    return Collective(move(), std::move(shards));
+  }
+  void arrive(Shards result) {
+    shards = std::move(result);
+    if (move().before->any_partial) convert(shards, storage(*move().after));
+    ++next;
+  }
+  /// The steps that need no other rank, up to the next that does.
+  void run_local_steps() {
+    while (!done() && Collective(move(), shards).is_local()) arrive(start().run_locally());
+  }
+};
+
+/// RedistributionBatch whose next moves are of one kind and axis: one exchange (or two, for an all-reduce over
+/// messages).
+struct RedistributionBatch::Bundle {
+  std::vector<Entry*> batch;
+  std::shared_ptr<std::vector<Collective>> collectives = std::make_shared<std::vector<Collective>>();
+  std::optional<PendingExchange> pending = {};  ///< the first round, if it has begun
+
+  const Collective& first() const { return collectives->front(); }
+
+  void count_traffic() const {
+    double bytes = 0;
+    for (const auto* entry : batch) bytes += wire_bytes({entry->move()});
+    const auto& mesh = first().mesh();
+    mesh.world().traffic().add(mesh.axes()[static_cast<size_t>(first().axis())].name, first().kind(), bytes);
+    if (!mesh.world().meta()) return;
+    for (const auto* entry : batch) mesh.world().part<MoveCounts>().add(entry->move());
+  }
+
+  void run() {
+    for (int round = 0; round < first().rounds(); ++round) {
+      const auto absorb = [&](const std::vector<Pieces>& received) {
+        for (size_t t = 0; t < collectives->size(); ++t) (*collectives)[t].absorb(round, received[t]);
+      };
+      if (pending)
+        absorb(std::exchange(pending, std::nullopt)->finish());
+      else
+        exchange(round_of(collectives, round), absorb);
+    }
+    for (size_t t = 0; t < collectives->size(); ++t) batch[t]->arrive((*collectives)[t].take_result());
+  }
+};
+
+RedistributionBatch::RedistributionBatch() = default;
+RedistributionBatch::~RedistributionBatch() = default;
+RedistributionBatch::RedistributionBatch(RedistributionBatch&&) noexcept = default;
+
+void RedistributionBatch::add(std::vector<Move> moves, Shards shards) {
+  entries_.push_back({std::move(moves), std::move(shards)});
+}
+
+/// The first entry that is not done, and all others that wait for the same collective; false if all are done.
+bool RedistributionBatch::collect() {
+  auto bundle = std::make_unique<Bundle>();
+  auto& collectives = *bundle->collectives;
+  for (auto& entry : entries_) entry.run_local_steps();
+  for (auto& entry : entries_) {
+    if (entry.done()) continue;
+    const Collective probe(entry.move(), entry.shards);
+    if (!collectives.empty() && bundle_key(probe) != bundle_key(collectives[0])) continue;
+    bundle->batch.push_back(&entry);
+    collectives.push_back(entry.start());
+  }
+  if (collectives.empty()) return false;
+  bundle->count_traffic();
+  choose_rounds(collectives);
+  bundle_ = std::move(bundle);
+  return true;
+}
+
+void RedistributionBatch::start() {
+  if (!collect() || bundle_->first().kind() != CollectiveKind::kAllGather) return;
+  bundle_->pending.emplace(round_of(bundle_->collectives, 0));
+}
+
+void RedistributionBatch::run() {
+  while (bundle_ || collect()) {
+    bundle_->run();
+    bundle_.reset();
+  }
+}
+
+Shards RedistributionBatch::take(size_t n) { return std::move(entries_[n].shards); }
+
+}  // namespace lockstep

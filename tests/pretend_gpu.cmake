@@ -1,0 +1,54 @@
+# What needs a GPU, on one that host memory plays (support/gpu/pretend_gpu.cpp): its tests, and in pretend_gpu/ the commands,
+# which tools/gpu_check is tried on.
+add_library(pretend_gpu OBJECT support/gpu/pretend_gpu.cpp)
+target_link_libraries(pretend_gpu PRIVATE lockstep_flags Lockstep::trainer)
+lockstep_precompiled(pretend_gpu)
+
+# The CUDA sources, compiled for the CPU. Sanitizers do not follow stacks that take turns.
+set(kernels ${CMAKE_SOURCE_DIR}/rng/cuda_fill.cu ${CMAKE_SOURCE_DIR}/replay/capture/cuda_queue.cu)
+foreach(source ${kernels})
+  get_filename_component(name ${source} NAME_WE)
+  file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/emulated/${name}.cpp CONTENT "#include \"${source}\"\n")
+  list(APPEND emulated ${CMAKE_CURRENT_BINARY_DIR}/emulated/${name}.cpp)
+endforeach()
+add_library(emulated_kernels OBJECT ${emulated})
+target_link_libraries(emulated_kernels PRIVATE lockstep_flags Lockstep::core_digest Lockstep::rng)
+target_include_directories(emulated_kernels BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support/gpu/emulated_cuda)
+
+add_executable(test_pretend_gpu support/gpu/pretend_gpu_test.cpp rng/cuda_fill_test.cpp trainer/step/gpu_training_test.cpp
+  trainer/recording/device_reader_test.cpp trainer/recording/replay_device_test.cpp)
+target_link_libraries(test_pretend_gpu PRIVATE pretend_gpu lockstep_flags Lockstep::trainer
+  GTest::gtest GTest::gmock GTest::gtest_main RapidCheck::rapidcheck)
+if(LOCKSTEP_SANITIZE)
+  target_sources(test_pretend_gpu PRIVATE support/gpu/pretend_kernels.cpp)
+else()
+  target_link_libraries(test_pretend_gpu PRIVATE emulated_kernels)
+endif()
+target_compile_definitions(test_pretend_gpu PRIVATE LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+lockstep_precompiled(test_pretend_gpu)
+add_test(NAME pretend_gpu COMMAND test_pretend_gpu --gtest_output=json:${CMAKE_BINARY_DIR}/results/pretend_gpu.json
+  --gtest_brief=1)
+
+get_target_property(engine_sources lockstep_engine SOURCES)
+get_target_property(front_sources lockstep SOURCES)
+list(TRANSFORM engine_sources PREPEND ${CMAKE_SOURCE_DIR}/tools/lockstep/)
+list(TRANSFORM front_sources PREPEND ${CMAKE_SOURCE_DIR}/tools/lockstep/)
+add_executable(pretend_gpu_front ${front_sources})
+target_link_libraries(pretend_gpu_front PRIVATE lockstep_command_line)
+target_link_options(pretend_gpu_front PRIVATE "LINKER:-rpath,${LibTorch_ROOT}/lib")
+add_executable(pretend_gpu_engine ${engine_sources} support/gpu/pretend_kernels.cpp)
+target_link_libraries(pretend_gpu_engine PRIVATE pretend_gpu lockstep_command_line lockstep_bench Lockstep::trainer)
+lockstep_precompiled(pretend_gpu_engine)
+target_compile_definitions(pretend_gpu_engine PRIVATE LOCKSTEP_RULE_CASES="${CMAKE_SOURCE_DIR}/tests/rule_cases.json")
+set_target_properties(pretend_gpu_front PROPERTIES OUTPUT_NAME lockstep)
+set_target_properties(pretend_gpu_engine PROPERTIES OUTPUT_NAME lockstep-engine)
+set_target_properties(pretend_gpu_front pretend_gpu_engine PROPERTIES
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/pretend_gpu)
+# In its folder, as the parts of tools/gpu_check look for it.
+set_target_properties(test_pretend_gpu PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/pretend_gpu/tests)
+
+set_tests_properties(pretend_gpu PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=1")
+if(NOT LOCKSTEP_SANITIZE)
+  add_test(NAME gpu_check COMMAND ${CMAKE_SOURCE_DIR}/tools/gpu/try ${CMAKE_BINARY_DIR})
+  set_tests_properties(gpu_check PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=1")
+endif()

@@ -1,0 +1,124 @@
+// Every row of the op table refuses what LibTorch refuses, on any layouts.
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "tests/support/tensors.h"
+#include "tests/support/trials/mutants.h"
+#include "tests/support/trials/rule_properties.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// Ops of our own are checked by check_operands() alone: their kernels take what they are given.
+std::vector<OpCase> cases_of_libtorch() {
+  std::vector<OpCase> all;
+  for (const auto& op_case : op_cases())
+    if (!op_case.op.starts_with("mesh::") && !op_case.is(OpCase::kOwnPeer) && !op_case.is(OpCase::kFactory))
+      all.push_back(op_case);
+  return all;
+}
+
+class RulesRefusal : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(RulesRefusal, RefusesWhatOneDeviceRefuses) {
+  const auto failure = failure_of(GetParam().op + "/refusals", case_count(60),
+                                  [] { refuses_as_one_device(GetParam(), built_in_rules()); });
+  if (!failure.empty()) FAIL() << failure;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, RulesRefusal, ::testing::ValuesIn(cases_of_libtorch()), test_name);
+
+/// Sizes that a row makes up instead of asking LibTorch.
+std::vector<ResultShape> unchecked_sizes(const Call& call) {
+  return {{{call.dims(0), call.dims(1)}, {}, call.operand_dtypes[0]}};
+}
+
+void product_of_anything(const LocalCall& call, Stack& stack) {
+  stack = {at::zeros(call.plan.results[0]->local_sizes[call.index])};
+}
+
+TEST(RulesRefusals, NoticeARowThatDoesNotCheck) {
+  auto rule = *built_in_rules()->find("mm");
+  rule.dims = "...->...", rule.shapes = unchecked_sizes, rule.local = product_of_anything;
+  const auto rules = built_in_rules()->with(rule);
+  const auto& mm = *std::find_if(op_cases().begin(), op_cases().end(), [](auto& c) { return c.op == "mm"; });
+  expect_noticed("a product of any sizes", 2000, [&] { refuses_as_one_device(mm, rules); });
+}
+
+/// Everything on tp=2, replicated or cut where the test says.
+class OwnOps : public ::testing::Test {
+ protected:
+  at::Tensor on_mesh(c10::IntArrayRef sizes, const char* layout = "[tp=R]") {
+    return distribute(exact_tensor(sizes), Layout::parse(mesh_, layout));
+  }
+  template <class Call>
+  void expect_refused(const Call& call, const char* text) {
+    try {
+      call();
+      ADD_FAILURE() << "accepted, expected: " << text;
+    } catch (const BadInput& error) {
+      EXPECT_STREQ(error.what(), text);
+    }
+  }
+  std::unique_ptr<World> world_ = simulated_world({{"tp", 2}});
+  const Mesh& mesh_ = world_->mesh("tp=2");
+};
+
+TEST_F(OwnOps, TakeOnlyWhatFits) {
+  expect_refused(
+      [&] {
+        mesh_ops::rms_norm(on_mesh({2, 4}), on_mesh({3}), 1e-5);
+      },
+      "mesh::rms_norm: dimension 0 of operand 1 has 3 elements, and operand 0 has 4 there (...D,D->...D,...)");
+  expect_refused([&] { mesh_ops::rms_norm(on_mesh({}), on_mesh({1}), 1e-5); },
+                 "mesh::rms_norm: operand 0 has 0 dimensions, expected at least 1 (...D,D->...D,...)");
+  expect_refused(
+      [&] {
+        mesh_ops::swiglu(on_mesh({2, 3, 4}));
+      },
+      "mesh::swiglu: the last dimension but one holds a gate and what it gates, so it has 2 entries, not 3");
+  expect_refused([&] { mesh_ops::swiglu(on_mesh({4})); },
+                 "mesh::swiglu: operand 0 has 1 dimensions, expected at least 2 (...Tw->...w)");
+  expect_refused(
+      [&] {
+        mesh_ops::rotate_pairs(on_mesh({1, 2, 4, 6}, "[tp=S(2)]"), on_mesh({8, 3}), on_mesh({8, 3}));
+      },
+      "mesh::rotate_pairs: dimension 0 of operand 1 has 8 elements, and operand 0 has 4 there "
+      "(bhlD,lP,lP->bhlD)");
+  expect_refused(
+      [&] {
+        mesh_ops::rotate_pairs(on_mesh({1, 2, 4, 6}), on_mesh({4, 2}), on_mesh({4, 2}));
+      },
+      "mesh::rotate_pairs: heads of size 6 need tables of half as many columns, not 2");
+  expect_refused(
+      [&] {
+        mesh_ops::weight_gradient(on_mesh({2, 3, 4}), on_mesh({2, 5, 4}));
+      },
+      "mesh::weight_gradient: dimension 1 of operand 1 has 5 elements, and operand 0 has 3 there "
+      "(...n,...k->nk)");
+  expect_refused(
+      [&] {
+        at::scaled_dot_product_attention(on_mesh({1, 2, 3, 4}), on_mesh({1, 2, 3, 4}), on_mesh({2, 3, 4}));
+      },
+      "mesh::attention: query, key and value should be [batch, heads, length, size]; operand 2 has 3 "
+      "dimensions");
+  expect_refused([&] { at::embedding(on_mesh({8}), distribute(at::arange(4), Layout::replicated(mesh_))); },
+                 "embedding: operand 0 has 1 dimensions, expected 2 (vd,...->...d)");
+}
+
+TEST_F(OwnOps, WriteOnlyWhatFits) {
+  const mesh_ops::AdamwOptions options{1e-3, 0.9, 0.95, 1e-8, 0.1, 0.1, 0.05};
+  const auto parameter = on_mesh({4}, "[tp=S(0)]"), gradient = on_mesh({4}, "[tp=S(0)]");
+  expect_refused(
+      [&] { mesh_ops::adamw(parameter, gradient, on_mesh({2}, "[tp=S(0)]"), gradient, options); },
+      "mesh::adamw: dimension 0 of operand 2 has 2 elements, and operand 0 has 4 there (...,...,...,...->...)");
+  EXPECT_THROW(mesh_ops::adamw(parameter, gradient, on_mesh({4}), gradient.clone(), options), BadInput)
+      << "the mean would have to move";
+  EXPECT_THROW(mesh_ops::adamw(parameter, gradient, gradient.clone(), on_mesh({4}), options), BadInput)
+      << "the square would have to move";
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,166 @@
+// A GPU played by host memory, for tests where there is none: linked in front of the libraries it stands for LibTorch's
+// part for CUDA. LibTorch's CUDA tensors live in pages that nobody may touch but its ops, which run on the CPU's
+// kernels; so what mixes memory of both kinds in an op, or looks into a GPU's from the host, ends the test as it would
+// there.
+#include <ATen/Functions.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include "core/error.h"
+#include "runtime/context/gpu.h"
+#include "tests/support/gpu/gpu_memory.h"
+
+namespace lockstep {
+namespace {
+
+using at::Tensor;
+using testing::GpuMemory, testing::Opened;
+
+const c10::Device kGpu(c10::kCUDA, 0);
+/// A tensor of the CPU's on the same memory. An op may give an empty one another size.
+Tensor host_view(const Tensor& tensor, Opened& opened) {
+  if (!tensor.defined() || !tensor.is_cuda()) return tensor;
+  if (tensor.numel() == 0)
+    return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(c10::kCPU));
+  opened.add(tensor.storage().data());
+  return at::from_blob(
+      tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), [tensor](void*) {},
+      tensor.options().device(c10::kCPU));
+}
+
+/// A copy of the CPU's tensor in the GPU's memory, strides and all.
+Tensor on_gpu(const Tensor& tensor) {
+  const size_t bytes = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize());
+  auto* start = GpuMemory::instance().allocate(bytes);
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes,
+                       {start, start, [](void* gone) { GpuMemory::instance().free(gone); }, kGpu});
+  if (bytes > 0) {
+    const Opened opened(storage.data());
+    std::memcpy(storage.mutable_data(), tensor.const_data_ptr(), bytes);
+  }
+  auto result = at::detail::make_tensor<c10::TensorImpl>(std::move(storage),
+                                                         c10::DispatchKeySet(c10::DispatchKey::CUDA), tensor.dtype());
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
+  return result;
+}
+
+/// One op's arguments on their way to the CPU's kernel, and its results on their way back.
+class HostCall {
+ public:
+  HostCall(const c10::OperatorHandle& op, torch::jit::Stack& stack) : op_(op), stack_(stack) {}
+
+  void run() {
+    const size_t first = stack_.size() - op_.schema().arguments().size();
+    for (size_t i = first; i < stack_.size(); ++i) stack_[i] = moved(stack_[i]);
+    LOCKSTEP_CHECK(!(has_gpu_ && has_cpu_), "{}: tensors of the CPU and of the GPU", op_.schema().name());
+    op_.callBoxed(stack_);
+    for (const auto& [view, tensor] : views_)
+      if (view.sizes() != tensor.sizes()) take_over(tensor, on_gpu(view));
+    for (size_t i = stack_.size() - op_.schema().returns().size(); i < stack_.size(); ++i)
+      stack_[i] = moved_back(stack_[i]);
+  }
+
+ private:
+  c10::IValue moved(const c10::IValue& value) {
+    if (value.isTensor()) return moved(value.toTensor());
+    if (value.isDevice()) return c10::Device(c10::kCPU);
+    if (value.isTensorList()) {
+      c10::List<Tensor> list;
+      for (const Tensor& each : value.toTensorVector()) list.push_back(moved(each));
+      return list;
+    }
+    if (!value.isOptionalTensorList()) return value;
+    c10::List<std::optional<Tensor>> list;
+    for (const std::optional<Tensor>& each : value.toOptionalTensorVector())
+      list.push_back(each ? std::optional(moved(*each)) : std::nullopt);
+    return list;
+  }
+
+  Tensor moved(const Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    // A GPU takes a single number from the host.
+    (tensor.is_cuda() ? has_gpu_ : has_cpu_) |= tensor.is_cuda() || tensor.dim() > 0;
+    views_.emplace_back(host_view(tensor, opened_), tensor);
+    return views_.back().first;
+  }
+
+  c10::IValue moved_back(const c10::IValue& value) {
+    if (value.isTensor()) return moved_back(value.toTensor());
+    if (!value.isTensorList()) return value;
+    c10::List<Tensor> list;
+    for (const Tensor& each : value.toTensorVector()) list.push_back(moved_back(each));
+    return list;
+  }
+
+  Tensor moved_back(const Tensor& result) {
+    if (!result.defined()) return result;
+    for (const auto& [view, tensor] : views_) {
+      if (view.is_same(result)) return tensor;
+      LOCKSTEP_CHECK(view.numel() == 0 || !view.is_alias_of(result), "{}: a view", op_.schema().name());
+    }
+    return on_gpu(result);
+  }
+
+  static void take_over(const Tensor& tensor, const Tensor& result) {
+    auto* to = tensor.unsafeGetTensorImpl();
+    to->set_storage_keep_dtype(result.storage());
+    to->set_sizes_and_strides(result.sizes(), result.strides());
+  }
+
+  const c10::OperatorHandle& op_;
+  torch::jit::Stack& stack_;
+  Opened opened_;
+  std::vector<std::pair<Tensor, Tensor>> views_;
+  bool has_gpu_ = false, has_cpu_ = false;
+};
+
+void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) { HostCall(op, *stack).run(); }
+
+/// The one op that reads one kind of memory and writes the other.
+Tensor& copy(Tensor& self, const Tensor& source, bool /*non_blocking*/) {
+  Opened opened;
+  auto to = host_view(self, opened);
+  to.copy_(host_view(source, opened));
+  return self;
+}
+
+TORCH_LIBRARY_IMPL(_, CUDA, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>()); }
+
+TORCH_LIBRARY_IMPL(aten, CUDA, library) {
+  library.impl("copy_", TORCH_FN(copy));
+  library.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  library.impl("view", TORCH_FN(at::native::view));
+  library.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
+  library.impl("unfold", TORCH_FN(at::native::unfold));
+}
+
+/// What LibTorch asks the GPU's library.
+struct CUDAHooks final : at::CUDAHooksInterface {
+  explicit CUDAHooks(at::CUDAHooksArgs) {}
+  void init() const override {}
+  c10::Device getDeviceFromPtr(void*) const override { return kGpu; }
+};
+
+/// Work is done when a call returns.
+struct PretendGuard final : c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
+  void synchronizeDevice(c10::DeviceIndex) const override {}
+};
+
+C10_REGISTER_GUARD_IMPL(CUDA, PretendGuard)
+
+}  // namespace
+
+void require_gpu(int) {}
+
+}  // namespace lockstep
+
+namespace at {
+using lockstep::CUDAHooks;  // the name it is looked for by
+REGISTER_CUDA_HOOKS(CUDAHooks)
+}  // namespace at

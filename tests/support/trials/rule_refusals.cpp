@@ -1,0 +1,82 @@
+// Calls that do not fit: the mesh refuses what LibTorch refuses, whatever the layouts are.
+#include <ATen/Functions.h>
+#include <rapidcheck.h>
+
+#include "core/error.h"
+#include "tests/support/tensors.h"
+#include "tests/support/trials/rule_properties.h"
+#include "tests/support/trials/rule_trial.h"
+
+namespace lockstep::testing {
+namespace {
+
+/// A dimension more or less, or one with another number of elements; values repeat, so that indices stay legal.
+at::Tensor misfit(const at::Tensor& tensor) {
+  auto sizes = tensor.sizes().vec();
+  const auto kind = *rc::gen::inRange(0, sizes.empty() ? 1 : 4);
+  if (kind == 0) {
+    sizes.insert(sizes.begin() + *rc::gen::inRange<int64_t>(0, static_cast<int64_t>(sizes.size()) + 1),
+                 *rc::gen::inRange<int64_t>(1, 4));
+  } else {
+    const auto dim = *rc::gen::inRange<size_t>(0, sizes.size());
+    if (kind == 1)
+      sizes.erase(sizes.begin() + static_cast<int64_t>(dim));
+    else
+      sizes[dim] = *rc::gen::inRange<int64_t>(0, 7);
+  }
+  const int64_t count = c10::multiply_integers(sizes);
+  if (tensor.numel() == 0) return at::zeros(sizes, tensor.options());
+  const auto flat = tensor.reshape({-1});
+  return flat.index_select(0, at::arange(count).remainder(tensor.numel())).reshape(sizes);
+}
+
+bool one_device_refuses(const OpCall& call, const Numerics& numerics) {
+  try {
+    run(call.op, plain_arguments(call, numerics));
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+/// What the mesh says; empty if it accepts. An internal error is no answer to a user's mistake.
+std::string refusal_of(const OpCall& call, const std::vector<at::Tensor>& tensors, const std::string& line) {
+  try {
+    run(call.op, with_tensors(call, tensors));
+    return {};
+  } catch (const InternalError& error) {
+    RC_FAIL(line + ": " + error.what());
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+std::map<std::string, int64_t>& refused_cases() {
+  static std::map<std::string, int64_t> cases;
+  return cases;
+}
+
+void refuses_as_one_device(const OpCase& op_case, const Rules& rules) {
+  const auto numerics = Numerics{};
+  Inputs inputs(numerics.dtype, numerics.exact);
+  const auto in_place = in_place_form(op_case.op);
+  const bool writes = in_place && rules->find(op_name(*in_place)) && *rc::gen::arbitrary<bool>();
+  auto call = make_call(writes ? op_name(*in_place) : op_case.called, op_case.draw(inputs));
+  RC_PRE(!call.slots.empty());
+  const auto slot = *rc::gen::inRange<size_t>(0, call.slots.size());
+  auto plain = std::vector<at::Tensor>();
+  for (size_t i = 0; i < call.slots.size(); ++i) plain.push_back(call.tensor(i));
+  plain[slot] = misfit(plain[slot]);
+  call.arguments = with_tensors(call, plain);
+  const DrawnMesh drawn(numerics.domain, rules, false);
+  std::vector<at::Tensor> tensors;
+  for (const auto& tensor : plain) tensors.push_back(scatter(tensor, draw_layout(*drawn.mesh, tensor)));
+  if (!one_device_refuses(call, numerics)) return;
+  const auto line = describe(call, tensors, *drawn.mesh, numerics);
+  if (refusal_of(call, tensors, line).empty()) RC_FAIL(line + ": LibTorch refuses this call, the mesh does not");
+  ++refused_cases()[op_case.op];
+}
+
+}  // namespace lockstep::testing

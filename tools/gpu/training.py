@@ -1,0 +1,84 @@
+"""Part 3: training on the GPU, one device and a simulated 2 x 2 mesh: what the README promises, as far as native numerics
+keep it."""
+import shutil
+
+from gpu import jobs
+
+
+def close(a, b, bound):
+    return all(abs(x - y) <= bound * abs(y) for x, y in zip(a, b))
+
+
+def repeats(check, name, words):
+    """Two runs of the same job: the same bits, and a loss that falls."""
+    first, second = (jobs.train(check, f"{name}-{turn}", words) for turn in (1, 2))
+    check.require(first["state_digest"] == second["state_digest"],
+                    f"{name}: the same job twice ends in the same bits, {first['state_digest']}")
+    seen = jobs.losses(first)
+    check.require(check.trial or seen[-1] < 0.8 * seen[0], f"{name}: the loss falls, {seen[0]:.3f} to {seen[-1]:.3f}")
+    return first
+
+
+def one_device_and_mesh(check):
+    alone = repeats(check, "one-device", jobs.job(check, "one-device"))
+    mesh = repeats(check, "mesh", jobs.job(check, "mesh", rows=2) + jobs.MESH)
+    check.require(close(jobs.losses(mesh)[:5], jobs.losses(alone)[:5], 1e-3),
+                    "the mesh's first losses are one device's but for rounding")
+    cpu = jobs.train(check, "on-a-cpu", jobs.job(check, "on-a-cpu", steps=2) + ["--training.device=cpu"])
+    check.require(close(jobs.losses(cpu)[:2], jobs.losses(alone)[:2], 1e-4), "and a CPU's")
+    bf16 = repeats(check, "bf16", jobs.job(check, "bf16", rows=2) + jobs.MESH +
+                   ["--training.mixed_precision_param=bfloat16"])
+    check.require(close(jobs.losses(bf16)[:1], jobs.losses(alone)[:1], 2e-2), "and bfloat16's, within 2e-2")
+    return alone
+
+
+def verify(check):
+    for mesh in ("dp_shard=2,tp=2", "cp=2,tp=2", "tp=3"):
+        words = [*jobs.job(check, "verify"), "--meshes", mesh, "--verify.steps=2"]
+        done = check.run(f"verify-{mesh.replace(',', '-')}", [check.binary("lockstep"), "verify", *words])
+        check.require("agrees" in done.stdout, f"lockstep verify: {mesh} agrees with one device")
+
+
+def resume(check, alone):
+    """Half of a run, saved; the rest, from there."""
+    steps = 2 if check.trial else 10
+    shutil.rmtree(check.out / "resumed", ignore_errors=True)
+    words = jobs.job(check, "resumed") + ["--checkpoint.enable=true", f"--checkpoint.interval={steps}",
+                                            f"--lr_scheduler.total_steps={len(alone['steps'])}"]
+    jobs.train(check, "resumed-first", [*words, f"--training.steps={steps}"])
+    rest = jobs.train(check, "resumed-rest", words)
+    check.require(rest["state_digest"] == alone["state_digest"], "resumed from a checkpoint: the same bits")
+
+
+def replay(check):
+    folder = check.out / "traces"
+    shutil.rmtree(folder, ignore_errors=True)
+    jobs.train(check, "recorded", jobs.job(check, "recorded", rows=2, length=128, steps=2) +
+               [*jobs.MESH, "--record", folder, "-q"])
+    for rank in range(4):
+        words = [check.binary("lockstep"), "replay", folder, "--rank", rank]
+        here = check.run(f"replay-{rank}", words)
+        check.require("identical" in here.stdout, f"replay of rank {rank}: {here.stdout.strip().splitlines()[-1]}")
+    if check.device == "cuda":
+        there = check.run("replay-cpu", [*words, "--device", "cpu"])
+        check.require("within bound" in there.stdout, "replay on the CPU is within bound")
+
+
+def processes(check, alone):
+    """Over NCCL: one process; and two on one GPU, which NCCL refuses."""
+    if check.trial and check.device == "cuda":
+        return check.say("  not tried: processes, since host memory plays no NCCL")
+    one = jobs.train(check, "one-process", jobs.job(check, "one-process"), before=["launch", "-n", "1"])
+    check.require(one["state_digest"] == alone["state_digest"], "a launched process of its own: the same bits")
+    words = [check.binary("lockstep"), "launch", "-n", "2", "train", *jobs.job(check, "two", rows=2)]
+    done = check.run("two-processes", words, limit=150, codes=(0,) if check.device == "cpu" else (0, 4))
+    what = "train together" if done.returncode == 0 else "on one GPU end with exit code 4, which NCCL is named in"
+    check.require(done.returncode == 0 or "NCCL" in done.stdout, f"two processes {what}")
+
+
+def run(check):
+    alone = one_device_and_mesh(check)
+    verify(check)
+    resume(check, alone)
+    replay(check)
+    processes(check, alone)

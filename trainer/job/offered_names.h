@@ -1,0 +1,22 @@
+#pragma once
+#include "trainer/job/choices.h"
+#include "trainer/job/job.h"
+
+/// The names that jobs choose by: the one list of each kind. What a name stands for is built elsewhere, by a Registry
+/// that refuses to lack one of these names or to know another; so the command line can check a job, and print what it
+/// may say, without what the builders need.
+namespace lockstep::trainer {
+
+inline constexpr Choice kModelNames[] = {
+    {"llama3", "Llama 3 with torchtitan's sizes and names"},
+    {"mlp", "feed-forward blocks that see one token at a time"},
+};
+inline constexpr Choice kOptimizerNames[] = {
+    {"AdamW", "Adam with decoupled weight decay"},
+    {"SGD", "stochastic gradient descent, with momentum if optimizer.momentum is set"},
+};
+inline constexpr Choice kDecayNames[] = {{"linear"}, {"sqrt"}, {"cosine"}};
+inline constexpr Choice kDatasetNames[] = {{"text", "the bytes of a UTF-8 file, one token a byte"}};
+inline constexpr Choice kNumericsNames[] = {{kCanonicalMode}, {kNativeMode}};
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,41 @@
+#include "trainer/optim/sgd.h"
+
+#include <ATen/Functions.h>
+
+#include "trainer/job/job.h"
+
+namespace lockstep::trainer {
+namespace {
+
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(const OptimizerSection& settings)
+      : momentum_(settings.momentum.value_or(0)), weight_decay_(settings.weight_decay) {}
+
+  std::vector<SlotKind> slots() const override {
+    return momentum_ > 0 ? std::vector<SlotKind>{{"momentum"}} : std::vector<SlotKind>{};
+  }
+
+  std::vector<StepScalar> scalars(int64_t, double learning_rate, double gradient_scale) const override {
+    return {{"learning_rate", learning_rate}, {"gradient_scale", gradient_scale}};
+  }
+
+  void update(const ParameterState& parameter, const at::Tensor& gradient,
+              std::span<const StepScalar> scalars) const override {
+    const double rate = value_of(scalars, "learning_rate");
+    auto value = parameter.value;
+    auto change = at::mul(gradient, value_of(scalars, "gradient_scale"));
+    if (weight_decay_ > 0 && decays(parameter)) change.add_(value, weight_decay_);
+    if (momentum_ > 0) change = at::Tensor(parameter.slot("momentum")).mul_(momentum_).add_(change);
+    value.add_(change, -rate);
+  }
+
+ private:
+  double momentum_, weight_decay_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_sgd(const Job& job) { return std::make_unique<Sgd>(job.optimizer); }
+
+}  // namespace lockstep::trainer

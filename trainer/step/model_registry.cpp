@@ -1,0 +1,52 @@
+#include "trainer/step/model_registry.h"
+
+#include "models/llama.h"
+#include "models/mlp.h"
+#include "trainer/job/offered_names.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// The sizes that all models have.
+template <class Options>
+void take_sizes(const ModelSection& model, Options& options) {
+  options.width = model.width.value_or(options.width);
+  options.layers = model.layers.value_or(options.layers);
+  options.hidden = model.hidden.value_or(options.hidden);
+  options.vocabulary = model.vocabulary.value_or(options.vocabulary);
+  options.dropout = model.dropout.value_or(options.dropout);
+}
+
+std::unique_ptr<models::Model> make_llama(const Job& job) {
+  auto options = models::llama_flavor(job.model.flavor);
+  take_sizes(job.model, options);
+  options.heads = job.model.heads.value_or(options.heads);
+  options.key_value_heads = job.model.key_value_heads.value_or(options.key_value_heads);
+  options.length = job.training.seq_len;
+  options.cut_between_leaves = job.numerics.is_canonical();
+  models::require_fitting_sizes(options);
+  return std::make_unique<models::Llama>(options);
+}
+
+void refuse_size(const char* key, std::optional<int64_t> size) {
+  if (size) fail<BadInput>("model.{} {}: model.name \"mlp\" has no such size; leave it out.", key, *size);
+}
+
+std::unique_ptr<models::Model> make_mlp(const Job& job) {
+  refuse_size("heads", job.model.heads);
+  refuse_size("key_value_heads", job.model.key_value_heads);
+  auto options = models::mlp_flavor(job.model.flavor);
+  take_sizes(job.model, options);
+  return std::make_unique<models::Mlp>(options);
+}
+
+}  // namespace
+
+const Registry<ModelBuilder>& model_registry() {
+  static const Registry<ModelBuilder> all("model.name", kModelNames, {{"llama3", make_llama}, {"mlp", make_mlp}});
+  return all;
+}
+
+std::unique_ptr<models::Model> make_model(const Job& job) { return model_registry().at(job.model.name)(job); }
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,19 @@
+#pragma once
+#include <memory>
+
+#include "models/module.h"
+#include "trainer/job/job.h"
+#include "trainer/job/registry.h"
+
+namespace lockstep::trainer {
+
+/// Builds a model in the sizes of its flavor, but for those that the job gives. Throws BadInput where they do not fit.
+using ModelBuilder = std::unique_ptr<models::Model> (*)(const Job& job);
+
+/// By model.name.
+const Registry<ModelBuilder>& model_registry();
+
+/// The model that a job names.
+std::unique_ptr<models::Model> make_model(const Job& job);
+
+}  // namespace lockstep::trainer
