@@ -6,7 +6,7 @@
 
 #include "models/division.h"
 #include "models/hooks.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/scopes.h"
 
 namespace lockstep::models {
 

@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "runtime/context/observer.h"
-#include "runtime/context/op_id.h"
 #include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
@@ -90,6 +90,19 @@ void drawing() {
   check(at::equal(gather(cut), gather(whole)), "context/random.h");
 }
 
+void saying() {
+  World world({.rank_count = 2});
+  const at::Tensor ones = at::ones({4, 6});
+  const auto dropped = [&](const char* layout) {
+    RunContext::current().begin_microbatch(/*step=*/1, /*microbatch=*/0);
+    const RandomScope random(/*seed=*/7);
+    const ModuleScope module("layers.0");
+    return gather(at::dropout(distribute(ones, Layout::parse(world.mesh("tp=2"), layout)), 0.5, true));
+  };
+  const at::Tensor cut = dropped("[tp=S(0)]"), whole = dropped("[tp=R]");
+  check(at::equal(cut, whole) && !at::equal(cut, ones), "context/scopes.h");
+}
+
 void own_rules() {
   const Rule rule{"expm1", "pointwise", "...->...", "-"};
   World world({.rank_count = 2, .rules = built_in_rules()->with(rule)});
@@ -112,6 +125,6 @@ void errors() {
 }  // namespace
 
 int main() {
-  worlds(), layouts(), tensors(), gathering(), moving(), watching(), drawing(), own_rules(), errors();
+  worlds(), layouts(), tensors(), gathering(), moving(), watching(), drawing(), saying(), own_rules(), errors();
   return failures == 0 ? 0 : 1;
 }

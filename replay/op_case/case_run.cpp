@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/mesh_text.h"
 #include "replay/op_case/case_arguments.h"
+#include "runtime/context/scopes.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {

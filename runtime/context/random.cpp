@@ -46,16 +46,6 @@ void fill_random(const at::Tensor& part, const rng::Distribution& distribution, 
   rng::fill(part.mutable_data_ptr(), kind, distribution, key, stream, slice);
 }
 
-thread_local RandomScope::State RandomScope::current_;
-
-RandomScope::RandomScope(uint64_t seed) : previous_(std::exchange(current_, State{true, seed})) {}
-RandomScope::~RandomScope() { current_ = previous_; }
-
-uint64_t RandomScope::seed() {
-  if (!current_.open) fail<BadInput>("a random op ran on the mesh outside of a RandomScope, which holds the seed");
-  return current_.seed;
-}
-
 at::Tensor draw_local(const TensorSpec& spec, size_t index, const rng::Distribution& distribution, uint64_t seed,
                       uint64_t stream, const BatchRows& rows) {
   std::vector<int64_t> starts, lengths;

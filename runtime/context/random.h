@@ -1,32 +1,12 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include "core/batch_rows.h"
 #include "rng/distribution.h"
 #include "rng/slice.h"
-#include "runtime/context/batch_scope.h"
 #include "runtime/tensor/spec.h"
 
 namespace lockstep {
-
-/// The seed of random ops (dropout) on this thread, for the length of a scope.
-class RandomScope {
- public:
-  explicit RandomScope(uint64_t seed);
-  ~RandomScope();
-  RandomScope(const RandomScope&) = delete;
-  RandomScope& operator=(const RandomScope&) = delete;
-
-  /// Throws BadInput outside of every scope.
-  static uint64_t seed();
-
- private:
-  struct State {
-    bool open = false;
-    uint64_t seed = 0;
-  };
-  static thread_local State current_;
-  State previous_;
-};
 
 /// A tensor of random values that are the same on every mesh and layout: element i of the global tensor is a function
 /// of (seed, stream, i) alone. Values are drawn in the declared dtype.

@@ -51,12 +51,4 @@ void* World::keep(size_t number, std::shared_ptr<void> part) {
   return (parts_[number] = std::move(part)).get();
 }
 
-MeshScope::MeshScope(const Mesh& mesh) : previous_(std::exchange(current_mesh, &mesh)) {}
-MeshScope::~MeshScope() { current_mesh = previous_; }
-
-const Mesh& MeshScope::current() {
-  if (!current_mesh) fail<BadInput>("a tensor was made on the mesh device outside of a MeshScope");
-  return *current_mesh;
-}
-
 }  // namespace lockstep

@@ -106,19 +106,4 @@ class World {
   std::vector<std::shared_ptr<void>> parts_;
 };
 
-/// The mesh that factories (torch::empty on the mesh device) make replicated tensors on, for the current thread.
-class MeshScope {
- public:
-  explicit MeshScope(const Mesh& mesh);
-  ~MeshScope();
-  MeshScope(const MeshScope&) = delete;
-  MeshScope& operator=(const MeshScope&) = delete;
-
-  /// The innermost scope's mesh. Throws BadInput if there is none.
-  static const Mesh& current();
-
- private:
-  const Mesh* previous_;
-};
-
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/parameter_names.h"
-#include "runtime/context/random.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/run_plan.h"
 #include "runtime/planning/make_plan.h"
@@ -94,7 +94,7 @@ bool sizes_from_scalars(const c10::OperatorHandle& op, const Mesh& mesh) {
 }
 
 Plan& find_plan(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments, const Mesh& mesh,
-                PlanKey&& key) {
+                const RunContext& context, PlanKey&& key) {
   auto& cache = mesh.world().part<PlanCache>();
   const auto found = cache.plans.find(key);
   if (found != cache.plans.end()) {
@@ -102,18 +102,19 @@ Plan& find_plan(const c10::OperatorHandle& op, std::span<const c10::IValue> argu
     return *found->second;
   }
   ++cache.misses;
-  auto plan = make_plan(mesh.world().part<RulesInUse>().get(), op, arguments, mesh);
+  auto plan = make_plan(mesh.world().part<RulesInUse>().get(), op, arguments, mesh, context);
   return *cache.plans.emplace(std::move(key), std::move(plan)).first->second;
 }
 
-void run_observed(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count) {
+void run_observed(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, RunContext& context,
+                  torch::jit::Stack& stack, size_t count) {
   const std::vector<c10::IValue> arguments(stack.end() - static_cast<ptrdiff_t>(count), stack.end());
-  const auto id = next_op_id(op_name(op), mesh.world().parameter_names().module_of(arguments));
+  const auto id = context.next_op_id(op_name(op), mesh.world().parameter_names().module_of(arguments));
   const OpEvent event{id, op, arguments, plan};
   auto& world = mesh.world();
   world.observers().notify([&](Observer& observer) { observer.before_op(event); });
   const size_t below = stack.size() - count;
-  run_plan(op, plan, mesh, stack, count);
+  run_plan(op, plan, mesh, context, stack, count);
   const std::span<const c10::IValue> results(stack.data() + below, stack.size() - below);
   world.observers().notify([&](Observer& observer) { observer.after_op(event, results); });
 }
@@ -123,16 +124,16 @@ struct Planned {
   const Mesh& mesh;
 };
 
-Planned plan_of(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments) {
+Planned plan_of(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments, const RunContext& context) {
   KeyBuilder builder;
   builder.put(reinterpret_cast<int64_t>(&op.schema()));
   for (const auto& argument : arguments) builder.add(argument);
-  const Mesh& mesh = builder.mesh ? *builder.mesh : MeshScope::current();
+  const Mesh& mesh = builder.mesh ? *builder.mesh : context.mesh();
   builder.put(reinterpret_cast<int64_t>(&mesh));
   if (!builder.mesh && sizes_from_scalars(op, mesh)) builder.add_numbers(arguments);
-  if (mesh.world().canonical()) builder.put(BatchScope::rows().count);  // trees over the batch depend on it
+  if (mesh.world().canonical()) builder.put(context.rows().count);  // trees over the batch depend on it
   const PlainTensors guard;
-  return {find_plan(op, arguments, mesh, std::move(builder.key)), mesh};
+  return {find_plan(op, arguments, mesh, context, std::move(builder.key)), mesh};
 }
 
 std::span<const c10::IValue> top(const torch::jit::Stack& stack, size_t count) {
@@ -143,18 +144,20 @@ std::span<const c10::IValue> top(const torch::jit::Stack& stack, size_t count) {
 
 void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
-  const auto [plan, mesh] = plan_of(op, top(*stack, count));
+  auto& context = RunContext::current();
+  const auto [plan, mesh] = plan_of(op, top(*stack, count), context);
   const PlainTensors guard;
-  if (!mesh.world().observers().empty()) return run_observed(op, plan, mesh, *stack, count);
-  if (mesh.world().transport()) set_uncounted_op(op_name(op));  // for who fails, and what waits
-  run_plan(op, plan, mesh, *stack, count);
+  if (!mesh.world().observers().empty()) return run_observed(op, plan, mesh, context, *stack, count);
+  if (mesh.world().transport()) context.set_uncounted_op(op_name(op));  // for who fails, and what waits
+  run_plan(op, plan, mesh, context, *stack, count);
 }
 
 void dispatch_within_op(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const size_t count = op.schema().arguments().size();
-  const auto [plan, mesh] = plan_of(op, top(stack, count));
+  auto& context = RunContext::current();
+  const auto [plan, mesh] = plan_of(op, top(stack, count), context);
   const PlainTensors guard;
-  run_plan(op, plan, mesh, stack, count);
+  run_plan(op, plan, mesh, context, stack, count);
 }
 
 }  // namespace lockstep

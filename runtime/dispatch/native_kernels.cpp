@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/mesh_ops.h"
@@ -29,7 +30,7 @@ Tensor to_copy(const Tensor& self, std::optional<c10::ScalarType> dtype, std::op
                std::optional<c10::MemoryFormat> format) {
   const auto target = device.value_or(self.device());
   if (!is_sharded(self)) {
-    const auto& mesh = MeshScope::current();
+    const auto& mesh = RunContext::current().mesh();
     const PlainTensors guard;
     return distribute(dtype ? self.to(*dtype) : self, Layout::replicated(mesh));
   }
@@ -109,7 +110,7 @@ Tensor finished(const Tensor& sums) {
 bool sums_by_sample(const Tensor& gradient) {
   const auto& layout = layout_of(gradient);
   if (!layout.mesh().world().canonical() || gradient.dim() != 3 || layout.cutters(1).empty()) return false;
-  return tree_over_batch(gradient.size(0), 3).leaf == 1;
+  return tree_over_batch(gradient.size(0), 3, RunContext::current().rows().count).leaf == 1;
 }
 
 /// In the dtype that sums are kept in, so that no sample's is rounded.

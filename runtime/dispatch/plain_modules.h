@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/context/op_id.h"
-#include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/tensor/layout.h"
 

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/detached_view.h"
 #include "runtime/planning/make_plan.h"
@@ -61,10 +61,12 @@ class ReusedStack {
 
 class Runner {
  public:
-  Runner(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count)
+  Runner(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, RunContext& context, torch::jit::Stack& stack,
+         size_t count)
       : op_(op),
         plan_(plan),
         mesh_(mesh),
+        context_(context),
         world_(mesh.world()),
         stack_(stack),
         count_(count),
@@ -113,7 +115,7 @@ class Runner {
   /// call. It is counted on ranks that have no part of the tensor, too: the next draw has the same name everywhere.
   void name_stream() {
     const std::span<const c10::IValue> given(arguments(), count_);
-    if (!plan_.rule->draws || plan_.rule->draws(given)) stream_ = next_random_stream();
+    if (!plan_.rule->draws || plan_.rule->draws(op_.schema(), given)) stream_ = context_.next_random_stream();
   }
 
   std::shared_ptr<ShardSet> moved(ShardedTensorImpl& self, const TensorSpec* target) const {
@@ -161,7 +163,7 @@ class Runner {
     if (world_.meta()) return make_meta(index);
     fill_local(index);
     if (plan_.local)
-      plan_.local({op_, plan_, index, stream_}, local_);
+      plan_.local({op_, plan_, index, context_, stream_}, local_);
     else
       op_.callBoxed(local_);
     if (plan_.written >= 0) return;
@@ -237,6 +239,7 @@ class Runner {
   const c10::OperatorHandle& op_;
   Plan& plan_;
   const Mesh& mesh_;
+  RunContext& context_;
   World& world_;
   torch::jit::Stack& stack_;
   size_t count_, first_;
@@ -251,8 +254,9 @@ class Runner {
 
 }  // namespace
 
-void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, torch::jit::Stack& stack, size_t count) {
-  Runner(op, plan, mesh, stack, count).run();
+void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, RunContext& context, torch::jit::Stack& stack,
+              size_t count) {
+  Runner(op, plan, mesh, context, stack, count).run();
   advance_exchanges(mesh.world());
 }
 

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/planning/check_operands.h"
 #include "runtime/planning/choose_layouts.h"
 #include "runtime/planning/ordered_sums.h"
@@ -28,11 +28,14 @@ ResultShape shape_of(const at::Tensor& tensor) {
 
 class Maker {
  public:
-  Maker(const RuleSet& rules, const c10::OperatorHandle& op, Arguments arguments, const Mesh& mesh)
-      : rules_(rules), op_(op), schema_(op.schema()), mesh_(mesh), plan_(std::make_unique<Plan>()) {
-    call_.op = op_name(op);
-    call_.arguments = arguments;
-  }
+  Maker(const RuleSet& rules, const c10::OperatorHandle& op, Arguments arguments, const Mesh& mesh,
+        const RunContext& context)
+      : rules_(rules),
+        op_(op),
+        mesh_(mesh),
+        context_(context),
+        call_{op_name(op), op.schema(), arguments, context.rows().count},
+        plan_(std::make_unique<Plan>()) {}
 
   std::unique_ptr<Plan> make() {
     read_arguments();
@@ -53,7 +56,7 @@ class Maker {
     plan_->operand_of.assign(call_.arguments.size(), -1);
     for_each_tensor(call_.arguments, [&](const Slot& slot, const at::Tensor& tensor) { read_tensor(slot, tensor); });
     for (size_t i = 0; i < call_.arguments.size(); ++i) {
-      const auto& argument = schema_.arguments()[i];
+      const auto& argument = call_.schema.arguments()[i];
       if (argument.alias_info() && argument.alias_info()->isWrite()) {
         const int slot = slot_of(static_cast<int>(i));
         if (plan_->written < 0) plan_->written = slot;
@@ -77,7 +80,7 @@ class Maker {
     const bool on_mesh = is_sharded(tensor);
     if (!on_mesh && tensor.dim() > 0)
       fail<BadInput>("{}: argument {} is a plain {} tensor of {} dimensions beside tensors of mesh {}; distribute() it",
-                     call_.op, schema_.arguments()[static_cast<size_t>(slot.argument)].name(),
+                     call_.op, call_.schema.arguments()[static_cast<size_t>(slot.argument)].name(),
                      c10::str(tensor.device()), tensor.dim(), mesh_.text());
     const auto* spec = on_mesh ? &spec_of(tensor) : nullptr;
     if (spec && &spec->layout.mesh() != &mesh_)
@@ -173,6 +176,7 @@ class Maker {
     const OpSharding sharding = op_sharding_of(*plan_->rule, call_);
     LOCKSTEP_CHECK_EQ(sharding.operands.size(), plan_->slots.size(), "{}", call_.op);
     LOCKSTEP_CHECK_EQ(sharding.results.size(), call_.results.size(), "{}", call_.op);
+    plan_->batch = sharding.batch;
     const bool canonical = mesh_.world().canonical();
     if (canonical && append_to_formal_sum()) return;
     const bool ordered =
@@ -184,7 +188,7 @@ class Maker {
     for (size_t i = 0; i < plan_->slots.size(); ++i) want(input, i, choice->operands[i]);
     for (size_t r = 0; r < call_.results.size(); ++r)
       plan_->results.push_back(intern(choice->results[r], call_.results[r]));
-    const auto& returns = schema_.returns();
+    const auto& returns = call_.schema.returns();
     plan_->is_view = !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
     plan_->detached_view = plan_->is_view && plan_->wanted[0] != plan_->given[0];
     if (plan_->written >= 0) check_written();
@@ -198,7 +202,7 @@ class Maker {
   bool append_to_formal_sum() {
     const bool adds = (plan_->rule->traits & Rule::kAdds) != 0 && plan_->written < 0;
     if (!adds || plan_->slots.size() != 2 || !plan_->given[0] || !plan_->given[1]) return false;
-    const auto& alpha = call_.arguments[2];
+    const auto& alpha = call_.argument("alpha");
     const auto layout =
         alpha.isInt() && alpha.toInt() == 1 ? formal_sum(*plan_->given[0], *plan_->given[1]) : std::nullopt;
     if (!layout) return false;
@@ -243,7 +247,7 @@ class Maker {
       fail<BadInput>(
           "{} ({}) would gather {} to {} without being asked to (parallelism.strict): {}; redistribute() it before "
           "the op",
-          call_.op, current_module(), given.text(), wanted.layout.text(), reason);
+          call_.op, context_.module(), given.text(), wanted.layout.text(), reason);
     world.traffic().add_implicit_gather({std::string(call_.op), reason});
   }
 
@@ -263,8 +267,8 @@ class Maker {
 
   const RuleSet& rules_;
   const c10::OperatorHandle& op_;
-  const c10::FunctionSchema& schema_;
   const Mesh& mesh_;
+  const RunContext& context_;
   Call call_;
   std::unique_ptr<Plan> plan_;
 };
@@ -298,8 +302,8 @@ void set_slot(std::vector<c10::IValue>& arguments, const Slot& slot, const at::T
 }
 
 std::unique_ptr<Plan> make_plan(const RuleSet& rules, const c10::OperatorHandle& op, Arguments arguments,
-                                const Mesh& mesh) {
-  return Maker(rules, op, arguments, mesh).make();
+                                const Mesh& mesh, const RunContext& context) {
+  return Maker(rules, op, arguments, mesh, context).make();
 }
 
 }  // namespace lockstep

@@ -14,9 +14,10 @@ namespace lockstep {
 const std::string& op_name(const c10::OperatorHandle& op);
 
 /// Works out the plan of one op on concrete operands by `rules`. Throws BadInput if the op has no rule, if its operands
-/// lie on different meshes, or if the policy forbids the communication that it would take.
+/// lie on different meshes, or if the policy forbids the communication that it would take. Of the context it takes the
+/// number of rows in the batch, which a plan depends on, and names for errors.
 std::unique_ptr<Plan> make_plan(const RuleSet& rules, const c10::OperatorHandle& op,
-                                std::span<const c10::IValue> arguments, const Mesh& mesh);
+                                std::span<const c10::IValue> arguments, const Mesh& mesh, const RunContext& context);
 
 /// Calls `visit(slot, tensor)` for every defined tensor among the arguments, list elements included.
 template <class Visit>

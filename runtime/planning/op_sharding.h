@@ -1,9 +1,11 @@
 #pragma once
 #include <c10/util/SmallVector.h>
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "runtime/kernels/sums/sum_tree.h"
 #include "runtime/tensor/placement.h"
 
 namespace lockstep {
@@ -35,7 +37,7 @@ struct OpSharding {
   Reduction reduction = Reduction::kSum;  ///< how the ranks' results combine when a label that vanishes is cut
   bool can_reduce = true;                 ///< labels that vanish may be cut at all
   bool exact = false;                     ///< sums may be taken before or after without changing a bit
-  bool samples = false;                   ///< see Rule::kSamples
+  std::optional<SumTree> batch;           ///< Rule::kSamples: over the first dimension of operand 0
   bool disjoint = false;                  ///< see Rule::kDisjoint
   bool rounds = false;                    ///< see Rule::kRounds
 

@@ -2,7 +2,6 @@
 #include "runtime/planning/ordered_sums.h"
 
 #include "core/error.h"
-#include "runtime/context/batch_scope.h"
 #include "runtime/context/world.h"
 #include "runtime/tensor/domain.h"
 
@@ -27,15 +26,13 @@ bool fits(const SumTree& tree, const Range& cut) {
 
 }  // namespace
 
-SumTree tree_over_batch(int64_t size, size_t dims) {
-  const int64_t rows = BatchScope::rows().count;
-  if (rows > 0 && size % rows == 0) return {size, std::max<int64_t>(size / rows, 1)};
+SumTree tree_over_batch(int64_t size, size_t dims, int64_t batch_rows) {
+  if (batch_rows > 0 && size % batch_rows == 0) return {size, std::max<int64_t>(size / batch_rows, 1)};
   return dims > 2 ? SumTree::over_samples(size) : SumTree::over_elements(size);
 }
 
 SumTree tree_of_label(const OpSharding& sharding, int label, int64_t size) {
-  if (sharding.samples && OpSharding::find(sharding.operands[0], label) == 0)
-    return tree_over_batch(size, sharding.operands[0].size());
+  if (sharding.batch && OpSharding::find(sharding.operands[0], label) == 0) return *sharding.batch;
   return SumTree::over_elements(size);
 }
 

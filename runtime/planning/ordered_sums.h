@@ -4,9 +4,9 @@
 namespace lockstep {
 
 /// The tree over a first dimension of `size` that is a batch, of a tensor with `dims` dimensions: one leaf per sample.
-/// BatchScope says how many samples there are; outside of it a row of three or more dimensions is a sample, and in
+/// There are `batch_rows` samples; where that is not known (0) a row of three or more dimensions is a sample, and in
 /// tensors of fewer dimensions rows are plain elements.
-SumTree tree_over_batch(int64_t size, size_t dims);
+SumTree tree_over_batch(int64_t size, size_t dims, int64_t batch_rows);
 
 /// The tree of the sum over `label` in one call.
 SumTree tree_of_label(const OpSharding& sharding, int label, int64_t size);

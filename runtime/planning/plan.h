@@ -4,13 +4,18 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "runtime/kernels/sums/sum_tree.h"
+#include "runtime/planning/arguments.h"
 #include "runtime/tensor/spec.h"
 
 namespace lockstep {
 
+class RunContext;
 struct Rule;
 
 /// Where a tensor operand stands among the arguments: argument number, and element number in a list (-1: no list).
@@ -24,7 +29,16 @@ struct LocalCall {
   const c10::OperatorHandle& op;
   const struct Plan& plan;
   size_t index;         ///< of the local rank
+  const RunContext& context;
   uint64_t stream = 0;  ///< of a random op: what all ranks of the call draw from
+
+  /// The argument of that name in the op's schema.
+  const c10::IValue& argument(const torch::jit::Stack& stack, std::string_view name) const {
+    return stack[argument_number(op.schema(), name)];
+  }
+  void set_argument(torch::jit::Stack& stack, std::string_view name, c10::IValue value) const {
+    stack[argument_number(op.schema(), name)] = std::move(value);
+  }
 };
 using LocalFunction = void (*)(const LocalCall&, torch::jit::Stack&);
 
@@ -39,6 +53,7 @@ struct Plan {
   std::vector<const TensorSpec*> results;
   std::vector<int> dtype_arguments, device_arguments;
   LocalFunction local = nullptr;  ///< null: the op itself
+  std::optional<SumTree> batch;   ///< Rule::kSamples: over the first dimension of operand 0
   int written = -1;               ///< slot that is written in place and returned, the first of `all_written`
   std::vector<int> all_written;   ///< slots
   bool returns_list = false;

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "runtime/planning/ordered_sums.h"
 
 namespace lockstep {
 namespace {
@@ -15,7 +16,7 @@ int wrap(int64_t dim, int64_t count) {
 
 }  // namespace
 
-int Call::dimension(size_t argument, int64_t dim_count) const { return wrap(arguments[argument].toInt(), dim_count); }
+int Call::dimension(std::string_view name, int64_t dim_count) const { return wrap(argument(name).toInt(), dim_count); }
 
 std::vector<int> all_dimensions(int64_t count) {
   std::vector<int> result(static_cast<size_t>(count));
@@ -23,10 +24,11 @@ std::vector<int> all_dimensions(int64_t count) {
   return result;
 }
 
-std::vector<int> Call::dimensions(size_t argument, int64_t dim_count) const {
+std::vector<int> Call::dimensions(std::string_view name, int64_t dim_count) const {
   std::vector<int> result;
-  if (!arguments[argument].isNone())
-    for (const int64_t dim : arguments[argument].toIntVector()) result.push_back(wrap(dim, dim_count));
+  const auto& given = argument(name);
+  if (!given.isNone())
+    for (const int64_t dim : given.toIntVector()) result.push_back(wrap(dim, dim_count));
   return result.empty() ? all_dimensions(dim_count) : result;
 }
 
@@ -43,7 +45,8 @@ OpSharding op_sharding_of(const Rule& rule, const Call& call) {
   sharding.exact = rule.traits & Rule::kExact;
   if (rule.traits & Rule::kNoReduce) sharding.can_reduce = false;
   if (rule.traits & Rule::kMax) sharding.reduction = Reduction::kMax;
-  sharding.samples = rule.traits & Rule::kSamples;
+  if ((rule.traits & Rule::kSamples) != 0 && call.dims(0) > 0)
+    sharding.batch = tree_over_batch(call.operand_sizes[0][0], call.operand_sizes[0].size(), call.batch_rows);
   sharding.disjoint = rule.traits & Rule::kDisjoint;
   sharding.rounds = rule.traits & Rule::kRounds;
   return sharding;

@@ -9,10 +9,6 @@
 #include "runtime/planning/op_sharding.h"
 #include "runtime/planning/plan.h"
 
-namespace c10 {
-struct FunctionSchema;
-}
-
 namespace lockstep {
 
 /// Sizes, strides (empty: contiguous) and declared dtype of one result.
@@ -28,18 +24,20 @@ std::vector<int> all_dimensions(int64_t count);
 /// One concrete call as rules see it: global sizes, dtypes and the arguments that are no tensors.
 struct Call {
   std::string_view op;
+  const c10::FunctionSchema& schema;
   std::span<const c10::IValue> arguments;
-  std::vector<Slot> slots;
-  std::vector<std::vector<int64_t>> operand_sizes;  ///< per slot
-  std::vector<c10::ScalarType> operand_dtypes;
-  std::vector<ResultShape> results;
+  int64_t batch_rows = 0;  ///< samples in the batch, where a BatchScope says it
+  std::vector<Slot> slots = {};
+  std::vector<std::vector<int64_t>> operand_sizes = {};  ///< per slot
+  std::vector<c10::ScalarType> operand_dtypes = {};
+  std::vector<ResultShape> results = {};
 
   int64_t dims(size_t operand) const { return static_cast<int64_t>(operand_sizes[operand].size()); }
+  const c10::IValue& argument(std::string_view name) const { return arguments[argument_number(schema, name)]; }
   /// Argument as a dimension number, wrapped into [0, dim_count).
-  int dimension(size_t argument, int64_t dim_count) const;
+  int dimension(std::string_view argument, int64_t dim_count) const;
   /// Argument as a list of dimensions, all of them if it is empty or None.
-  std::vector<int> dimensions(size_t argument, int64_t dim_count) const;
-  bool flag(size_t argument) const { return arguments[argument].toBool(); }
+  std::vector<int> dimensions(std::string_view argument, int64_t dim_count) const;
   std::vector<std::vector<int64_t>> result_sizes() const;
 };
 
@@ -67,7 +65,8 @@ struct Rule {
   OpSharding (*sharding)(const Call&) = nullptr;              ///< for ops whose dims depend on arguments
   std::vector<ResultShape> (*shapes)(const Call&) = nullptr;  ///< where LibTorch has no meta kernel
   LocalFunction local = nullptr;                              ///< where a shard's result is not the op of the shards
-  bool (*draws)(std::span<const c10::IValue>) = nullptr;      ///< kRandom: whether the call draws; null: always
+  /// kRandom: whether the call draws; null: always.
+  bool (*draws)(const c10::FunctionSchema&, std::span<const c10::IValue>) = nullptr;
 };
 
 /// How a call may be sharded under its rule.

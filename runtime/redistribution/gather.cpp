@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "runtime/context/observer.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/traffic.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
@@ -30,9 +30,9 @@ at::Tensor gather(const at::Tensor& tensor) {
   require_local_rank(spec);
   auto& world = spec.layout.mesh().world();
   if (!world.observers().empty())
-    next_op_id("gather");
+    RunContext::current().next_op_id("gather");
   else if (world.transport())
-    set_uncounted_op("gather");
+    RunContext::current().set_uncounted_op("gather");
   if (spec.all_replicate) return plain_copy(self.shards()->whole()[0].detach());
   auto& traffic = world.traffic();
   const Traffic before = traffic;

@@ -2,7 +2,7 @@
 #include <memory>
 #include <span>
 
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/redistribution/exchange.h"
 #include "runtime/transport/transport.h"
 
@@ -68,7 +68,7 @@ class MessageExchange {
   FlightRecorder* recorder_;  ///< null: nobody writes down what happens
   bool may_borrow_, has_borrowed_ = false, announced_ = false;
   uint64_t sent_bytes_ = 0;
-  const OpId id_ = op_running();
+  const OpId id_ = RunContext::current().op_running();
   std::vector<int> missing_;
   std::vector<RankGroup> groups_;
   std::vector<MessageHeader> headers_;

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/context/observer.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribution_batch.h"
 #include "runtime/tensor/lazy_copy.h"
@@ -93,9 +93,9 @@ at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, s
   if (target->layout == self.spec().layout) return tensor;
   auto& world = layout.mesh().world();
   if (!world.observers().empty())
-    next_op_id(reason);
+    RunContext::current().next_op_id(reason);
   else if (world.transport())
-    set_uncounted_op(reason);
+    RunContext::current().set_uncounted_op(reason);
   return make_sharded(target, move_shards(self.spec(), self.shards()->local_tensors(), *target, reason));
 }
 

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "tests/support/tensors.h"
@@ -41,7 +41,7 @@ class Program {
 
   void run() {
     for (int step = 0; step < kSteps; ++step) {
-      begin_microbatch(step, 0);
+      RunContext::current().begin_microbatch(step, 0);
       if (is_faulty_ && step == kFaultyStep)
         do_wrong();
       else

@@ -197,6 +197,7 @@ class Loop {
   const TrainEvents& events_;
   Processes processes_;
   TrainingRun run_;
+  RunContext::Use in_run_{run_.context()};
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
   std::optional<MetricsFile> metrics_;

@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "core/error.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -65,7 +65,7 @@ GradientAccumulator::~GradientAccumulator() = default;
 at::Tensor GradientAccumulator::leaf(const at::Tensor& parameter) {
   const auto found = index_.find(parameter.unsafeGetTensorImpl());
   if (found == index_.end()) return parameter;
-  const auto module = current_module();
+  const auto module = RunContext::current().module();
   auto [use, is_new] = uses_.try_emplace({found->second, module, reads_[microbatch_][{found->second, module}]++});
   if (is_new) {
     const at::AutoGradMode grad(true);

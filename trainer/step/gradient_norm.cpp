@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "runtime/context/op_id.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/mesh_ops.h"
 #include "runtime/redistribution/gather.h"

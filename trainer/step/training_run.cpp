@@ -6,9 +6,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "runtime/context/batch_scope.h"
 #include "runtime/context/gpu.h"
-#include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
 #include "runtime/dispatch/backend.h"
 #include "runtime/dispatch/mesh_ops.h"
 #include "runtime/kernels/self_test/self_test.h"
@@ -139,11 +138,12 @@ TrainingRun::Underway& TrainingRun::underway() {
 }
 
 void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learning_rate) {
+  const RunContext::Use use(context_);
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
   if (underway_) accumulator_->restart();
   underway_.reset();
   if (listener_) listener_->begin_step(step, batch, learning_rate, state_);
-  begin_microbatch(step, 0);
+  context_.begin_microbatch(step, 0);
   underway_ = Underway{step, &batch, learning_rate, valid_tokens(batch)};
 }
 
@@ -154,11 +154,12 @@ double TrainingRun::valid_tokens(const TokenBatch& batch) const {
 }
 
 at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
+  const RunContext::Use use(context_);
   const auto& batch = *underway().batch;
   LOCKSTEP_CHECK(microbatch >= 0 && microbatch < batching_.accumulation_steps, "microbatch {}", microbatch);
   const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
   const auto rows = batching_.rows(microbatch);
-  begin_microbatch(underway().step, microbatch);
+  context_.begin_microbatch(underway().step, microbatch);
   hooks_->begin_microbatch();
   accumulator_->enter(microbatch);
   const BatchScope batch_scope(rows);
@@ -173,13 +174,12 @@ at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
 }
 
 void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
+  const RunContext::Use use(context_);
   auto& [step, batch, rate, valid, sum] = underway();
-  if (current_microbatch() != microbatch) begin_microbatch(step, microbatch);
+  context_.continue_microbatch(microbatch);
   accumulator_->enter(microbatch);
   at::Tensor part;
   {
-    const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
-    const BatchScope batch_scope(batching_.rows(microbatch));
     const models::HooksScope hooks(*hooks_);
     const PhaseScope phase(Phase::kBackward);
     losses.backward(at::div(distribute(at::ones(losses.sizes()), layout_of(losses)), valid));
@@ -190,6 +190,7 @@ void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
 }
 
 StepResult TrainingRun::apply() {
+  const RunContext::Use use(context_);
   const auto [step, batch, rate, valid, sum] = underway();
   StepResult result;
   result.loss = loss_of(whole(sum), valid);

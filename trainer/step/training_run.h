@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "trainer/data/dataset.h"
 #include "trainer/job/batching.h"
@@ -76,8 +77,7 @@ class TrainingRun {
   at::Tensor forward_loss(int64_t microbatch);
 
   /// The backward of one microbatch from what forward_loss() gave, which adds to the step's gradients and loss. In any
-  /// order, each once: canonical bits stay the same, native gradients are added in this order. (After the forward of
-  /// another microbatch ops of this backward have no module path in their ids.)
+  /// order, each once: canonical bits stay the same, native gradients are added in this order.
   void accumulate(int64_t microbatch, const at::Tensor& losses);
 
   /// Reduces the gradients, clips them and updates the parameters. Throws as step() does. REQUIRES: all microbatches
@@ -93,6 +93,9 @@ class TrainingRun {
   const Mesh& mesh() const { return plan_->mesh(); }
   const Batching& batching() const { return batching_; }
   models::Model& model() { return *model_; }
+  /// Where the run's program is: its own calls use it. Who reads the state between two steps may, too, so that a
+  /// collective that fails there is named by the step.
+  RunContext& context() { return context_; }
 
  private:
   /// A step between begin_step() and apply().
@@ -118,6 +121,7 @@ class TrainingRun {
   Job job_;
   Options options_;
   Batching batching_;
+  RunContext context_;
   std::unique_ptr<World> world_;
   std::unique_ptr<models::Model> model_;
   std::unique_ptr<ShardingPlan> plan_;

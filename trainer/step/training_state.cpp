@@ -7,6 +7,7 @@
 #include "rng/slice.h"
 #include "rng/stream.h"
 #include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/plain_tensors.h"

@@ -83,10 +83,11 @@ std::vector<ResultShape> rotated_shape(const Call& call) {
   return {heads_inside(call.operand_sizes[0], call.operand_dtypes[0])};
 }
 
-/// The last argument is the position of the first query row; causal masks depend on it.
+/// Causal masks depend on the position of the first query row.
 void local_attention(const LocalCall& call, torch::jit::Stack& stack) {
   const size_t query = call.plan.slots.size() == 3 ? 0 : 1;
-  stack.back() = stack.back().toInt() + call.plan.wanted[query]->cut(call.index, 2).start;
+  const int64_t first = call.argument(stack, "first_row").toInt();
+  call.set_argument(stack, "first_row", first + call.plan.wanted[query]->cut(call.index, 2).start);
   call.op.callBoxed(stack);
 }
 

@@ -54,9 +54,10 @@ void local_silu_backward(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 void check_exact_gelu(const LocalCall& call, const torch::jit::Stack& stack) {
-  if (stack.back().toStringRef() != "none")
+  const auto& approximate = call.argument(stack, "approximate").toStringRef();
+  if (approximate != "none")
     fail<BadInput>("{} with approximate = \"{}\" has no canonical form; use \"none\"", call.op.operator_name().name,
-                   stack.back().toStringRef());
+                   approximate);
 }
 
 void local_gelu(const LocalCall& call, torch::jit::Stack& stack) {
@@ -87,9 +88,10 @@ void local_rounded_once(const LocalCall& call, torch::jit::Stack& stack) {
 /// A scaled summand: LibTorch fuses the product and the sum in vector loops only; here both are rounded.
 template <int kSign>
 void local_add(const LocalCall& call, torch::jit::Stack& stack) {
-  const double alpha = kSign * stack[2].toScalar().toDouble();
+  const auto given = call.argument(stack, "alpha").toScalar();
+  const double alpha = kSign * given.toDouble();
   const bool floating = c10::isFloatingType(call.plan.results[0]->dtype);
-  if (!floating || stack[2].toScalar().equal(1)) return local_rounded_once(call, stack);
+  if (!floating || given.equal(1)) return local_rounded_once(call, stack);
   const auto self = stack[0].toTensor();
   const auto wide = call.plan.results[0]->dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
   const auto summand = stack[1].isTensor() ? at::mul(stack[1].toTensor().to(wide), alpha)
@@ -112,13 +114,13 @@ void unfused(const LocalCall& call, torch::jit::Stack& stack, size_t operands, c
 }
 
 void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto factor = stack[3].toScalar();
+  const auto factor = call.argument(stack, "value").toScalar();
   unfused(call, stack, 3, [&](const auto& x) { return at::add(x[0], at::mul(at::mul(x[1], factor), x[2])); });
 }
 
 /// From the nearer end.
 void local_lerp(const LocalCall& call, torch::jit::Stack& stack) {
-  const double weight = stack[2].toScalar().toDouble();
+  const double weight = call.argument(stack, "weight").toScalar().toDouble();
   unfused(call, stack, 2, [&](const auto& x) {
     const auto way = at::sub(x[1], x[0]);
     return weight < 0.5 ? at::add(x[0], at::mul(way, weight)) : at::sub(x[1], at::mul(way, 1 - weight));
@@ -141,7 +143,7 @@ void local_log1p(const LocalCall& call, torch::jit::Stack& stack) {
 /// Powers that are multiplications or roots.
 void local_power(const LocalCall& call, torch::jit::Stack& stack) {
   constexpr double kExact[] = {-2, -1, -0.5, 0.5, 1, 2, 3};
-  const double exponent = stack[1].toScalar().toDouble();
+  const double exponent = call.argument(stack, "exponent").toScalar().toDouble();
   if (std::find(std::begin(kExact), std::end(kExact), exponent) == std::end(kExact))
     fail<BadInput>("pow with exponent {} has no canonical form; 0.5, 1, 2, 3 and -0.5, -1, -2 have one", exponent);
   local_rounded_once(call, stack);
@@ -150,7 +152,7 @@ void local_power(const LocalCall& call, torch::jit::Stack& stack) {
 /// other - alpha x, each operation rounded: in 16 bits LibTorch rounds alpha x in scalar tails alone.
 void local_rsub(const LocalCall& call, torch::jit::Stack& stack) {
   if (!stack[0].toTensor().is_floating_point()) return call.op.callBoxed(stack);
-  const auto other = stack[1].toScalar(), alpha = stack[2].toScalar();
+  const auto other = call.argument(stack, "other").toScalar(), alpha = call.argument(stack, "alpha").toScalar();
   elementwise(call, stack, 1, [&](const auto& x) { return at::rsub(at::mul(x[0], alpha), other); });
 }
 

@@ -13,8 +13,8 @@ Range query_rows(const LocalCall& call, size_t query) { return call.plan.wanted[
 
 void local_attention(const LocalCall& call, torch::jit::Stack& stack) {
   auto [output, log_sum] =
-      kernels::canonical_attention(stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(), stack[3].toBool(),
-                                   stack[4].toDouble(), stack[5].toInt() + query_rows(call, 0).start);
+      kernels::canonical_attention(stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(), call.argument(stack, "causal").toBool(),
+                                   call.argument(stack, "scale").toDouble(), call.argument(stack, "first_row").toInt() + query_rows(call, 0).start);
   stack = {std::move(output), std::move(log_sum)};
 }
 
@@ -24,8 +24,8 @@ void local_attention_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto rows = query_rows(call, 1);
   kernels::ContractedRange range;
   if (call.plan.results[1]->layout.ordered_sum()) range = {rows.start, call.plan.wanted[1]->sizes[2]};
-  auto [dq, dk, dv] = kernels::canonical_attention_backward(in[0], in[1], in[2], in[3], in[4], in[5], stack[6].toBool(),
-                                                            stack[7].toDouble(), stack[8].toInt() + rows.start, range);
+  auto [dq, dk, dv] = kernels::canonical_attention_backward(in[0], in[1], in[2], in[3], in[4], in[5], call.argument(stack, "causal").toBool(),
+  call.argument(stack, "scale").toDouble(), call.argument(stack, "first_row").toInt() + rows.start, range);
   stack = {dq, dk, dv};
 }
 

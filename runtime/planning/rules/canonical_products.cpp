@@ -48,7 +48,8 @@ void local_product(const LocalCall& call, torch::jit::Stack& stack) {
 void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
   const auto bias = stack[0].toTensor();
   const auto product = multiply(call, stack[1].toTensor(), stack[2].toTensor(), 1);
-  const auto sum = at::add(at::mul(bias, stack[3].toScalar()), at::mul(product, stack[4].toScalar()));
+  const auto sum = at::add(at::mul(bias, call.argument(stack, "beta").toScalar()),
+                           at::mul(product, call.argument(stack, "alpha").toScalar()));
   stack = {call.plan.written >= 0 ? bias.copy_(sum) : sum};
 }
 
@@ -68,7 +69,7 @@ void local_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& spec = *call.plan.wanted[0];
   const bool is_vector = gradient.dim() == 1;
   if (is_vector) return (void)(stack = {at::outer(gradient, input)});
-  const auto tree = tree_over_batch(spec.sizes[0], spec.sizes.size());
+  const auto tree = *call.plan.batch;
   const bool is_batch = spec.sizes.size() > 2 || tree.leaf != SumTree::over_elements(spec.sizes[0]).leaf;
   const auto range = range_of(call, 0, 0, is_batch ? tree.leaf : 1);
   if (is_batch && tree.leaf > 1) {

@@ -34,8 +34,8 @@ Tensor finished(const LocalCall& call, const Tensor& nodes, c10::ScalarType dtyp
 std::vector<int64_t> sorted_dims(const LocalCall& call, const torch::jit::Stack& stack, bool all) {
   const auto& spec = *call.plan.wanted[0];
   std::vector<int64_t> dims;
-  if (!all && !stack[1].isNone())
-    for (const int64_t d : stack[1].toIntVector()) dims.push_back(d < 0 ? d + spec.dim_count() : d);
+  if (!all && !call.argument(stack, "dim").isNone())
+    for (const int64_t d : call.argument(stack, "dim").toIntVector()) dims.push_back(d < 0 ? d + spec.dim_count() : d);
   if (dims.empty())
     for (int64_t d = 0; d < spec.dim_count(); ++d) dims.push_back(d);
   std::sort(dims.begin(), dims.end());
@@ -44,8 +44,7 @@ std::vector<int64_t> sorted_dims(const LocalCall& call, const torch::jit::Stack&
 
 /// The tree of one dimension of a sum: the batch's over samples, any other's over elements.
 SumTree tree_of(const LocalCall& call, int64_t dim) {
-  const auto size = global_size(call, 0, dim);
-  return dim == 0 ? tree_over_batch(size, call.plan.wanted[0]->sizes.size()) : SumTree::over_elements(size);
+  return dim == 0 ? *call.plan.batch : SumTree::over_elements(global_size(call, 0, dim));
 }
 
 /// Nested: the last dimension is summed first. Only one of them is cut, and its nodes come out in front at the end.
@@ -64,7 +63,7 @@ Tensor sum_dims(const LocalCall& call, Tensor x, const std::vector<int64_t>& dim
 
 void local_sum(const LocalCall& call, torch::jit::Stack& stack, bool all, bool mean) {
   auto x = stack[0].toTensor();
-  const auto& dtype_argument = stack[all ? 1 : 3];
+  const auto dtype_argument = call.argument(stack, "dtype");
   if (!c10::isFloatingType(x.scalar_type())) {
     if (!mean) return call.op.callBoxed(stack);
     x = x.to(dtype_argument.toScalarType());
@@ -115,15 +114,15 @@ void local_disjoint(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  if (stack[4].toBool()) fail<BadInput>("embedding with scale_grad_by_freq has no canonical form");
+  if (call.argument(stack, "scale_grad_by_freq").toBool()) fail<BadInput>("embedding with scale_grad_by_freq has no canonical form");
   const auto gradient = stack[0].toTensor();
   auto tokens = stack[1].toTensor();
-  const auto padding = stack[3].toInt();
+  const auto padding = call.argument(stack, "padding_idx").toInt();
   if (padding >= 0) tokens = tokens.masked_fill(tokens == padding, -1);
   const auto& spec = *call.plan.wanted[1];
   if (spec.sizes.empty()) tokens = tokens.unsqueeze(0);
   const int64_t size = spec.sizes.empty() ? 1 : spec.sizes[0];
-  const auto tree = tree_over_batch(size, call.plan.wanted[0]->sizes.size());
+  const auto tree = spec.sizes.empty() ? SumTree::over_elements(1) : *call.plan.batch;
   const auto batch = spec.sizes.empty() ? Summands::all(tree) : here(call, 1, 0, tree);
   const int64_t inner = size > 0 ? spec.element_count() / size : 1;
   const int64_t per_sample = inner * tree.leaf;
@@ -138,16 +137,17 @@ void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
 /// Softmax along one dimension, whole. A scalar is a row of one element.
 using Softmax = Tensor (*)(const Tensor& x, int64_t dim);
 template <Softmax kKernel>
-void local_softmax(const LocalCall&, torch::jit::Stack& stack) {
+void local_softmax(const LocalCall& call, torch::jit::Stack& stack) {
   const auto x = stack[0].toTensor();
-  stack = {x.dim() == 0 ? kKernel(x.unsqueeze(0), 0).squeeze(0) : kKernel(x, stack[1].toInt())};
+  stack = {x.dim() == 0 ? kKernel(x.unsqueeze(0), 0).squeeze(0) : kKernel(x, call.argument(stack, "dim").toInt())};
 }
 
 using SoftmaxBackward = Tensor (*)(const Tensor& g, const Tensor& y, int64_t dim);
 template <SoftmaxBackward kKernel>
-void local_softmax_backward(const LocalCall&, torch::jit::Stack& stack) {
+void local_softmax_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto g = stack[0].toTensor(), y = stack[1].toTensor();
-  stack = {g.dim() == 0 ? kKernel(g.unsqueeze(0), y.unsqueeze(0), 0).squeeze(0) : kKernel(g, y, stack[2].toInt())};
+  stack = {g.dim() == 0 ? kKernel(g.unsqueeze(0), y.unsqueeze(0), 0).squeeze(0)
+                        : kKernel(g, y, call.argument(stack, "dim").toInt())};
 }
 
 constexpr CanonicalRule kForms[] = {
@@ -157,8 +157,8 @@ constexpr CanonicalRule kForms[] = {
     {"_softmax_backward_data", local_softmax_backward<kernels::softmax_backward>},
     {"embedding", local_disjoint<local_embedding>, Rule::kDisjoint},
     {"embedding_dense_backward", local_table_gradient, Rule::kSamples},
-    {"mean", local_mean_all, Rule::kNoReduce},
-    {"mean.dim", local_mean_dims, Rule::kNoReduce},
+    {"mean", local_mean_all, Rule::kNoReduce | Rule::kSamples},
+    {"mean.dim", local_mean_dims, Rule::kNoReduce | Rule::kSamples},
     {"mesh::exponential_sum", local_exponential_sum},
     {"mesh::pick_class", local_disjoint<local_pick>, Rule::kDisjoint},
     {"mesh::rms_norm_backward", nullptr, Rule::kNoReduce},

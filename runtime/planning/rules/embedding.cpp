@@ -23,7 +23,7 @@ std::vector<ResultShape> gradient_shape(const Call& call) {
     fail<BadInput>("{}: a gradient {} does not fit tokens {}; expected one dimension more, the last", call.op,
                    c10::str(c10::IntArrayRef(call.operand_sizes[0])),
                    c10::str(c10::IntArrayRef(call.operand_sizes[1])));
-  return {{{call.arguments[2].toInt(), call.operand_sizes[0].back()}, {}, call.operand_dtypes[0]}};
+  return {{{call.argument("num_weights").toInt(), call.operand_sizes[0].back()}, {}, call.operand_dtypes[0]}};
 }
 
 struct LocalRows {
@@ -66,7 +66,7 @@ namespace {
 void local_embedding_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto held = call.plan.results[0]->cut(call.index, 0);
   auto gradient = stack[0].toTensor();
-  const auto padding = stack[3].toInt();
+  const auto padding = call.argument(stack, "padding_idx").toInt();
   if (held.length == call.plan.results[0]->sizes[0]) return call.op.callBoxed(stack);
   if (held.length == 0) {
     stack = {at::zeros(call.plan.results[0]->local_sizes[call.index], gradient.options())};
@@ -76,13 +76,14 @@ void local_embedding_backward(const LocalCall& call, torch::jit::Stack& stack) {
   auto rows = local_rows(tokens, held);
   auto dropped = padding >= 0 ? rows.outside.logical_or(tokens == padding) : rows.outside;
   gradient = gradient.masked_fill(dropped.unsqueeze(-1), 0);
-  stack = {at::embedding_dense_backward(gradient, rows.index, held.length, -1, stack[4].toBool())};
+  stack = {at::embedding_dense_backward(gradient, rows.index, held.length, -1,
+                                        call.argument(stack, "scale_grad_by_freq").toBool())};
 }
 
 /// scale_grad_by_freq divides by how often a token occurs anywhere: nobody may have a part of the tokens alone.
 OpSharding gradient_sharding(const Call& call) {
   auto sharding = parse_op_sharding("...d,...->vd", call.operand_sizes, call.result_sizes());
-  if (!call.flag(4)) return sharding;
+  if (!call.argument("scale_grad_by_freq").toBool()) return sharding;
   for (size_t d = 0; d + 1 < sharding.operands[0].size(); ++d) sharding.operands[0][d] = {};
   sharding.operands[1].assign(sharding.operands[1].size(), OpShardingDim{});
   sharding.results[0][0] = {};

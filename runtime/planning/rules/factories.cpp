@@ -26,10 +26,10 @@ void forget_partial(const LocalCall& call, torch::jit::Stack& stack) {
                        shard.options().dtype(stored(result.layout.mesh().all().domain(), call.plan.given[0]->dtype)));
 }
 
-/// The size argument (number 1) is the local result's.
+/// The size argument is the local result's.
 void local_sizes(const LocalCall& call, torch::jit::Stack& stack) {
   forget_partial(call, stack);
-  stack[1] = call.plan.results[0]->local_sizes[call.index];
+  call.set_argument(stack, "size", call.plan.results[0]->local_sizes[call.index]);
   call.op.callBoxed(stack);
 }
 
@@ -48,8 +48,8 @@ void local_sizes_and_strides(const LocalCall& call, torch::jit::Stack& stack) {
     stride *= std::max<int64_t>(sizes[d], 1);
   }
   forget_partial(call, stack);
-  stack[1] = sizes;
-  stack[2] = strides;
+  call.set_argument(stack, "size", sizes);
+  call.set_argument(stack, "stride", strides);
   call.op.callBoxed(stack);
 }
 

@@ -69,7 +69,7 @@ void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
 void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
   const auto bias = stack[0].toTensor(), left = stack[1].toTensor(), right = stack[2].toTensor();
   if (bias.scalar_type() == left.scalar_type()) return call.op.callBoxed(stack);
-  const auto beta = stack[3].toScalar(), alpha = stack[4].toScalar();
+  const auto beta = call.argument(stack, "beta").toScalar(), alpha = call.argument(stack, "alpha").toScalar();
   const auto sum = at::mm(left, right).to(bias.scalar_type()).mul_(alpha).add_(bias, beta);
   stack = {call.plan.written >= 0 ? bias.copy_(sum) : sum};
 }

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "rng/stream.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
@@ -16,20 +16,20 @@ std::vector<ResultShape> dropout_shapes(const Call& call) {
 }
 
 /// Outside of training, or with a probability of 0, nothing is drawn.
-bool drops_anything(std::span<const c10::IValue> arguments) {
-  return (arguments[2].isNone() || arguments[2].toBool()) && arguments[1].toDouble() > 0;
+bool drops_anything(const c10::FunctionSchema& schema, std::span<const c10::IValue> arguments) {
+  const auto& train = arguments[argument_number(schema, "train")];
+  return (train.isNone() || train.toBool()) && arguments[argument_number(schema, "p")].toDouble() > 0;
 }
 
 void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
   const auto x = stack[0].toTensor();
-  const double probability = stack[1].toDouble();
+  const double probability = call.argument(stack, "p").toDouble();
   if (probability < 0 || probability > 1) fail<BadInput>("dropout probability {} should be in [0, 1]", probability);
-  const bool draws = stack[2].isNone() || stack[2].toBool();
-  const double keep = draws ? 1 - probability : 1;
+  const double keep = drops_anything(call.op.schema(), stack) ? 1 - probability : 1;
   auto mask = at::ones(x.sizes(), x.options().dtype(c10::kBool));
   if (keep < 1)
-    mask = draw_local(*call.plan.results[1], call.index, rng::bernoulli(keep), RandomScope::seed(), call.stream,
-                      BatchScope::rows());
+    mask = draw_local(*call.plan.results[1], call.index, rng::bernoulli(keep), call.context.seed(), call.stream,
+                      call.context.rows());
   stack = {at::mul(x.contiguous(), mask.to(x.scalar_type()).mul_(keep > 0 ? 1 / keep : 0.0)), mask};
 }
 
@@ -37,26 +37,26 @@ std::vector<ResultShape> dropout_backward_shape(const Call& call) {
   return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}};
 }
 
-void local_dropout_backward(const LocalCall&, torch::jit::Stack& stack) {
+void local_dropout_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto gradient = stack[0].toTensor();
-  const auto scale = stack[1].toTensor().to(gradient.scalar_type()).mul_(stack[2].toDouble());
+  const auto scale = stack[1].toTensor().to(gradient.scalar_type()).mul_(call.argument(stack, "scale").toDouble());
   stack = {at::mul(gradient.contiguous(), scale.contiguous())};
 }
 
 /// Draws in the declared dtype, into the operand when the op is the in-place form.
 void draw_into(const LocalCall& call, torch::jit::Stack& stack, const rng::Distribution& distribution) {
   auto values =
-      draw_local(*call.plan.results[0], call.index, distribution, RandomScope::seed(), call.stream, BatchScope::rows());
+      draw_local(*call.plan.results[0], call.index, distribution, call.context.seed(), call.stream, call.context.rows());
   const auto self = stack[0].toTensor();
   stack = {call.plan.written >= 0 ? self.copy_(values) : values.to(self.scalar_type())};
 }
 
 void local_normal(const LocalCall& call, torch::jit::Stack& stack) {
-  draw_into(call, stack, rng::normal(stack[1].toDouble(), stack[2].toDouble()));
+  draw_into(call, stack, rng::normal(call.argument(stack, "mean").toDouble(), call.argument(stack, "std").toDouble()));
 }
 
 void local_uniform(const LocalCall& call, torch::jit::Stack& stack) {
-  draw_into(call, stack, rng::uniform(stack[1].toDouble(), stack[2].toDouble()));
+  draw_into(call, stack, rng::uniform(call.argument(stack, "from").toDouble(), call.argument(stack, "to").toDouble()));
 }
 
 constexpr Rule kRows[] = {

@@ -32,18 +32,20 @@ OpSharding to_integers(const Call& call) {
   sharding.results = {{{}}};
   return sharding;
 }
-OpSharding over_dims(const Call& call) { return reduce_over(call, call.dimensions(1, call.dims(0)), call.flag(2)); }
+OpSharding over_dims(const Call& call) { return reduce_over(call, call.dimensions("dim", call.dims(0)), call.argument("keepdim").toBool()); }
 
 /// Sum of the shard divided by the *global* count.
 void local_mean(const LocalCall& call, torch::jit::Stack& stack) {
   const auto input = stack[0].toTensor();
   const bool all = call.op.operator_name().overload_name.empty();
-  const auto dims = all || stack[1].isNone() ? std::vector<int64_t>{} : stack[1].toIntVector();
-  const bool keep = !all && stack[2].toBool();
+  std::vector<int64_t> dims;
+  if (!all && !call.argument(stack, "dim").isNone()) dims = call.argument(stack, "dim").toIntVector();
+  const bool keep = !all && call.argument(stack, "keepdim").toBool();
   const auto& spec = *call.plan.wanted[0];
   const auto results = static_cast<double>(call.plan.results[0]->element_count());
   const double count = results > 0 ? static_cast<double>(spec.element_count()) / results : 1;
-  const auto dtype = stack[all ? 1 : 3].isNone() ? input.scalar_type() : stack[all ? 1 : 3].toScalarType();
+  const auto& asked = call.argument(stack, "dtype");
+  const auto dtype = asked.isNone() ? input.scalar_type() : asked.toScalarType();
   stack = {at::sum(input.to(dtype), dims, keep).div_(count)};
 }
 

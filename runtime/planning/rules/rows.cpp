@@ -9,21 +9,18 @@
 namespace lockstep::rules {
 namespace {
 
-/// All dimensions are cut alike, but the one named by `argument` is whole.
-OpSharding all_but(const Call& call, size_t argument) {
+/// All dimensions are cut alike, but `dim` is whole.
+OpSharding all_but_dim(const Call& call) {
   const auto count = call.dims(0);
   OpShardingDims dims;
   for (int d = 0; d < count; ++d) dims.push_back({d});
-  if (count > 0) dims[static_cast<size_t>(call.dimension(argument, count))] = {};
+  if (count > 0) dims[static_cast<size_t>(call.dimension("dim", count))] = {};
   OpSharding sharding;
   sharding.operands.assign(call.slots.size(), dims);
   sharding.results.assign(call.results.size(), dims);
   sharding.can_reduce = false;
   return sharding;
 }
-
-OpSharding softmax_form(const Call& call) { return all_but(call, 1); }
-OpSharding softmax_backward_form(const Call& call) { return all_but(call, 2); }
 
 /// Values whose leading dimensions are those of operand 0 without the last.
 std::vector<ResultShape> per_row(const Call& call) {
@@ -73,7 +70,7 @@ at::Tensor local_target(const at::Tensor& target, const Range& classes) {
 void local_pick(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& spec = *call.plan.wanted[0];
   const int last = static_cast<int>(spec.dim_count()) - 1;
-  stack[1] = local_target(stack[1].toTensor(), spec.cut(call.index, last));
+  call.set_argument(stack, "target", local_target(stack[1].toTensor(), spec.cut(call.index, last)));
   call.op.callBoxed(stack);
 }
 
@@ -82,7 +79,8 @@ namespace {
 void local_cross_entropy_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& spec = *call.plan.wanted[1];
   const int last = static_cast<int>(spec.dim_count()) - 1;
-  stack[3] = local_target(stack[3].toTensor(), spec.cut(call.index, last));
+  const auto target = call.argument(stack, "target").toTensor();
+  call.set_argument(stack, "target", local_target(target, spec.cut(call.index, last)));
   call.op.callBoxed(stack);
 }
 
@@ -97,10 +95,10 @@ std::vector<ResultShape> gated_shape(const Call& call) {
 }
 
 constexpr Rule kRows[] = {
-    {"_log_softmax", "row", "all but dim", "-", Rule::kPlain, softmax_form},
-    {"_log_softmax_backward_data", "row", "all but dim", "e-", Rule::kPlain, softmax_backward_form},
-    {"_softmax", "row", "all but dim", "-", Rule::kPlain, softmax_form},
-    {"_softmax_backward_data", "row", "all but dim", "e-", Rule::kPlain, softmax_backward_form},
+    {"_log_softmax", "row", "all but dim", "-", Rule::kPlain, all_but_dim},
+    {"_log_softmax_backward_data", "row", "all but dim", "e-", Rule::kPlain, all_but_dim},
+    {"_softmax", "row", "all but dim", "-", Rule::kPlain, all_but_dim},
+    {"_softmax_backward_data", "row", "all but dim", "e-", Rule::kPlain, all_but_dim},
     {"mesh::cross_entropy_backward", "row", "...,...v,...,...->...v", "e---", Rule::kPlain, nullptr, like_second,
      local_cross_entropy_backward},
     {"mesh::exponential_sum", "row", "...v,...->...", "-", Rule::kPlain, nullptr, per_row},

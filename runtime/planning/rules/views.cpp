@@ -27,8 +27,8 @@ OpSharding same_dims(const Call& call) { return one_to_one(call, labelled(call.d
 OpSharding transposed(const Call& call) {
   auto dims = labelled(call.dims(0));
   if (!dims.empty())
-    std::swap(dims[static_cast<size_t>(call.dimension(1, call.dims(0)))],
-              dims[static_cast<size_t>(call.dimension(2, call.dims(0)))]);
+    std::swap(dims[static_cast<size_t>(call.dimension("dim0", call.dims(0)))],
+              dims[static_cast<size_t>(call.dimension("dim1", call.dims(0)))]);
   return one_to_one(call, dims);
 }
 
@@ -40,7 +40,7 @@ OpSharding matrix_transposed(const Call& call) {
 
 OpSharding permuted(const Call& call) {
   OpShardingDims dims;
-  for (const int source : call.dimensions(1, call.dims(0))) dims.push_back({source});
+  for (const int source : call.dimensions("dims", call.dims(0))) dims.push_back({source});
   return one_to_one(call, dims);
 }
 
@@ -50,13 +50,13 @@ OpSharding with_new_dim(const Call& call, int at) {
   return one_to_one(call, dims);
 }
 
-OpSharding unsqueezed(const Call& call) { return with_new_dim(call, call.dimension(1, call.dims(0) + 1)); }
+OpSharding unsqueezed(const Call& call) { return with_new_dim(call, call.dimension("dim", call.dims(0) + 1)); }
 
 /// The dimensions that an op of the squeeze family names: all without an argument, none for an empty list.
 std::vector<int> named_dims(const Call& call) {
-  if (call.arguments.size() == 2 && call.arguments[1].isInt()) return {call.dimension(1, call.dims(0))};
-  if (call.arguments.size() == 2 && call.arguments[1].toIntVector().empty()) return {};
-  return call.arguments.size() == 1 ? all_dimensions(call.dims(0)) : call.dimensions(1, call.dims(0));
+  if (!has_argument(call.schema, "dim")) return all_dimensions(call.dims(0));
+  if (call.argument("dim").isInt()) return {call.dimension("dim", call.dims(0))};
+  return call.argument("dim").toIntVector().empty() ? std::vector<int>{} : call.dimensions("dim", call.dims(0));
 }
 
 /// Without the dimensions that are squeezed (size 1, globally).
@@ -136,21 +136,21 @@ OpSharding along(const Call& call, int dim, bool drop) {
   return sharding;
 }
 
-OpSharding selected(const Call& call) { return along(call, call.dimension(1, call.dims(0)), true); }
+OpSharding selected(const Call& call) { return along(call, call.dimension("dim", call.dims(0)), true); }
 
 OpSharding sliced(const Call& call) {
-  const int dim = call.dimension(1, call.dims(0));
+  const int dim = call.dimension("dim", call.dims(0));
   const bool whole = call.results[0].sizes[static_cast<size_t>(dim)] == call.operand_sizes[0][static_cast<size_t>(dim)];
   return whole ? same_dims(call) : along(call, dim, false);
 }
 
-OpSharding split(const Call& call) { return along(call, call.dimension(2, call.dims(0)), false); }
-OpSharding unbound(const Call& call) { return along(call, call.dimension(1, call.dims(0)), true); }
+OpSharding split(const Call& call) { return along(call, call.dimension("dim", call.dims(0)), false); }
+OpSharding unbound(const Call& call) { return along(call, call.dimension("dim", call.dims(0)), true); }
 
 OpSharding concatenated(const Call& call) {
   const auto count = static_cast<int64_t>(call.results[0].sizes.size());
   auto dims = labelled(count);
-  dims[static_cast<size_t>(call.dimension(1, count))] = {};
+  dims[static_cast<size_t>(call.dimension("dim", count))] = {};
   OpSharding sharding;
   sharding.operands.assign(call.slots.size(), dims);
   for (size_t i = 0; i < call.slots.size(); ++i)
@@ -162,7 +162,7 @@ OpSharding concatenated(const Call& call) {
 }
 
 OpSharding stacked(const Call& call) {
-  const int dim = call.dimension(1, call.dims(0) + 1);
+  const int dim = call.dimension("dim", call.dims(0) + 1);
   auto dims = labelled(call.dims(0));
   OpSharding sharding;
   sharding.operands.assign(call.slots.size(), dims);
@@ -175,7 +175,7 @@ OpSharding stacked(const Call& call) {
 /// Backward of slice and select: the dimension is whole in the result.
 OpSharding placed_back(const Call& call) {
   const auto count = static_cast<int64_t>(call.results[0].sizes.size());
-  const int dim = call.dimension(2, count);
+  const int dim = call.dimension("dim", count);
   auto dims = labelled(count);
   OpSharding sharding;
   sharding.results = {dims};
@@ -205,11 +205,12 @@ void local_squeeze(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& result = call.plan.results[0]->sizes;
   std::vector<int64_t> dims;
   if (sizes.size() != result.size()) {
-    const bool all = stack.size() == 1;
+    const bool all = !has_argument(call.op.schema(), "dim");
     for (size_t d = 0; d < sizes.size(); ++d) {
       const auto named = [&] {
         if (all) return true;
-        const auto asked = stack[1].isInt() ? std::vector<int64_t>{stack[1].toInt()} : stack[1].toIntVector();
+        const auto& given = call.argument(stack, "dim");
+        const auto asked = given.isInt() ? std::vector<int64_t>{given.toInt()} : given.toIntVector();
         const auto dim = static_cast<int64_t>(d), count = static_cast<int64_t>(sizes.size());
         return std::any_of(asked.begin(), asked.end(), [&](int64_t a) { return a == dim || a + count == dim; });
       };
@@ -218,9 +219,9 @@ void local_squeeze(const LocalCall& call, torch::jit::Stack& stack) {
   }
   stack = {dims.empty() ? tensor.alias() : tensor.squeeze(dims)};
 }
-/// The size argument (number 1) is the local result's.
+/// The size argument is the local result's.
 void local_sizes_argument(const LocalCall& call, torch::jit::Stack& stack) {
-  stack[1] = call.plan.results[0]->local_sizes[call.index];
+  call.set_argument(stack, "input_sizes", call.plan.results[0]->local_sizes[call.index]);
   call.op.callBoxed(stack);
 }
 

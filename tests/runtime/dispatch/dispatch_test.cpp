@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "runtime/context/scopes.h"
 #include "runtime/planning/plan_cache.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"

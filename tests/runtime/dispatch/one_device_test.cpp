@@ -5,8 +5,7 @@
 
 #include "core/error.h"
 #include "runtime/context/observer.h"
-#include "runtime/context/op_id.h"
-#include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
 #include "runtime/dispatch/mesh_ops.h"
 #include "runtime/planning/plan_cache.h"
 #include "runtime/redistribution/gather.h"
@@ -232,7 +231,7 @@ TEST_F(OneDevice, DropoutDrawsTheSameOnAndBesideASubmesh) {
     const auto world = simulated_world({{"pp", 2}, {"tp", 2}});
     const auto& mesh = world->mesh("pp=2,tp=2");
     const RandomScope random(7);
-    begin_microbatch(1, 0);
+    RunContext::current().begin_microbatch(1, 0);
     const ModuleScope module("layer");
     const auto whole = distribute(at::ones({64}), Layout::replicated(mesh));
     if (elsewhere_first)
@@ -246,14 +245,14 @@ TEST_F(OneDevice, DropoutDrawsTheSameOnAndBesideASubmesh) {
   options.local_ranks = {0, 1};  // nobody of pp=1
   World part(options);
   const RandomScope random(7);
-  begin_microbatch(1, 0);
+  RunContext::current().begin_microbatch(1, 0);
   const ModuleScope module("layer");
   const auto& submesh = part.mesh("pp=2,tp=2").submesh("pp", 1);
   at::native_dropout(make_sharded(submesh.specs().intern(Layout::replicated(submesh), {8}, c10::kFloat), Shards{}), 0.5,
                      true);
-  const auto second = next_random_stream();
-  begin_microbatch(1, 0);
-  EXPECT_NE(second, next_random_stream()) << "a rank without a part of the tensor counts the draw, too";
+  const auto second = RunContext::current().next_random_stream();
+  RunContext::current().begin_microbatch(1, 0);
+  EXPECT_NE(second, RunContext::current().next_random_stream()) << "a rank without a part of the tensor counts the draw, too";
 }
 
 // Partials.

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/parameter_names.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 
@@ -100,7 +101,7 @@ std::vector<std::string> ids_on(const std::vector<MeshAxis>& axes, const char* l
   shard_parameters(std::span(parameters), mesh, rows);
   Ids ids;
   const ObserverScope scope(world->observers(), ids);
-  begin_microbatch(1, 0);
+  RunContext::current().begin_microbatch(1, 0);
   const auto x = distribute(testing::exact_tensor({5, 4}), Layout::replicated(mesh));
   const auto hidden = at::tanh(at::linear(x, first, bias));
   {

@@ -2,7 +2,7 @@
 // any layouts, over any transport; forward and backward.
 #include <gtest/gtest.h>
 
-#include "runtime/context/batch_scope.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/canonical_trial.h"

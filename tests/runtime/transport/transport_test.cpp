@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "runtime/context/observer.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/faulty.h"
@@ -53,7 +54,7 @@ class Faults : public ::testing::Test {
 
 TEST_F(Faults, ADroppedMessageEndsTheRunInsteadOfHanging) {
   inject(FaultKind::kDrop, 1, 0);
-  begin_microbatch(0, 0);
+  RunContext::current().begin_microbatch(0, 0);
   EXPECT_EQ(error(),
             "simulated transport: rank 0 waits for rank 1 and no message is in flight; in collective 0 (all_gather on "
             "tp) of step 0, microbatch 0, init, redistribute");
@@ -126,7 +127,7 @@ TEST(Observers, SeeModulePathsInForwardAndBackward) {
   const auto& mesh = world->mesh("tp=2");
   Ids ids;
   const ObserverScope observer(world->observers(), ids);
-  begin_microbatch(3, 1);
+  RunContext::current().begin_microbatch(3, 1);
   auto x = distribute(exact_tensor({4}), Layout::replicated(mesh)).requires_grad_();
   at::Tensor y;
   {

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/transport/simulated.h"
 #include "tests/support/tensors.h"

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include "core/error.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/rule_trial.h"

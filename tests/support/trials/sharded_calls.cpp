@@ -4,8 +4,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/context/op_id.h"
-#include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 
@@ -99,7 +98,7 @@ Stack with_tensors(const OpCall& call, const std::vector<at::Tensor>& tensors) {
 
 std::vector<at::Tensor> run(const c10::OperatorHandle& op, Stack arguments) {
   const RandomScope seed(7);
-  begin_microbatch(1, 0);
+  RunContext::current().begin_microbatch(1, 0);
   const ModuleScope module("call");
   const Stack before = arguments;
   try {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/redistribution/gather.h"
@@ -92,7 +92,7 @@ TEST(SgdBits, InNativeNumericsAgreeInFloat64) {
 void product_with_a_flipped_bit(const LocalCall& call, torch::jit::Stack& stack) {
   call.op.callBoxed(stack);
   const auto result = stack[0].toTensor();
-  if (current_phase() != Phase::kOptimizer || call.index != 1 || result.size(0) < 200) return;
+  if (RunContext::current().phase() != Phase::kOptimizer || call.index != 1 || result.size(0) < 200) return;
   *static_cast<uint32_t*>(result.mutable_data_ptr()) ^= 1;
 }
 

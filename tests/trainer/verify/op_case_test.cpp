@@ -12,7 +12,7 @@
 #include "replay/op_case/case_capture.h"
 #include "replay/op_case/case_run.h"
 #include "replay/store/recording_file.h"
-#include "runtime/context/op_id.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/temporary_folder.h"
@@ -30,7 +30,7 @@ OpCase case_of(const char* op, const at::Tensor& expected, const std::function<v
   World world(options);
   const auto& mesh = world.mesh("tp=3");
   const at::NoGradGuard no_grad;
-  begin_microbatch(1, 0);
+  RunContext::current().begin_microbatch(1, 0);
   CaseCapture capture(fmt::format("step 1, microbatch 0, init, {} #0", op));
   const ObserverScope scope(world.observers(), capture);
   call(distribute(at::arange(35, at::kFloat).view({7, 5}), Layout::parse(mesh, "[tp=S(0)]")));

@@ -1,0 +1,130 @@
+#include "runtime/context/run_context.h"
+
+#include <ATen/SequenceNumber.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace lockstep {
+namespace {
+
+thread_local RunContext* in_use = nullptr;
+
+}  // namespace
+
+RunContext& RunContext::current() {
+  if (in_use) [[likely]]
+    return *in_use;
+  thread_local RunContext of_thread;
+  return of_thread;
+}
+
+RunContext::Use::Use(RunContext& context) : previous_(std::exchange(in_use, &context)) {}
+RunContext::Use::~Use() { in_use = previous_; }
+
+void RunContext::begin_microbatch(int64_t step, int64_t microbatch) {
+  const bool same_step = open_.step == step;
+  if (!same_step) occurrences_.clear();
+  occurrences_[microbatch].clear();
+  std::erase_if(breakpoints_, [&](const auto& point) { return !same_step || point.context.microbatch == microbatch; });
+  open_.step = step;
+  open_.microbatch = microbatch;
+  draws_.front() = 0;  // draws outside of every module
+  remember_open();
+}
+
+/// Null outside of backward, and for nodes that belong to no op (a leaf's).
+const OpContext* RunContext::of_running_node() const {
+  const auto node = torch::autograd::get_current_node();
+  if (!node || node->sequence_nr() == UINT64_MAX) return nullptr;
+  const auto after = std::upper_bound(breakpoints_.begin(), breakpoints_.end(), node->sequence_nr(),
+                                      [](uint64_t value, const Breakpoint& point) { return value < point.sequence; });
+  return after == breakpoints_.begin() ? nullptr : &std::prev(after)->context;
+}
+
+/// What is recomputed for a node's backward is of the node's microbatch, in the modules that are open.
+OpContext RunContext::context_of_new_nodes() const {
+  return {microbatch(), open_.module, rows(), valid(open_.seed, &OpContext::seed)};
+}
+
+void RunContext::remember_open() {
+  const uint64_t now = at::sequence_number::peek();
+  if (!breakpoints_.empty() && breakpoints_.back().sequence == now) breakpoints_.pop_back();
+  breakpoints_.push_back({now, context_of_new_nodes()});
+}
+
+/// Gives the node that was made for the op about to run to `module`: the newest, if it is newer than the last op. (An
+/// op's node is made before the op runs; without gradients none is.)
+void RunContext::claim_node(std::string_view module) {
+  const uint64_t now = at::sequence_number::peek();
+  auto& points = breakpoints_;
+  if (now <= seen_ || (!points.empty() && points.back().sequence >= now)) return;
+  if (!points.empty() && points.back().sequence == now - 1) points.pop_back();
+  auto context = context_of_new_nodes();
+  context.module = module;
+  points.push_back({now - 1, std::move(context)});
+  points.push_back({now, context_of_new_nodes()});
+}
+
+int64_t RunContext::microbatch() const {
+  const auto* node = of_running_node();
+  return node ? node->microbatch : open_.microbatch;
+}
+
+Phase RunContext::phase() const {
+  const bool unsaid = open_.phase == Phase::kInit || open_.phase == Phase::kForward;
+  return unsaid && torch::autograd::get_current_node() ? Phase::kBackward : open_.phase;
+}
+
+std::string RunContext::module() const {
+  const auto* node = phase() == Phase::kBackward ? of_running_node() : nullptr;
+  return node ? node->module : open_.module;
+}
+
+/// `said` holds outside of backward, and where it was said in the backward of the node that runs.
+template <class T>
+const T& RunContext::valid(const Said<T>& said, T OpContext::* kept) const {
+  const auto* node = of_running_node();
+  return node && said.node != torch::autograd::get_current_node().get() ? node->*kept : said.value;
+}
+
+const BatchRows& RunContext::rows() const { return valid(open_.rows, &OpContext::rows); }
+
+uint64_t RunContext::seed() const {
+  const auto& seed = valid(open_.seed, &OpContext::seed);
+  if (!seed) fail<BadInput>("a random op ran on the mesh outside of a RandomScope, which holds the seed");
+  return *seed;
+}
+
+const Mesh& RunContext::mesh() const {
+  if (!open_.mesh) fail<BadInput>("a tensor was made on the mesh device outside of a MeshScope");
+  return *open_.mesh;
+}
+
+uint64_t RunContext::next_random_stream() {
+  return streams_.open({static_cast<uint64_t>(open_.step), open_.module, draws_.back()++});
+}
+
+OpId RunContext::next_op_id(std::string_view op, std::string_view reads) {
+  OpId id{step(), microbatch(), phase(), module(), std::string(op), 0};
+  if (id.module.empty() && !reads.empty()) {
+    id.module = reads;
+    if (id.phase != Phase::kBackward) claim_node(reads);
+  }
+  seen_ = at::sequence_number::peek();
+  auto& counts = occurrences_[id.microbatch];
+  id.occurrence = counts[fmt::format("{}|{}|{}", static_cast<int>(id.phase), id.module, id.op)]++;
+  last_op_ = id;
+  uncounted_.clear();
+  return id;
+}
+
+OpId RunContext::op_running() const {
+  if (uncounted_.empty()) return last_op_;
+  return {step(), microbatch(), phase(), module(), uncounted_, -1};
+}
+
+}  // namespace lockstep
