@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/planning/ordered_sums.h"
+#include "runtime/redistribution/sent_bytes.h"
 
 namespace lockstep {
 namespace {
@@ -121,13 +122,18 @@ class AxisChooser {
     return cost;
   }
 
+  /// Bytes sent, with weights that are no costs but wishes: a gather that nobody asked for is worth eight times its
+  /// bytes of anything else, and what sends nothing is taken in order of the memory that it writes.
   double move_cost(size_t i, const Placement& want) const {
-    const double bytes = input_.given[i]->bytes() + 1;
-    const double wire = bytes * (ranks_ - 1) / ranks_;
-    if (have(i).is_replicate()) return want.is_partial() ? 1e-6 * bytes : 1e-3 * bytes;
-    if (have(i).is_shard()) return want.is_replicate() ? 8 * wire + 1 : kImpossible;
-    if (want.is_partial()) return kImpossible;
-    return want.is_shard() ? wire + 1e-3 : 2 * wire + 2e-3;
+    constexpr double kUnaskedGather = 8, kPerByteWritten = 1e-3, kPerByteOfZeros = 1e-6;
+    const double whole = input_.given[i]->bytes() + 1, part = whole / ranks_;
+    if (have(i).is_replicate()) return whole * (want.is_partial() ? kPerByteOfZeros : kPerByteWritten);
+    if (want.is_partial() || (have(i).is_shard() && want.is_shard())) return kImpossible;
+    const bool gathers = have(i).is_shard();
+    const Held held{gathers ? part : whole, want.is_shard() ? part : whole};
+    const double bytes = sent(have(i), want, ranks_, held);
+    if (gathers) return kUnaskedGather * bytes + 1;
+    return bytes + (want.is_shard() ? 1e-3 : 2e-3);  // among axes of one rank, too, a scatter before a sum for all
   }
 
   const LayoutQuery& input_;

@@ -12,33 +12,6 @@
 namespace lockstep {
 namespace {
 
-/// Bytes of one rank's part of the tensor.
-double local_bytes(const TensorSpec& spec) {
-  double parts = 1;
-  for (int axis = 0; axis < spec.layout.axis_count(); ++axis)
-    if (spec.layout[axis].is_shard()) parts *= static_cast<double>(spec.layout.mesh().axis_size(axis));
-  return static_cast<double>(spec.element_count()) * element_bytes(spec) / parts;
-}
-
-/// The mean over ranks, who hold different numbers of nodes of an ordered sum, and keep different parts of a shard.
-double mean_sent_bytes(const Move& move) {
-  const auto& mesh = move.before->layout.mesh();
-  double bytes = 0;
-  for (const int rank : mesh.ranks()) bytes += sent_bytes(move, rank);
-  return bytes / static_cast<double>(mesh.rank_count());
-}
-
-double wire_bytes(const Move& move) {
-  const auto& from = move.before->layout[move.axis];
-  const auto& to = move.after->layout[move.axis];
-  const auto ranks = static_cast<double>(move.before->layout.mesh().axis_size(move.axis));
-  const double share = (ranks - 1) / ranks;
-  if (from.is_replicate()) return 0;
-  if (move.before->layout.ordered_sum() || (from.is_shard() && to.is_shard())) return mean_sent_bytes(move);
-  if (from.is_shard() && to.is_replicate()) return local_bytes(*move.after) * share;
-  return local_bytes(*move.before) * share * (from.is_partial() && to.is_replicate() ? 2 : 1);
-}
-
 /// Only the axis that cuts a dimension last can change without the others' data; of an ordered sum it is the one whose
 /// ranks hold neighbouring nodes.
 bool can_leave(const Layout& layout, int axis) {
@@ -85,7 +58,7 @@ class Search {
         if (next.mixes_reductions()) continue;
         const Move move{axis, spec, with_layout(*spec, next)};
         constexpr double kPerStep = 1e-6;
-        visit(move.after, cost + wire_bytes(move) + kPerStep, move);
+        visit(move.after, cost + mean_sent_bytes(move) + kPerStep, move);
       }
     }
   }
@@ -117,12 +90,6 @@ struct MovesFound {
 };
 
 }  // namespace
-
-double wire_bytes(const std::vector<Move>& moves) {
-  double bytes = 0;
-  for (const auto& move : moves) bytes += wire_bytes(move);
-  return bytes;
-}
 
 std::vector<Move> plan_moves(const TensorSpec& source, const TensorSpec& target) {
   // Strides say nothing about how a tensor lies on the mesh.

@@ -62,9 +62,6 @@ struct Move {
 /// The cheapest sequence of moves, by bytes on the wire; empty if nothing moves.
 std::vector<Move> plan_moves(const TensorSpec& source, const TensorSpec& target);
 
-/// Bytes that one rank sends for `moves`, as ring algorithms count.
-double wire_bytes(const std::vector<Move>& moves);
-
 /// Moves shards from one spec to another of the same mesh, sizes and dtype.
 Shards move_shards(const TensorSpec& source, const Shards& shards, const TensorSpec& target, std::string_view reason);
 

@@ -87,7 +87,7 @@ struct RedistributionBatch::Bundle {
 
   void count_traffic() const {
     double bytes = 0;
-    for (const auto* entry : batch) bytes += wire_bytes({entry->move()});
+    for (const auto* entry : batch) bytes += mean_sent_bytes(entry->move());
     const auto& mesh = first().mesh();
     mesh.world().traffic().add(mesh.axes()[static_cast<size_t>(first().axis())].name, first().kind(), bytes);
     if (!mesh.world().meta()) return;

@@ -6,10 +6,24 @@
 
 namespace lockstep {
 
-/// Bytes that `rank` sends for a move: its own shard to each other member of the group (all-gather), each member's
-/// piece of what it holds (reduce-scatter, all-to-all), its fair share of a ring (all-reduce). Over a group the mean is
-/// wire_bytes(); where shards are uneven, ranks differ.
+/// What a rank holds of a tensor before and after one axis changes its placement: elements (or bytes, or any measure
+/// of them), each in so many nodes of an ordered sum.
+struct Held {
+  double before, after;
+  double nodes_before = 1, nodes_after = 1;
+};
+
+/// The one model of what communication costs: how much of that a rank sends when the axis, a group of `ranks`, changes
+/// from one placement to another. Its own shard to each other member (all-gather), each member's piece of what it holds
+/// (reduce-scatter; all-to-all, with `after` what it keeps of its own), its fair share of a ring (all-reduce). Nothing
+/// is sent from R. Layouts are chosen, ways between layouts found and dry runs counted by it.
+double sent(const Placement& from, const Placement& to, double ranks, const Held& held);
+
+/// Bytes that `rank` sends for a move.
 double sent_bytes(const Move& move, int rank);
+
+/// The mean over the mesh's ranks.
+double mean_sent_bytes(const Move& move);
 
 /// Of one element on the wire: unfinished sums travel in the dtype that they are kept in.
 double element_bytes(const TensorSpec& spec);
