@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "runtime/dispatch/mesh_ops.h"
 #include "runtime/kernels/sums/sum_tree.h"
+#include "runtime/own_ops/mesh_ops.h"
 
 namespace lockstep::models {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/elementary/elementary.h"
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 
 namespace lockstep::models {
 namespace {

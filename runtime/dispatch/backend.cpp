@@ -11,8 +11,7 @@
 
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/native_kernels.h"
-#include "runtime/kernels/tensors/composed.h"
-#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/own_ops.h"
 #include "runtime/planning/make_plan.h"
 
 namespace lockstep {
@@ -71,14 +70,11 @@ void register_ops() {
   }
 }
 
-void register_mesh_library() {
-  static torch::Library definitions(torch::Library::DEF, "mesh", std::nullopt, __FILE__, __LINE__);
-  static torch::Library on_cpu(torch::Library::IMPL, "mesh", c10::DispatchKey::CPU, __FILE__, __LINE__);
-  static torch::Library on_mesh(torch::Library::IMPL, "mesh", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
-  static torch::Library on_gpu(torch::Library::IMPL, "mesh", c10::DispatchKey::CUDA, __FILE__, __LINE__);
-  const auto names = define_mesh_ops(definitions, on_cpu);
-  define_composed_kernels(on_gpu);
-  for (const auto& name : names) on_mesh.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&dispatch>());
+void register_own_ops() {
+  define_own_ops();
+  static torch::Library library(torch::Library::IMPL, "mesh", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  for (const auto& op : all_own_ops())
+    library.impl(op.name().c_str(), torch::CppFunction::makeFromBoxedFunction<&dispatch>());
 }
 
 void register_everything() {
@@ -86,9 +82,8 @@ void register_everything() {
   static c10::impl::DeviceGuardImplRegistrar registrar(MeshGuard::static_type, &guard);
   at::RegisterPrivateUse1HooksInterface(new MeshHooks);  // LibTorch keeps it for good
   c10::register_privateuse1_backend("mesh");
-  register_mesh_library();
+  register_own_ops();
   register_ops();
-  register_autograd_kernels();
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/dispatch.h"
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"

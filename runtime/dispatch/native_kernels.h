@@ -10,7 +10,4 @@ namespace lockstep {
 /// are taken whole. Returns the names registered.
 std::set<std::string> register_native_kernels(torch::Library& library);
 
-/// Overrides above autograd: attention, cross-entropy and RMSNorm taken whole, with backward of our own.
-void register_autograd_kernels();
-
 }  // namespace lockstep

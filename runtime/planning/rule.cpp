@@ -1,5 +1,6 @@
 #include "runtime/planning/rule.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "core/error.h"
@@ -37,6 +38,24 @@ std::vector<std::vector<int64_t>> Call::result_sizes() const {
   for (const auto& result : results) sizes.push_back(result.sizes);
   return sizes;
 }
+
+OpSharding reduced_over(const Call& call, const std::vector<int>& dims, bool keep) {
+  OpSharding sharding;
+  sharding.operands.resize(1);
+  sharding.results.assign(call.results.size(), {});
+  for (int d = 0; d < call.dims(0); ++d) {
+    sharding.operands[0].push_back({d});
+    const bool reduced = std::find(dims.begin(), dims.end(), d) != dims.end();
+    for (auto& result : sharding.results)
+      if (!reduced)
+        result.push_back({d});
+      else if (keep)
+        result.push_back({});
+  }
+  return sharding;
+}
+
+OpSharding reduced_over_all(const Call& call) { return reduced_over(call, all_dimensions(call.dims(0)), false); }
 
 OpSharding op_sharding_of(const Rule& rule, const Call& call) {
   OpSharding sharding =

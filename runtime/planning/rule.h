@@ -69,6 +69,11 @@ struct Rule {
   bool (*draws)(const c10::FunctionSchema&, std::span<const c10::IValue>) = nullptr;
 };
 
+/// How a reduction of operand 0 over `dims` may be sharded: its results lack them, or have one element there (`keep`).
+OpSharding reduced_over(const Call& call, const std::vector<int>& dims, bool keep);
+/// The same over all dimensions, none of which is kept.
+OpSharding reduced_over_all(const Call& call);
+
 /// How a call may be sharded under its rule.
 OpSharding op_sharding_of(const Rule& rule, const Call& call);
 

@@ -1,6 +1,6 @@
 #include "trainer/optim/adamw.h"
 
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "trainer/job/job.h"
 
 namespace lockstep::trainer {

@@ -4,7 +4,7 @@
 
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"

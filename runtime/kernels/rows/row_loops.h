@@ -5,7 +5,7 @@
 #include "runtime/kernels/simd/rows.h"
 
 /// The inner loops of the CPU kernels on raw memory, for float and double, vectorised for the machine's instruction
-/// set with the same bits on all. What each computes is documented in runtime/dispatch/mesh_ops.h.
+/// set with the same bits on all. What each computes is documented in runtime/own_ops/mesh_ops.h.
 namespace lockstep::kernels::loops {
 
 template <class T>

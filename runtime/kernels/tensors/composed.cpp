@@ -128,23 +128,3 @@ Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines,
 }
 
 }  // namespace lockstep::composed
-
-namespace lockstep {
-
-void define_composed_kernels(torch::Library& on_device) {
-  on_device.impl("weight_gradient", TORCH_FN(composed::weight_gradient));
-  on_device.impl("rms_norm", TORCH_FN(composed::rms_norm));
-  on_device.impl("rms_norm_backward", TORCH_FN(composed::rms_norm_backward));
-  on_device.impl("exponential_sum", TORCH_FN(composed::exponential_sum));
-  on_device.impl("pick_class", TORCH_FN(composed::pick_class));
-  on_device.impl("cross_entropy_backward", TORCH_FN(composed::cross_entropy_backward));
-  on_device.impl("attention", TORCH_FN(composed::attention));
-  on_device.impl("attention_backward", TORCH_FN(composed::attention_backward));
-  on_device.impl("sum_of_squares", TORCH_FN(composed::sum_of_squares));
-  on_device.impl("adamw", TORCH_FN(composed::adamw));
-  on_device.impl("swiglu", TORCH_FN(composed::swiglu));
-  on_device.impl("swiglu_backward", TORCH_FN(composed::swiglu_backward));
-  on_device.impl("rotate_pairs", TORCH_FN(composed::rotate_pairs));
-}
-
-}  // namespace lockstep

@@ -1,17 +1,15 @@
 #pragma once
-#include <torch/library.h>
+#include <ATen/core/Tensor.h>
 
-/// The ops of namespace `mesh` composed of LibTorch's, for devices that have no loops of ours: a few times the memory
-/// traffic, the same values but for rounding. Native numerics only: what canonical numerics alone needs is left out.
-namespace lockstep {
+#include <tuple>
 
-/// Registers them for the library's dispatch key.
-void define_composed_kernels(torch::Library& on_device);
+/// Our own ops composed of LibTorch's, for devices that have no loops of ours: a few times the memory traffic, the same
+/// values but for rounding. Native numerics only: what canonical numerics alone needs is left out. What each computes
+/// is documented in runtime/own_ops/mesh_ops.h.
+namespace lockstep::composed {
 
-namespace composed {
 using at::Tensor;
 
-// What each op computes is documented in runtime/dispatch/mesh_ops.h.
 Tensor weight_gradient(const Tensor& gradient, const Tensor& input);
 std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon);
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
@@ -33,6 +31,5 @@ void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, 
 Tensor swiglu(const Tensor& both);
 Tensor swiglu_backward(const Tensor& gradient, const Tensor& both);
 Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back);
-}  // namespace composed
 
-}  // namespace lockstep
+}  // namespace lockstep::composed

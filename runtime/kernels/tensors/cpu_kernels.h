@@ -1,18 +1,13 @@
 #pragma once
-#include <torch/library.h>
+#include <ATen/core/Tensor.h>
 
-#include <string>
-#include <vector>
+#include <tuple>
 
-namespace lockstep {
+/// The kernels of our own ops for plain CPU tensors. What each computes is documented in runtime/own_ops/mesh_ops.h.
+namespace lockstep::kernels {
 
-/// Declares the ops of namespace `mesh` and registers their CPU kernels; returns their names.
-std::vector<std::string> define_mesh_ops(torch::Library& definitions, torch::Library& on_cpu);
-
-namespace kernels {
 using at::Tensor;
 
-// What each op computes is documented in runtime/dispatch/mesh_ops.h.
 Tensor weight_gradient(const Tensor& gradient, const Tensor& input);
 std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon);
 std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
@@ -38,6 +33,5 @@ void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, 
 Tensor swiglu(const Tensor& both);
 Tensor swiglu_backward(const Tensor& gradient, const Tensor& both);
 Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back);
-}  // namespace kernels
 
-}  // namespace lockstep
+}  // namespace lockstep::kernels

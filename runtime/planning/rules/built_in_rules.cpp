@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "runtime/own_ops/own_ops.h"
 
 namespace lockstep {
 namespace {
@@ -10,14 +11,21 @@ namespace {
 std::vector<Rule> all_rows() {
   std::vector<Rule> all;
   for (const auto family : {rules::pointwise, rules::views, rules::matmul, rules::reductions, rules::rows,
-                            rules::embedding, rules::attention, rules::random, rules::factories, rules::optimizer})
+                            rules::embedding, rules::random, rules::factories})
     for (const auto& rule : family()) all.push_back(rule);
+  for (const auto& op : all_own_ops()) all.push_back(op.rule);
+  return all;
+}
+
+std::vector<CanonicalRule> all_canonical_forms() {
+  auto all = rules::canonical();
+  for (const auto& op : all_own_ops()) all.push_back({op.rule.op, op.canonical.local, op.canonical.traits});
   return all;
 }
 
 std::vector<Rule> canonical_rows() {
   auto all = all_rows();
-  for (const auto& change : rules::canonical()) {
+  for (const auto& change : all_canonical_forms()) {
     const auto row =
         std::find_if(all.begin(), all.end(), [&](const Rule& rule) { return std::string_view(rule.op) == change.op; });
     LOCKSTEP_CHECK(row != all.end(), "a canonical form for {}, which has no rule", change.op);

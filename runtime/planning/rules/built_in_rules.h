@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// The rows of this folder. Under canonical numerics the same rows, with local calls whose bits depend on nothing but
-/// values and global indices; ops without such a form refuse to run.
+/// The rows of this folder and those of our own ops (own_op.h). Under canonical numerics the same rows, with local
+/// calls whose bits depend on nothing but values and global indices; ops without such a form refuse to run.
 std::shared_ptr<const RuleSet> built_in_rules(Numerics numerics = Numerics::kNative);
 
 /// The rules that a World runs by: those it was made with, else the built-in ones of its numerics. A World::part().
@@ -23,7 +23,7 @@ class RulesInUse {
   std::shared_ptr<const RuleSet> rules_;
 };
 
-/// The families of the table, one function per file of this folder.
+/// The families of LibTorch's ops, one function per file of this folder.
 namespace rules {
 std::vector<CanonicalRule> canonical();
 std::span<const Rule> pointwise();
@@ -32,10 +32,8 @@ std::span<const Rule> matmul();
 std::span<const Rule> reductions();
 std::span<const Rule> rows();
 std::span<const Rule> embedding();
-std::span<const Rule> attention();
 std::span<const Rule> random();
 std::span<const Rule> factories();
-std::span<const Rule> optimizer();
 }  // namespace rules
 
 }  // namespace lockstep

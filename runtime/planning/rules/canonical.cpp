@@ -190,7 +190,7 @@ constexpr CanonicalRule kElementwise[] = {
 
 std::vector<CanonicalRule> canonical() {
   std::vector<CanonicalRule> all(std::begin(kElementwise), std::end(kElementwise));
-  for (const auto family : {canonical_attention, canonical_sums, canonical_products})
+  for (const auto family : {canonical_sums, canonical_products})
     for (const auto& form : family()) all.push_back(form);
   return all;
 }

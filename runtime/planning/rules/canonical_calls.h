@@ -4,13 +4,11 @@
 /// Native local calls that canonical ones build on.
 namespace lockstep::rules {
 void local_embedding(const LocalCall& call, torch::jit::Stack& stack);
-void local_pick(const LocalCall& call, torch::jit::Stack& stack);
 }  // namespace lockstep::rules
 
 /// The canonical forms of one family each, put together by canonical().
 namespace lockstep::rules {
 
-std::span<const CanonicalRule> canonical_attention();
 std::span<const CanonicalRule> canonical_sums();
 std::span<const CanonicalRule> canonical_products();
 

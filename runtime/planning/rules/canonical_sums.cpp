@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/kernels/tensors/softmax.h"
-#include "runtime/planning/ordered_sums.h"
+#include "runtime/planning/canonical_local.h"
 #include "runtime/planning/rules/canonical_calls.h"
 
 namespace lockstep::rules {
@@ -15,21 +15,6 @@ namespace {
 using at::Tensor;
 using kernels::only_node;
 using kernels::Summands;
-
-/// The dimension `dim` of operand `slot` on this rank.
-Summands here(const LocalCall& call, size_t slot, int dim, const SumTree& tree) {
-  const auto range = call.plan.wanted[slot]->cut(call.index, dim);
-  return {tree, range.start, range.length};
-}
-
-int64_t global_size(const LocalCall& call, size_t slot, int64_t dim) {
-  return call.plan.wanted[slot]->sizes[static_cast<size_t>(dim)];
-}
-
-/// Nodes as they are where the result is an ordered Partial; the one sum in the declared dtype where it is whole.
-Tensor finished(const LocalCall& call, const Tensor& nodes, c10::ScalarType dtype, size_t result = 0) {
-  return call.plan.results[result]->layout.ordered_sum() ? nodes : only_node(nodes).to(dtype);
-}
 
 std::vector<int64_t> sorted_dims(const LocalCall& call, const torch::jit::Stack& stack, bool all) {
   const auto& spec = *call.plan.wanted[0];
@@ -51,7 +36,7 @@ SumTree tree_of(const LocalCall& call, int64_t dim) {
 Tensor sum_dims(const LocalCall& call, Tensor x, const std::vector<int64_t>& dims) {
   int64_t nodes_in_front = 0;
   for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
-    const auto summands = here(call, 0, static_cast<int>(*dim), tree_of(call, *dim));
+    const auto summands = summands_here(call, 0, static_cast<int>(*dim), tree_of(call, *dim));
     auto nodes = kernels::ordered_sum(x, *dim + nodes_in_front, summands);
     const bool cut = !summands.whole();
     LOCKSTEP_CHECK(!cut || dim + 1 == dims.rend(), "only the outermost of nested sums can be cut");
@@ -86,35 +71,9 @@ void local_sum_dims(const LocalCall& call, torch::jit::Stack& stack) { local_sum
 void local_mean_all(const LocalCall& call, torch::jit::Stack& stack) { local_sum(call, stack, true, true); }
 void local_mean_dims(const LocalCall& call, torch::jit::Stack& stack) { local_sum(call, stack, false, true); }
 
-void local_exponential_sum(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto logits = stack[0].toTensor();
-  const auto last = static_cast<int>(logits.dim()) - 1;
-  const auto summands = here(call, 0, last, SumTree::over_elements(global_size(call, 0, last)));
-  stack = {
-      finished(call, kernels::ordered_exponential_sum(logits, stack[1].toTensor(), summands), logits.scalar_type())};
-}
-
-/// Everything between the first and the last dimension; it can be cut where it is one dimension.
-void local_norm_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto x = stack[1].toTensor();
-  const auto& spec = *call.plan.wanted[1];
-  int64_t between = 1;
-  for (int64_t d = 1; d + 1 < spec.dim_count(); ++d) between *= global_size(call, 1, d);
-  const auto tree = SumTree::over_elements(between);
-  const auto summands = spec.dim_count() == 3 ? here(call, 1, 1, tree) : Summands::all(tree);
-  stack = {finished(call, kernels::ordered_norm_gradient(stack[0].toTensor(), x, stack[2].toTensor(), summands),
-                    x.scalar_type())};
-}
-
-/// +0 is added, so that a row of the table with -0 gives what ranks that hold it and ranks that do not add up to.
-template <LocalFunction kNative>
-void local_disjoint(const LocalCall& call, torch::jit::Stack& stack) {
-  kNative(call, stack);
-  stack = {stack[0].toTensor().add(0.0)};
-}
-
 void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  if (call.argument(stack, "scale_grad_by_freq").toBool()) fail<BadInput>("embedding with scale_grad_by_freq has no canonical form");
+  if (call.argument(stack, "scale_grad_by_freq").toBool())
+    fail<BadInput>("embedding with scale_grad_by_freq has no canonical form");
   const auto gradient = stack[0].toTensor();
   auto tokens = stack[1].toTensor();
   const auto padding = call.argument(stack, "padding_idx").toInt();
@@ -123,15 +82,15 @@ void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   if (spec.sizes.empty()) tokens = tokens.unsqueeze(0);
   const int64_t size = spec.sizes.empty() ? 1 : spec.sizes[0];
   const auto tree = spec.sizes.empty() ? SumTree::over_elements(1) : *call.plan.batch;
-  const auto batch = spec.sizes.empty() ? Summands::all(tree) : here(call, 1, 0, tree);
+  const auto batch = spec.sizes.empty() ? Summands::all(tree) : summands_here(call, 1, 0, tree);
   const int64_t inner = size > 0 ? spec.element_count() / size : 1;
   const int64_t per_sample = inner * tree.leaf;
   const Summands samples{SumTree::over_samples(tree.leaf_count()), batch.first / tree.leaf,
                          (batch.count + tree.leaf - 1) / tree.leaf};
   const auto rows = call.plan.results[0]->cut(call.index, 0);
-  stack = {finished(call,
-                    kernels::ordered_table_gradient(gradient, tokens, samples, per_sample, rows.start, rows.length),
-                    gradient.scalar_type())};
+  stack = {finished_sum(call,
+                        kernels::ordered_table_gradient(gradient, tokens, samples, per_sample, rows.start, rows.length),
+                        gradient.scalar_type())};
 }
 
 /// Softmax along one dimension, whole. A scalar is a row of one element.
@@ -159,11 +118,6 @@ constexpr CanonicalRule kForms[] = {
     {"embedding_dense_backward", local_table_gradient, Rule::kSamples},
     {"mean", local_mean_all, Rule::kNoReduce | Rule::kSamples},
     {"mean.dim", local_mean_dims, Rule::kNoReduce | Rule::kSamples},
-    {"mesh::exponential_sum", local_exponential_sum},
-    {"mesh::pick_class", local_disjoint<local_pick>, Rule::kDisjoint},
-    {"mesh::rms_norm_backward", nullptr, Rule::kNoReduce},
-    {"mesh::rms_norm_weight_gradient", local_norm_gradient},
-    {"mesh::sum_of_squares", nullptr, Rule::kNoReduce},
     {"sum", local_sum_all, Rule::kSamples},
     {"sum.dim_IntList", local_sum_dims, Rule::kSamples},
 };

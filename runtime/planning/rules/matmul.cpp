@@ -84,16 +84,11 @@ std::vector<ResultShape> linear_shape(const Call& call) {
   return {{sizes, {}, call.operand_dtypes[0]}};
 }
 
-std::vector<ResultShape> weight_gradient_shape(const Call& call) {
-  return {{{call.operand_sizes[0].back(), call.operand_sizes[1].back()}, {}, call.operand_dtypes[0]}};
-}
-
 constexpr Rule kRows[] = {
     {"addmm", "matmul", "...,mk,kn->mn", "aee", Rule::kPlain, addmm_form, nullptr, local_addmm},
     {"bmm", "matmul", "bmk,bkn->bmn", "ee"},
     {"linear", "matmul", "...k,nk,n->...n", "eea", Rule::kPlain, nullptr, linear_shape, local_linear},
     {"matmul", "matmul", "...mk,...kn->...mn", "ee", Rule::kPlain, matmul_form, matmul_shape},
-    {"mesh::weight_gradient", "matmul", "...n,...k->nk", "ee", Rule::kPlain, nullptr, weight_gradient_shape},
     {"mm", "matmul", "mk,kn->mn", "ee"},
 };
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/elementary/elementary.h"
-#include "runtime/dispatch/mesh_ops.h"
 #include "runtime/kernels/rows/row_loops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 

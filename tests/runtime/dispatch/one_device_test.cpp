@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/scopes.h"
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/plan_cache.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
@@ -252,7 +252,8 @@ TEST_F(OneDevice, DropoutDrawsTheSameOnAndBesideASubmesh) {
                      true);
   const auto second = RunContext::current().next_random_stream();
   RunContext::current().begin_microbatch(1, 0);
-  EXPECT_NE(second, RunContext::current().next_random_stream()) << "a rank without a part of the tensor counts the draw, too";
+  EXPECT_NE(second, RunContext::current().next_random_stream())
+      << "a rank without a part of the tensor counts the draw, too";
 }
 
 // Partials.

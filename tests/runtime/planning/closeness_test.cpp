@@ -8,8 +8,8 @@
 #include <cmath>
 #include <random>
 
-#include "runtime/dispatch/mesh_ops.h"
 #include "runtime/kernels/sums/sum_tree.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/mutants.h"

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "core/error.h"
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/mutants.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "tests/support/cases/op_cases.h"
 
 namespace lockstep::testing {

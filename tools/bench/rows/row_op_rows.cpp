@@ -10,7 +10,7 @@
 
 #include "runtime/context/world.h"
 #include "runtime/dispatch/backend.h"
-#include "runtime/dispatch/mesh_ops.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tools/bench/rows/numerics_rows.h"
 

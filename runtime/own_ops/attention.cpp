@@ -1,0 +1,185 @@
+// Scaled dot-product attention, taken whole. Heads and batch are free; a cut of the query sequence needs whole keys and
+// values, whose gradients are then Partial. Under canonical numerics it falls between leaves: those gradients are nodes
+// of the tree over all query rows.
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/families.h"
+#include "runtime/own_ops/mesh_ops.h"
+
+namespace lockstep {
+
+using at::Tensor;
+
+namespace own_ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Labels: 0 batch, 1 key-value head (queries have `group` heads for each), 2 query position.
+OpShardingDims query_dims(int64_t group) { return {{0}, {1, group}, {2}, {}}; }
+OpShardingDims key_dims() { return {{0}, {1}, {}, {}}; }
+OpShardingDims rows_dims(int64_t group) { return {{0}, {1, group}, {2}}; }
+
+int64_t group_of(const Call& call, size_t query, size_t key) {
+  return call.operand_sizes[key][1] > 0 ? call.operand_sizes[query][1] / call.operand_sizes[key][1] : 1;
+}
+
+OpSharding attention_form(const Call& call) {
+  const int64_t group = group_of(call, 0, 1);
+  OpSharding sharding;
+  sharding.operands = {query_dims(group), key_dims(), key_dims()};
+  sharding.results = {query_dims(group), rows_dims(group)};
+  return sharding;
+}
+
+/// Operands: gradient, query, key, value, output, log-sum-exp.
+OpSharding attention_backward_form(const Call& call) {
+  const int64_t group = group_of(call, 1, 2);
+  OpSharding sharding;
+  sharding.operands = {query_dims(group), query_dims(group), key_dims(),
+                       key_dims(),        query_dims(group), rows_dims(group)};
+  sharding.results = {query_dims(group), key_dims(), key_dims()};
+  return sharding;
+}
+
+/// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e], operands `first` and on.
+void check_heads(const Call& call, size_t first) {
+  for (size_t i = first; i < first + 3; ++i)
+    if (call.dims(i) != 4)
+      fail<BadInput>("{}: query, key and value should be [batch, heads, length, size]; operand {} has {} dimensions",
+                     call.op, i, call.dims(i));
+  const auto &query = call.operand_sizes[first], &key = call.operand_sizes[first + 1],
+             &value = call.operand_sizes[first + 2];
+  const bool same_batch = query[0] == key[0] && query[0] == value[0];
+  const bool whole_groups = key[1] == 0 ? query[1] == 0 : query[1] % key[1] == 0;
+  if (!same_batch || !whole_groups || key[1] != value[1] || key[2] != value[2] || query[3] != key[3])
+    fail<BadInput>("{}: query {}, key {} and value {} do not fit: expected [b, h*g, l, d], [b, h, s, d], [b, h, s, e]",
+                   call.op, c10::str(c10::IntArrayRef(query)), c10::str(c10::IntArrayRef(key)),
+                   c10::str(c10::IntArrayRef(value)));
+}
+
+std::vector<ResultShape> attention_shapes(const Call& call) {
+  check_heads(call, 0);
+  auto out = call.operand_sizes[0], rows = call.operand_sizes[0];
+  out[3] = call.operand_sizes[2][3];
+  rows.pop_back();
+  const auto dtype = call.operand_dtypes[0];
+  return {heads_inside(out, dtype), heads_inside(rows, dtype == c10::kDouble ? c10::kDouble : c10::kFloat)};
+}
+
+std::vector<ResultShape> attention_backward_shapes(const Call& call) {
+  check_heads(call, 1);
+  std::vector<ResultShape> shapes;
+  for (size_t i = 1; i <= 3; ++i) shapes.push_back(heads_inside(call.operand_sizes[i], call.operand_dtypes[i]));
+  return shapes;
+}
+
+Range query_rows(const LocalCall& call, size_t query) { return call.plan.wanted[query]->cut(call.index, 2); }
+
+/// Causal masks depend on the position of the first query row.
+int64_t first_row(const LocalCall& call, const torch::jit::Stack& stack, size_t query) {
+  return call.argument(stack, "first_row").toInt() + query_rows(call, query).start;
+}
+
+template <size_t kQuery>
+void native_attention(const LocalCall& call, torch::jit::Stack& stack) {
+  call.set_argument(stack, "first_row", first_row(call, stack, kQuery));
+  call.op.callBoxed(stack);
+}
+
+void canonical_attention(const LocalCall& call, torch::jit::Stack& stack) {
+  auto [output, log_sum] = kernels::canonical_attention(
+      stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(), call.argument(stack, "causal").toBool(),
+      call.argument(stack, "scale").toDouble(), first_row(call, stack, 0));
+  stack = {std::move(output), std::move(log_sum)};
+}
+
+void canonical_attention_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  std::vector<Tensor> in;
+  for (size_t i = 0; i < 6; ++i) in.push_back(stack[i].toTensor());
+  kernels::ContractedRange range;
+  if (call.plan.results[1]->layout.ordered_sum()) range = {query_rows(call, 1).start, call.plan.wanted[1]->sizes[2]};
+  auto [dq, dk, dv] = kernels::canonical_attention_backward(
+      in[0], in[1], in[2], in[3], in[4], in[5], call.argument(stack, "causal").toBool(),
+      call.argument(stack, "scale").toDouble(), first_row(call, stack, 1), range);
+  stack = {dq, dk, dv};
+}
+
+struct Attention : torch::autograd::Function<Attention> {
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
+                        bool causal, double scale) {
+    auto [output, log_sum] = mesh_ops::attention(query, key, value, causal, scale);
+    context->save_for_backward({query, key, value, output, log_sum});
+    context->saved_data["causal"] = causal;
+    context->saved_data["scale"] = scale;
+    return output;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    auto [dq, dk, dv] =
+        mesh_ops::attention_backward(gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4],
+                                     context->saved_data["causal"].toBool(), context->saved_data["scale"].toDouble());
+    return {dq, dk, dv, {}, {}};
+  }
+};
+
+Tensor aten_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
+                      double dropout, bool causal, std::optional<double> scale, bool /*grouped*/) {
+  if (mask && mask->defined()) fail<BadInput>("attention on the mesh takes no explicit mask; use is_causal");
+  if (dropout > 0) fail<BadInput>("attention on the mesh takes no dropout inside; apply it to the output");
+  if (query.dim() != 4) fail<BadInput>("attention on the mesh takes [batch, heads, length, size] tensors");
+  return Attention::apply(query, key, value, causal,
+                          scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1)))));
+}
+
+void register_derivatives(torch::Library& aten, torch::Library& /*mesh*/) {
+  aten.impl("scaled_dot_product_attention", TORCH_FN(aten_attention));
+}
+
+constexpr OwnOp kOps[] = {
+    {.schema = "attention(Tensor query, Tensor key, Tensor value, bool causal, float scale, int first_row) -> "
+               "(Tensor, Tensor)",
+     .on_cpu = kernel<kernels::attention>,
+     .composed = kernel<composed::attention>,
+     .rule = {"mesh::attention", "attention", "b(h*g)ld,bhsd,bhse->b(h*g)le,b(h*g)l", "-", Rule::kNoReduce,
+              attention_form, attention_shapes, native_attention<0>},
+     .canonical = {canonical_attention}},
+    {.schema = "attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
+               "Tensor log_sum, bool causal, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
+     .on_cpu = kernel<kernels::attention_backward>,
+     .composed = kernel<composed::attention_backward>,
+     .rule = {"mesh::attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
+              attention_backward_form, attention_backward_shapes, native_attention<1>},
+     .canonical = {canonical_attention_backward}},
+};
+
+}  // namespace
+
+OwnOpFamily attention() { return {kOps, register_derivatives}; }
+
+}  // namespace own_ops
+
+namespace mesh_ops {
+
+std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
+                                     double scale, int64_t first_row) {
+  static const auto op = own_ops::typed_op<kernels::attention>("mesh::attention");
+  return op.call(query, key, value, causal, scale, first_row);
+}
+
+std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, const Tensor& query, const Tensor& key,
+                                                      const Tensor& value, const Tensor& output, const Tensor& log_sum,
+                                                      bool causal, double scale, int64_t first_row) {
+  static const auto op = own_ops::typed_op<kernels::attention_backward>("mesh::attention_backward");
+  return op.call(gradient, query, key, value, output, log_sum, causal, scale, first_row);
+}
+
+}  // namespace mesh_ops
+}  // namespace lockstep

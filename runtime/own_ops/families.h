@@ -1,0 +1,49 @@
+#pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <type_traits>
+
+#include "runtime/own_ops/own_op.h"
+#include "runtime/own_ops/own_ops.h"
+
+/// The families of our own ops, one function per file of this folder, and what these files have in common.
+namespace lockstep::own_ops {
+
+OwnOpFamily adamw();
+OwnOpFamily attention();
+OwnOpFamily gate();
+OwnOpFamily loss();
+OwnOpFamily norm();
+OwnOpFamily rotary();
+OwnOpFamily sums();
+OwnOpFamily weight_gradient();
+
+/// The op of that name ("mesh::swiglu") as the dispatcher calls it, for the op's entry point (mesh_ops.h); it takes and
+/// gives what kKernel does.
+template <auto* kKernel>
+auto typed_op(const char* name) {
+  define_own_ops();
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<std::remove_pointer_t<decltype(kKernel)>>();
+}
+
+/// Shapes of results that are those of operand 1.
+inline std::vector<ResultShape> like_second(const Call& call) {
+  return {{call.operand_sizes[1], {}, call.operand_dtypes[1]}};
+}
+
+/// Values whose leading dimensions are those of operand 0 without the last.
+inline std::vector<ResultShape> per_row(const Call& call) {
+  auto sizes = call.operand_sizes[0];
+  sizes.pop_back();
+  return {{sizes, {}, call.operand_dtypes[0]}};
+}
+
+/// [batch, heads, length, ...] with memory [batch, length, heads, ...], so that heads merge without a copy.
+inline ResultShape heads_inside(std::vector<int64_t> sizes, c10::ScalarType dtype) {
+  const int64_t inner = sizes.size() > 3 ? sizes[3] : 1;
+  std::vector<int64_t> strides{sizes[1] * sizes[2] * inner, inner, sizes[1] * inner};
+  if (sizes.size() > 3) strides.push_back(1);
+  return {std::move(sizes), std::move(strides), dtype};
+}
+
+}  // namespace lockstep::own_ops

@@ -1,0 +1,77 @@
+// SwiGLU.
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "core/error.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/families.h"
+#include "runtime/own_ops/mesh_ops.h"
+
+namespace lockstep {
+
+using at::Tensor;
+
+namespace own_ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// The gate's dimension, the last but one, disappears.
+std::vector<ResultShape> gated_shape(const Call& call) {
+  auto sizes = call.operand_sizes[0];
+  if (sizes[sizes.size() - 2] != 2)
+    fail<BadInput>("{}: the last dimension but one holds a gate and what it gates, so it has 2 entries, not {}",
+                   call.op, sizes[sizes.size() - 2]);
+  sizes.erase(sizes.end() - 2);
+  return {{sizes, {}, call.operand_dtypes[0]}};
+}
+
+struct Swiglu : torch::autograd::Function<Swiglu> {
+  static Tensor forward(AutogradContext* context, const Tensor& both) {
+    context->save_for_backward({both});
+    const at::AutoDispatchBelowAutograd below;
+    return mesh_ops::swiglu(both);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {mesh_ops::swiglu_backward(gradients[0], context->get_saved_variables()[0])};
+  }
+};
+
+Tensor differentiable_swiglu(const Tensor& both) { return Swiglu::apply(both); }
+
+void register_derivatives(torch::Library& /*aten*/, torch::Library& mesh) {
+  mesh.impl("swiglu", TORCH_FN(differentiable_swiglu));
+}
+
+constexpr OwnOp kOps[] = {
+    {.schema = "swiglu(Tensor both) -> Tensor",
+     .on_cpu = kernel<kernels::swiglu>,
+     .composed = kernel<composed::swiglu>,
+     .rule = {"mesh::swiglu", "row", "...Tw->...w", "-", Rule::kNoReduce, nullptr, gated_shape}},
+    {.schema = "swiglu_backward(Tensor gradient, Tensor both) -> Tensor",
+     .on_cpu = kernel<kernels::swiglu_backward>,
+     .composed = kernel<composed::swiglu_backward>,
+     .rule = {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kPlain, nullptr, like_second}},
+};
+
+}  // namespace
+
+OwnOpFamily gate() { return {kOps, register_derivatives}; }
+
+}  // namespace own_ops
+
+namespace mesh_ops {
+
+Tensor swiglu(const Tensor& both) {
+  static const auto op = own_ops::typed_op<kernels::swiglu>("mesh::swiglu");
+  return op.call(both);
+}
+
+Tensor swiglu_backward(const Tensor& gradient, const Tensor& both) {
+  static const auto op = own_ops::typed_op<kernels::swiglu_backward>("mesh::swiglu_backward");
+  return op.call(gradient, both);
+}
+
+}  // namespace mesh_ops
+}  // namespace lockstep

@@ -1,0 +1,156 @@
+// Cross-entropy of every token, over a vocabulary that may be cut: a rank has a target's logit, or adds nothing for it.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/families.h"
+#include "runtime/own_ops/mesh_ops.h"
+#include "runtime/planning/canonical_local.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep {
+
+using at::Tensor;
+
+namespace own_ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Target minus the first class that this rank has of operand `logits`, -1 where the target lies elsewhere (or is
+/// ignored).
+Tensor local_target(const LocalCall& call, const torch::jit::Stack& stack, size_t logits) {
+  const auto& spec = *call.plan.wanted[logits];
+  const auto classes = spec.cut(call.index, static_cast<int>(spec.dim_count()) - 1);
+  const auto local = call.argument(stack, "target").toTensor() - classes.start;
+  return at::where((local >= 0).logical_and_(local < classes.length), local, at::full_like(local, -1));
+}
+
+template <size_t kLogits>
+void local_classes(const LocalCall& call, torch::jit::Stack& stack) {
+  call.set_argument(stack, "target", local_target(call, stack, kLogits));
+  call.op.callBoxed(stack);
+}
+
+void canonical_exponential_sum(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto logits = stack[0].toTensor();
+  const auto last = static_cast<int>(logits.dim()) - 1;
+  const auto summands = summands_here(call, 0, last, SumTree::over_elements(global_size(call, 0, last)));
+  stack = {finished_sum(call, kernels::ordered_exponential_sum(logits, stack[1].toTensor(), summands),
+                        logits.scalar_type())};
+}
+
+/// Each rank looks at the labels that it has: an error ends the run on all.
+void check_labels(const Tensor& labels, int64_t classes, int64_t ignored) {
+  if (layout_of(labels).mesh().world().meta()) return;
+  const PlainTensors guard;
+  for (const auto& shard : sharded(labels).shards()->whole()) {
+    if (shard.numel() == 0) continue;
+    const auto [low, high] = at::aminmax(shard.masked_fill(shard == ignored, 0));
+    const auto least = low.item<int64_t>(), most = high.item<int64_t>();
+    if (least < 0 || most >= classes)
+      fail<BadInput>("cross-entropy: label {} is none of the {} classes, and not the ignored label {}",
+                     least < 0 ? least : most, classes, ignored);
+  }
+}
+
+Tensor without_partial(const Tensor& tensor) {
+  const auto& layout = layout_of(tensor);
+  if (!layout.any_partial()) return tensor;
+  auto placements = layout.placements();
+  for (auto& placement : placements)
+    if (placement.is_partial()) placement = Placement::replicate();
+  return redistribute_values(tensor, Layout(layout.mesh(), std::move(placements)), "labels");
+}
+
+struct TokenLoss : torch::autograd::Function<TokenLoss> {
+  static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& labels, int64_t ignore_index) {
+    const auto target = without_partial(labels);
+    const auto valid = at::ne(target, ignore_index);
+    check_labels(target, logits.size(-1), ignore_index);
+    const auto shift = at::amax(logits, {-1}, false);
+    const auto log_sum = at::add(at::log(mesh_ops::exponential_sum(logits, shift)), shift);
+    const auto kept = at::masked_fill(target, at::eq(target, ignore_index), -1);
+    const auto picked = mesh_ops::pick_class(logits, kept);
+    context->save_for_backward({logits, log_sum, kept, valid});
+    return at::mul(at::sub(log_sum, picked), valid.to(logits.scalar_type()));
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto gradient = at::mul(gradients[0], saved[3].to(saved[0].scalar_type()));
+    return {mesh_ops::cross_entropy_backward(gradient, saved[0], saved[1], saved[2]), {}, {}};
+  }
+};
+
+Tensor aten_cross_entropy(const Tensor& logits, const Tensor& target, const std::optional<Tensor>& weight,
+                          int64_t reduction, c10::SymInt ignore_index, double label_smoothing) {
+  if ((weight && weight->defined()) || label_smoothing > 0)
+    fail<BadInput>("cross_entropy on the mesh takes no class weights and no label smoothing");
+  if (logits.dim() != 2 || target.dim() != 1)
+    fail<BadInput>("cross_entropy on the mesh takes logits [tokens, classes] and targets [tokens]");
+  const auto ignore = ignore_index.expect_int();
+  auto loss = mesh_ops::token_losses(logits, target, ignore);
+  if (reduction == 0) return loss;
+  if (reduction == 2) return at::sum(loss);
+  return at::div(at::sum(loss), at::sum(at::ne(target, ignore)).to(logits.scalar_type()));
+}
+
+void register_derivatives(torch::Library& aten, torch::Library& /*mesh*/) {
+  aten.impl("cross_entropy_loss", TORCH_FN(aten_cross_entropy));
+}
+
+constexpr OwnOp kOps[] = {
+    {.schema = "exponential_sum(Tensor logits, Tensor shift) -> Tensor",
+     .on_cpu = kernel<kernels::exponential_sum>,
+     .composed = kernel<composed::exponential_sum>,
+     .rule = {"mesh::exponential_sum", "row", "...v,...->...", "-", Rule::kPlain, nullptr, per_row},
+     .canonical = {canonical_exponential_sum}},
+    {.schema = "pick_class(Tensor logits, Tensor target) -> Tensor",
+     .on_cpu = kernel<kernels::pick_class>,
+     .composed = kernel<composed::pick_class>,
+     .rule = {"mesh::pick_class", "row", "...v,...->...", "e-", Rule::kPlain, nullptr, per_row, local_classes<0>},
+     .canonical = {local_disjoint<local_classes<0>>, Rule::kDisjoint}},
+    {.schema = "cross_entropy_backward(Tensor gradient, Tensor logits, Tensor log_sum, Tensor target) -> Tensor",
+     .on_cpu = kernel<kernels::cross_entropy_backward>,
+     .composed = kernel<composed::cross_entropy_backward>,
+     .rule = {"mesh::cross_entropy_backward", "row", "...,...v,...,...->...v", "e---", Rule::kPlain, nullptr,
+              like_second, local_classes<1>}},
+};
+
+}  // namespace
+
+OwnOpFamily loss() { return {kOps, register_derivatives}; }
+
+}  // namespace own_ops
+
+namespace mesh_ops {
+
+Tensor exponential_sum(const Tensor& logits, const Tensor& shift) {
+  static const auto op = own_ops::typed_op<kernels::exponential_sum>("mesh::exponential_sum");
+  return op.call(logits, shift);
+}
+
+Tensor pick_class(const Tensor& logits, const Tensor& target) {
+  static const auto op = own_ops::typed_op<kernels::pick_class>("mesh::pick_class");
+  return op.call(logits, target);
+}
+
+Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, const Tensor& log_sum,
+                              const Tensor& target) {
+  static const auto op = own_ops::typed_op<kernels::cross_entropy_backward>("mesh::cross_entropy_backward");
+  return op.call(gradient, logits, log_sum, target);
+}
+
+Tensor token_losses(const Tensor& logits, const Tensor& target, int64_t ignored) {
+  return own_ops::TokenLoss::apply(logits, target, ignored);
+}
+
+}  // namespace mesh_ops
+}  // namespace lockstep

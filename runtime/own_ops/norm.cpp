@@ -1,0 +1,152 @@
+// RMSNorm. Backward is one op, or under canonical numerics two: the gradient of the weight is a sum over samples of
+// sums over positions then.
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/families.h"
+#include "runtime/own_ops/mesh_ops.h"
+#include "runtime/planning/canonical_local.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep {
+
+using at::Tensor;
+
+namespace own_ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+std::vector<ResultShape> rms_norm_shapes(const Call& call) {
+  auto row = per_row(call)[0];
+  if (row.dtype == c10::kBFloat16 || row.dtype == c10::kHalf) row.dtype = c10::kFloat;
+  return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}, row};
+}
+
+std::vector<ResultShape> rms_norm_backward_shapes(const Call& call) {
+  return {{call.operand_sizes[1], {}, call.operand_dtypes[1]}, {call.operand_sizes[3], {}, call.operand_dtypes[3]}};
+}
+
+/// The sum over everything between the batch and the last dimension, which can be cut where it is one dimension.
+OpSharding weight_gradient_form(const Call& call) {
+  const int64_t dims = call.dims(1);
+  OpShardingDims x;
+  for (int d = 0; d + 1 < dims; ++d) x.push_back(d == 0 || dims == 3 ? OpShardingDim{d} : OpShardingDim{});
+  OpSharding sharding;
+  sharding.operands.push_back(x);
+  sharding.operands[0].push_back({});
+  sharding.operands.push_back(sharding.operands[0]);
+  sharding.operands.push_back(x);
+  sharding.results = {{{0}, {}}};
+  return sharding;
+}
+
+std::vector<ResultShape> weight_gradient_shape(const Call& call) {
+  return {{{call.operand_sizes[1][0], call.operand_sizes[1].back()}, {}, call.operand_dtypes[1]}};
+}
+
+/// Everything between the first and the last dimension; it can be cut where it is one dimension.
+void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto x = stack[1].toTensor();
+  const auto& spec = *call.plan.wanted[1];
+  int64_t between = 1;
+  for (int64_t d = 1; d + 1 < spec.dim_count(); ++d) between *= global_size(call, 1, d);
+  const auto tree = SumTree::over_elements(between);
+  const auto summands = spec.dim_count() == 3 ? summands_here(call, 1, 1, tree) : kernels::Summands::all(tree);
+  stack = {finished_sum(call, kernels::ordered_norm_gradient(stack[0].toTensor(), x, stack[2].toTensor(), summands),
+                        x.scalar_type())};
+}
+
+struct RmsNorm : torch::autograd::Function<RmsNorm> {
+  /// Canonical: each sample's sum first, then over samples.
+  static Tensor weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
+    if (x.dim() == 1) return weight_gradient(gradient.unsqueeze(0), x.unsqueeze(0), reciprocal.unsqueeze(0));
+    return at::sum(mesh_ops::rms_norm_weight_gradient(gradient, x, reciprocal), {0}, false);
+  }
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double epsilon) {
+    auto [y, reciprocal] = mesh_ops::rms_norm(x, weight, epsilon);
+    context->save_for_backward({x, reciprocal, weight});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    if (layout_of(saved[0]).mesh().world().canonical())
+      return {mesh_ops::rms_norm_input_gradient(gradients[0], saved[0], saved[1], saved[2]),
+              weight_gradient(gradients[0], saved[0], saved[1]),
+              {}};
+    auto [dx, dw] = mesh_ops::rms_norm_backward(gradients[0], saved[0], saved[1], saved[2]);
+    return {dx, dw, {}};
+  }
+};
+
+Tensor aten_rms_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
+                     std::optional<double> epsilon) {
+  if (shape.size() != 1 || !weight || !weight->defined())
+    fail<BadInput>("rms_norm on the mesh needs a weight and one normalized dimension");
+  return RmsNorm::apply(
+      x, *weight, epsilon.value_or(x.scalar_type() == c10::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07));
+}
+
+void register_derivatives(torch::Library& aten, torch::Library& /*mesh*/) {
+  aten.impl("rms_norm", TORCH_FN(aten_rms_norm));
+}
+
+constexpr OwnOp kOps[] = {
+    {.schema = "rms_norm(Tensor x, Tensor weight, float epsilon) -> (Tensor, Tensor)",
+     .on_cpu = kernel<kernels::rms_norm>,
+     .composed = kernel<composed::rms_norm>,
+     .rule = {"mesh::rms_norm", "row", "...D,D->...D,...", "-", Rule::kNoReduce, nullptr, rms_norm_shapes}},
+    {.schema = "rms_norm_backward(Tensor gradient, Tensor x, Tensor reciprocal, Tensor weight) -> (Tensor, Tensor)",
+     .on_cpu = kernel<kernels::rms_norm_backward>,
+     .composed = kernel<composed::rms_norm_backward>,
+     .rule = {"mesh::rms_norm_backward", "row", "...D,...D,...,D->...D,D", "e---", Rule::kPlain, nullptr,
+              rms_norm_backward_shapes},
+     .canonical = {.traits = Rule::kNoReduce}},
+    {.schema = "rms_norm_input_gradient(Tensor gradient, Tensor x, Tensor reciprocal, Tensor weight) -> Tensor",
+     .on_cpu = kernel<kernels::rms_norm_input_gradient>,
+     .rule = {"mesh::rms_norm_input_gradient", "row", "...D,...D,...,D->...D", "e---", Rule::kPlain, nullptr,
+              like_second}},
+    {.schema = "rms_norm_weight_gradient(Tensor gradient, Tensor x, Tensor reciprocal) -> Tensor",
+     .on_cpu = kernel<kernels::rms_norm_weight_gradient>,
+     .rule = {"mesh::rms_norm_weight_gradient", "row", "b...D,b...D,b...->bD", "e--", Rule::kPlain,
+              weight_gradient_form, weight_gradient_shape},
+     .canonical = {canonical_weight_gradient}},
+};
+
+}  // namespace
+
+OwnOpFamily norm() { return {kOps, register_derivatives}; }
+
+}  // namespace own_ops
+
+namespace mesh_ops {
+
+std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
+  static const auto op = own_ops::typed_op<kernels::rms_norm>("mesh::rms_norm");
+  return op.call(x, weight, epsilon);
+}
+
+std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                                             const Tensor& weight) {
+  static const auto op = own_ops::typed_op<kernels::rms_norm_backward>("mesh::rms_norm_backward");
+  return op.call(gradient, x, reciprocal, weight);
+}
+
+Tensor rms_norm_input_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                               const Tensor& weight) {
+  static const auto op = own_ops::typed_op<kernels::rms_norm_input_gradient>("mesh::rms_norm_input_gradient");
+  return op.call(gradient, x, reciprocal, weight);
+}
+
+Tensor rms_norm_weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
+  static const auto op = own_ops::typed_op<kernels::rms_norm_weight_gradient>("mesh::rms_norm_weight_gradient");
+  return op.call(gradient, x, reciprocal);
+}
+
+}  // namespace mesh_ops
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+#include "runtime/own_ops/own_ops.h"
+
+#include <vector>
+
+#include "core/error.h"
+#include "runtime/own_ops/families.h"
+
+namespace lockstep {
+namespace {
+
+constexpr OwnOpFamily (*kFamilies[])() = {own_ops::adamw, own_ops::attention, own_ops::gate, own_ops::loss,
+                                          own_ops::norm,  own_ops::rotary,    own_ops::sums, own_ops::weight_gradient};
+
+std::vector<OwnOp> put_together() {
+  std::vector<OwnOp> all;
+  for (const auto family : kFamilies) {
+    const auto ops = family().ops;
+    all.insert(all.end(), ops.begin(), ops.end());
+  }
+  for (const auto& op : all)
+    LOCKSTEP_CHECK(op.rule.op == "mesh::" + op.name(), "the rule of {} stands beside the schema {}", op.rule.op,
+                   op.schema);
+  return all;
+}
+
+void define_kernels() {
+  static torch::Library schemas(torch::Library::DEF, "mesh", std::nullopt, __FILE__, __LINE__);
+  static torch::Library on_cpu(torch::Library::IMPL, "mesh", c10::DispatchKey::CPU, __FILE__, __LINE__);
+  static torch::Library on_gpu(torch::Library::IMPL, "mesh", c10::DispatchKey::CUDA, __FILE__, __LINE__);
+  for (const auto& op : all_own_ops()) {
+    const auto name = op.name();
+    schemas.def(op.schema);
+    on_cpu.impl(name.c_str(), op.on_cpu());
+    if (op.composed) on_gpu.impl(name.c_str(), op.composed());
+  }
+}
+
+/// Our own ops have them on every device; LibTorch's are overridden on the mesh, where their decomposition would lose
+/// the sharding.
+void define_derivatives() {
+  static torch::Library aten(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__);
+  static torch::Library mesh(torch::Library::IMPL, "mesh", c10::DispatchKey::Autograd, __FILE__, __LINE__);
+  for (const auto family : kFamilies)
+    if (const auto register_derivatives = family().register_derivatives) register_derivatives(aten, mesh);
+}
+
+}  // namespace
+
+std::span<const OwnOp> all_own_ops() {
+  static const auto all = put_together();
+  return all;
+}
+
+void define_own_ops() {
+  static const bool once = (define_kernels(), define_derivatives(), true);
+  (void)once;
+}
+
+}  // namespace lockstep

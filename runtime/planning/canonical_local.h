@@ -1,0 +1,29 @@
+#pragma once
+#include "runtime/kernels/tensors/canonical_products.h"
+#include "runtime/kernels/tensors/canonical_sums.h"
+#include "runtime/planning/plan.h"
+
+/// What canonical local functions have in common: which part of a sum a rank has, and what becomes of its nodes.
+namespace lockstep {
+
+/// The dimension `dim` of operand `slot` on this rank.
+kernels::Summands summands_here(const LocalCall& call, size_t slot, int dim, const SumTree& tree);
+
+/// The same of a contraction, in units of `unit` elements; all where the result is no sum that stays open.
+kernels::ContractedRange contracted_here(const LocalCall& call, size_t slot, int64_t dim, int64_t unit = 1);
+
+/// The size of dimension `dim` of operand `slot` on all ranks together.
+int64_t global_size(const LocalCall& call, size_t slot, int64_t dim);
+
+/// Nodes of the first result as they are where that is an ordered Partial; the one sum in `dtype` where it is whole.
+at::Tensor finished_sum(const LocalCall& call, const at::Tensor& nodes, c10::ScalarType dtype);
+
+/// Rule::kDisjoint in front of kNative: +0 is added, so that an element that is -0 gives what ranks that hold it and
+/// ranks that do not add up to.
+template <LocalFunction kNative>
+void local_disjoint(const LocalCall& call, torch::jit::Stack& stack) {
+  kNative(call, stack);
+  stack = {stack[0].toTensor().add(0.0)};
+}
+
+}  // namespace lockstep
