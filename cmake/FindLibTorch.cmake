@@ -15,7 +15,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   add_library(LibTorch::cpu INTERFACE IMPORTED GLOBAL)
   set_target_properties(LibTorch::cpu PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_ROOT}/include;${LibTorch_ROOT}/include/torch/csrc/api/include"
-    INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO;FMT_HEADER_ONLY=1"
+    INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
     INTERFACE_LINK_LIBRARIES "${LibTorch_ROOT}/lib/libtorch_cpu.so;${LibTorch_ROOT}/lib/libc10.so;${LibTorch_ROOT}/lib/libgomp.so.1"
     INTERFACE_LINK_OPTIONS "LINKER:-rpath,${LibTorch_ROOT}/lib")
 endif()

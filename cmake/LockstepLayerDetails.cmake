@@ -1,7 +1,6 @@
 # What single folders of layers.txt need beyond their links, and the bundles that programs and other projects link.
-# The wheel's header-only fmt formats every message; nothing of LibTorch itself is linked by core.
+# The wheel's fmt formats every message (core/formatting.cpp compiles it); nothing of LibTorch itself is linked by core.
 target_include_directories(lockstep_core SYSTEM PUBLIC $<BUILD_INTERFACE:${LibTorch_ROOT}/include>)
-target_compile_definitions(lockstep_core PUBLIC FMT_HEADER_ONLY=1)
 target_link_libraries(lockstep_core_digest PUBLIC PkgConfig::XXHASH)
 target_link_libraries(lockstep_runtime_transport_rendezvous PRIVATE OpenSSL::Crypto)
 target_link_libraries(lockstep_replay_hdf5 PUBLIC PkgConfig::HDF5)

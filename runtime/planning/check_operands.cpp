@@ -1,57 +1,31 @@
 #include "runtime/planning/check_operands.h"
 
-#include <cctype>
+#include <ATen/ExpandUtils.h>
+
 #include <map>
+#include <optional>
 
 #include "core/error.h"
+#include "runtime/planning/dims_text.h"
 
 namespace lockstep {
 namespace {
-
-/// The dims of one operand: letters before and after "...".
-struct Term {
-  std::string_view before, after;
-  bool dots = false;
-};
-
-bool is_dims(std::string_view text) {
-  return text.find("->") != std::string_view::npos &&
-         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,->") == std::string_view::npos;
-}
-
-std::vector<Term> terms_of(std::string_view text) {
-  std::vector<Term> terms;
-  text = text.substr(0, text.find("->"));
-  while (true) {
-    const auto comma = std::min(text.find(','), text.size());
-    const auto one = text.substr(0, comma);
-    const auto dots = one.find("...");
-    if (dots == std::string_view::npos)
-      terms.push_back({{}, one, false});
-    else
-      terms.push_back({one.substr(0, dots), one.substr(dots + 3), true});
-    if (comma == text.size()) return terms;
-    text.remove_prefix(comma + 1);
-  }
-}
 
 class Checker {
  public:
   Checker(const Rule& rule, const Call& call)
       : rule_(rule), call_(call), broadcasts_(!std::string_view(rule.op).starts_with("mesh::")) {}
 
-  void run() {
-    const auto terms = terms_of(rule_.dims);
-    for (size_t i = 0; i < call_.operand_sizes.size(); ++i) check(i, terms[std::min(i, terms.size() - 1)]);
+  void run(const DimsText& dims) {
+    for (size_t i = 0; i < call_.operand_sizes.size(); ++i) check(i, DimsText::of(dims.operands, i));
   }
 
  private:
-  void check(size_t operand, const Term& term) {
+  void check(size_t operand, const DimsTerm& term) {
     const auto& sizes = call_.operand_sizes[operand];
-    const size_t letters = term.before.size() + term.after.size();
-    if (term.dots ? sizes.size() < letters : sizes.size() != letters)
+    if (!term.fits(sizes.size()))
       fail<BadInput>("{}: operand {} has {} dimensions, expected {}{} ({})", rule_.op, operand, sizes.size(),
-                     term.dots ? "at least " : "", letters, rule_.dims);
+                     term.dots ? "at least " : "", term.letters(), rule_.dims);
     for (size_t d = 0; d < term.before.size(); ++d) expect(operand, d, std::string(1, term.before[d]), false);
     const size_t first = sizes.size() - term.after.size();
     for (size_t d = 0; d < term.after.size(); ++d) expect(operand, first + d, std::string(1, term.after[d]), false);
@@ -91,7 +65,18 @@ class Checker {
 void check_operands(const Rule& rule, const Call& call) {
   // Where sizes decide how dims are read, LibTorch's rows check them where they give the result's sizes.
   const bool fixed = !rule.sharding || std::string_view(rule.op).starts_with("mesh::");
-  if (fixed && is_dims(rule.dims)) Checker(rule, call).run();
+  if (!fixed) return;
+  if (const auto dims = parse_dims(rule.dims)) Checker(rule, call).run(*dims);
+}
+
+void check_fits_written(const Rule& rule, const Call& call, size_t written) {
+  const c10::IntArrayRef self = call.operand_sizes[written];
+  for (size_t i = 0; i < call.operand_sizes.size(); ++i) {
+    const c10::IntArrayRef operand = call.operand_sizes[i];
+    if (!at::is_expandable_to(operand, self))
+      fail<BadInput>("{}: operand {} of sizes {} cannot be broadcast to what is written, {}", rule.op, i,
+                     c10::str(operand), c10::str(self));
+  }
 }
 
 }  // namespace lockstep

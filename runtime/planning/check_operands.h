@@ -9,4 +9,8 @@ namespace lockstep {
 /// only a description checks nothing. Throws BadInput that names op, operand, dimension and both sizes.
 void check_operands(const Rule& rule, const Call& call);
 
+/// Checks that every operand of a pointwise op can be broadcast to the one that it writes (LibTorch's meta kernels do
+/// not always look). Throws BadInput that names op, operand and both sizes.
+void check_fits_written(const Rule& rule, const Call& call, size_t written);
+
 }  // namespace lockstep

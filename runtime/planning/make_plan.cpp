@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "runtime/context/run_context.h"
-#include "runtime/planning/check_operands.h"
 #include "runtime/planning/choose_layouts.h"
+#include "runtime/planning/infer_results.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/planning/plan_cache.h"
 #include "runtime/planning/rule_set.h"
@@ -16,15 +16,6 @@ namespace lockstep {
 namespace {
 
 using Arguments = std::span<const c10::IValue>;
-
-at::Tensor meta_like(const at::Tensor& tensor) {
-  return at::empty_strided(tensor.sizes(), tensor.strides(),
-                           at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kMeta));
-}
-
-ResultShape shape_of(const at::Tensor& tensor) {
-  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
-}
 
 class Maker {
  public:
@@ -40,7 +31,7 @@ class Maker {
   std::unique_ptr<Plan> make() {
     read_arguments();
     find_rule();
-    infer_results();
+    infer_results(op_, call_, *plan_);
     plan_->widens_integers = widens_integers();
     if (plan_->slots.empty())
       replicate_results();
@@ -106,49 +97,6 @@ class Maker {
           "shows how)",
           call_.op);
     plan_->local = plan_->rule->local;
-  }
-
-  /// Sizes, strides and declared dtypes of the results, as LibTorch gives them for the global call, with its refusals:
-  /// the op on meta tensors. Where LibTorch has no such kernel the row says it. A shard is never asked what is legal.
-  void infer_results() {
-    if (plan_->written >= 0) return infer_written();
-    if (!plan_->rule->shapes) return infer_on_meta();
-    check_operands(*plan_->rule, call_);
-    call_.results = plan_->rule->shapes(call_);
-  }
-
-  void infer_written() {
-    for (const int slot : plan_->all_written)
-      if (!plan_->given[static_cast<size_t>(slot)])
-        fail<BadInput>("{}: a sharded tensor cannot be written into a plain one in place", call_.op);
-    if (has_meta_kernel())
-      infer_on_meta();
-    else
-      check_operands(*plan_->rule, call_);
-    const auto* self = plan_->given[static_cast<size_t>(plan_->written)];
-    call_.results = {{self->sizes, self->strides, self->dtype}};
-  }
-
-  bool has_meta_kernel() const {
-    return op_.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) &&
-           !(plan_->rule->shapes || std::string_view(op_.schema().name()).starts_with("mesh::"));
-  }
-
-  void infer_on_meta() {
-    torch::jit::Stack stack(call_.arguments.begin(), call_.arguments.end());
-    for_each_tensor(call_.arguments, [&](const Slot& slot, const at::Tensor& tensor) {
-      set_slot(stack, slot, is_sharded(tensor) ? meta_like(tensor) : tensor);
-    });
-    for (const int i : plan_->device_arguments) stack[static_cast<size_t>(i)] = c10::Device(c10::kMeta);
-    op_.callBoxed(stack);
-    for (const auto& value : stack) {
-      if (value.isTensor()) {
-        call_.results.push_back(shape_of(value.toTensor()));
-      } else {
-        plan_->returns_list = true;
-        for (const at::Tensor& tensor : value.toTensorVector()) call_.results.push_back(shape_of(tensor));
-      }
-    }
   }
 
   void replicate_results() {

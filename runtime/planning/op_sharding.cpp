@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/error.h"
+#include "runtime/planning/dims_text.h"
 
 namespace lockstep {
 namespace {
@@ -11,36 +12,17 @@ namespace {
 /// Labels 0..25 are letters; the i-th leading dimension of "..." counted from the right is label kDots + i.
 constexpr int kDots = 26;
 
-struct Term {
-  bool dots = false;
-  std::string_view letters;  // after the dots
-};
-
-Term parse_term(std::string_view text) {
-  Term term;
-  term.dots = text.starts_with("...");
-  term.letters = term.dots ? text.substr(3) : text;
-  return term;
-}
-
-std::vector<Term> parse_terms(std::string_view text) {
-  std::vector<Term> terms;
-  while (true) {
-    const auto comma = text.find(',');
-    terms.push_back(parse_term(text.substr(0, comma)));
-    if (comma == std::string_view::npos) return terms;
-    text.remove_prefix(comma + 1);
-  }
-}
-
-OpShardingDims label_dims(const Term& term, size_t count, std::string_view whole) {
-  LOCKSTEP_CHECK(term.dots ? count >= term.letters.size() : count == term.letters.size(),
-                 "rule \"{}\" does not fit an operand of {} dimensions", whole, count);
-  OpShardingDims dims;
-  const size_t leading = count - term.letters.size();
-  for (size_t i = 0; i < leading; ++i) dims.push_back({kDots + static_cast<int>(leading - 1 - i)});
-  for (const char letter : term.letters)
+void add_letters(std::string_view letters, OpShardingDims& dims) {
+  for (const char letter : letters)
     dims.push_back({std::isupper(static_cast<unsigned char>(letter)) ? OpShardingDim::kWhole : letter - 'a'});
+}
+
+OpShardingDims label_dims(const DimsTerm& term, size_t count, std::string_view whole) {
+  LOCKSTEP_CHECK(term.fits(count), "rule \"{}\" does not fit an operand of {} dimensions", whole, count);
+  OpShardingDims dims;
+  add_letters(term.before, dims);
+  for (size_t i = count - term.letters(); i-- > 0;) dims.push_back({kDots + static_cast<int>(i)});
+  add_letters(term.after, dims);
   return dims;
 }
 
@@ -73,14 +55,13 @@ int OpSharding::find(const OpShardingDims& dims, int label) {
 
 OpSharding parse_op_sharding(std::string_view text, const std::vector<std::vector<int64_t>>& operand_sizes,
                              const std::vector<std::vector<int64_t>>& result_sizes) {
-  const auto arrow = text.find("->");
-  LOCKSTEP_CHECK(arrow != std::string_view::npos, "rule \"{}\" has no ->", text);
-  const auto operands = parse_terms(text.substr(0, arrow)), results = parse_terms(text.substr(arrow + 2));
+  const auto terms = parse_dims(text);
+  LOCKSTEP_CHECK(terms, "rule \"{}\" names no dimensions", text);
   OpSharding sharding;
-  for (size_t i = 0; i < operand_sizes.size(); ++i)  // a short rule repeats its last operand
-    sharding.operands.push_back(label_dims(operands[std::min(i, operands.size() - 1)], operand_sizes[i].size(), text));
+  for (size_t i = 0; i < operand_sizes.size(); ++i)
+    sharding.operands.push_back(label_dims(DimsText::of(terms->operands, i), operand_sizes[i].size(), text));
   for (size_t i = 0; i < result_sizes.size(); ++i)
-    sharding.results.push_back(label_dims(results[std::min(i, results.size() - 1)], result_sizes[i].size(), text));
+    sharding.results.push_back(label_dims(DimsText::of(terms->results, i), result_sizes[i].size(), text));
   std::vector<int64_t> label_sizes(static_cast<size_t>(sharding.label_count()), 1);
   const auto widen = [&](const std::vector<OpShardingDims>& side, const std::vector<std::vector<int64_t>>& sizes) {
     for (size_t o = 0; o < side.size(); ++o)

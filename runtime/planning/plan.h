@@ -10,13 +10,18 @@
 #include <vector>
 
 #include "runtime/kernels/sums/sum_tree.h"
-#include "runtime/planning/arguments.h"
 #include "runtime/tensor/spec.h"
 
 namespace lockstep {
 
 class RunContext;
 struct Rule;
+
+/// Where the schema has the argument of that name ("dim", "keepdim", "alpha"). Throws InternalError if it has none.
+size_t argument_number(const c10::FunctionSchema& schema, std::string_view name);
+
+/// Whether it has one: the forms of an op differ.
+bool has_argument(const c10::FunctionSchema& schema, std::string_view name);
 
 /// Where a tensor operand stands among the arguments: argument number, and element number in a list (-1: no list).
 struct Slot {

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "runtime/context/world.h"
+#include "runtime/planning/infer_results.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
@@ -29,18 +30,9 @@ OpSharding of_equal_sizes(const Call& call) {
   return parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
 }
 
-at::Tensor on_meta(const at::Tensor& tensor) {
-  return at::empty_strided(tensor.sizes(), tensor.strides(),
-                           at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kMeta));
-}
-
-ResultShape shape_of(const at::Tensor& tensor) {
-  return {tensor.sizes().vec(), tensor.strides().vec(), tensor.scalar_type()};
-}
-
 /// Like the operand, where LibTorch has no meta kernel.
 std::vector<ResultShape> like_operand(const Call& call) {
-  return {shape_of(at::empty_like(on_meta(call.arguments[0].toTensor())))};
+  return {shape_of(at::empty_like(meta_like(call.arguments[0].toTensor())))};
 }
 
 ResultShape as_mask(ResultShape shape) {
@@ -52,13 +44,13 @@ std::vector<ResultShape> mask_like_operand(const Call& call) { return {as_mask(l
 
 /// The two operands, broadcast; strides as for a sum.
 std::vector<ResultShape> mask_of_two(const Call& call) {
-  return {as_mask(shape_of(at::add(on_meta(call.arguments[0].toTensor()), on_meta(call.arguments[1].toTensor()))))};
+  return {as_mask(shape_of(at::add(meta_like(call.arguments[0].toTensor()), meta_like(call.arguments[1].toTensor()))))};
 }
 
 /// The three operands of `where`, broadcast; strides as for a sum.
 std::vector<ResultShape> where_shape(const Call& call) {
-  const auto choices = at::add(on_meta(call.arguments[1].toTensor()), on_meta(call.arguments[2].toTensor()));
-  const auto all = at::add(choices, on_meta(call.arguments[0].toTensor()));
+  const auto choices = at::add(meta_like(call.arguments[1].toTensor()), meta_like(call.arguments[2].toTensor()));
+  const auto all = at::add(choices, meta_like(call.arguments[0].toTensor()));
   return {{all.sizes().vec(), all.strides().vec(), choices.scalar_type()}};
 }
 

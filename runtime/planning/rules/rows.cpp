@@ -4,8 +4,17 @@
 namespace lockstep::rules {
 namespace {
 
+/// LibTorch's kernels take a gradient of other sizes for what it is not, and read out of bounds.
+void check_equal_sizes(const Call& call) {
+  for (const auto& sizes : call.operand_sizes)
+    if (sizes != call.operand_sizes[0])
+      fail<BadInput>("{}: the operands' sizes should be equal, not {} and {}", call.op,
+                     c10::str(c10::IntArrayRef(call.operand_sizes[0])), c10::str(c10::IntArrayRef(sizes)));
+}
+
 /// All dimensions are cut alike, but `dim` is whole.
 OpSharding all_but_dim(const Call& call) {
+  check_equal_sizes(call);
   const auto count = call.dims(0);
   OpShardingDims dims;
   for (int d = 0; d < count; ++d) dims.push_back({d});
