@@ -24,8 +24,8 @@ struct Box {
   uint64_t runs;
 };
 
-Box box_of(const Slice& slice) {
-  const Runs runs(slice);
+Box box_of(const Subarray& subarray) {
+  const Runs runs(subarray);
   Box box{runs.first(), static_cast<int>(runs.loops().size()), {}, 1};
   if (box.loops > kMaxLoops) {
     fail<BadInput>("random numbers on a GPU: a box that needs {} loops, at most {}", box.loops, kMaxLoops);
@@ -91,21 +91,21 @@ std::string cuda_unavailable_reason() {
 }
 
 void cuda_fill(void* device_out, ScalarKind kind, const Distribution& distribution, Key key, uint64_t stream,
-               const Slice& slice, void* cuda_stream) {
-  slice.check();
+               const Subarray& subarray, void* cuda_stream) {
+  subarray.check();
   visit_draw(kind, distribution, [&]<class Draw, class Store>(const Draw& draw, Store) {
-    if (slice.elements() == 0) return;
-    launch<Draw, Store>(draw, key, stream, box_of(slice), static_cast<typename Store::Stored*>(device_out),
+    if (subarray.elements() == 0) return;
+    launch<Draw, Store>(draw, key, stream, box_of(subarray), static_cast<typename Store::Stored*>(device_out),
                         static_cast<cudaStream_t>(cuda_stream));
   });
 }
 
 void cuda_fill_host(void* host_out, std::size_t bytes, ScalarKind kind, const Distribution& distribution, Key key,
-                    uint64_t stream, const Slice& slice) {
+                    uint64_t stream, const Subarray& subarray) {
   void* device = nullptr;
   check(cudaMalloc(&device, std::max<std::size_t>(bytes, 1)), "the allocation");
   check(cudaMemcpy(device, host_out, bytes, cudaMemcpyHostToDevice), "the copy to the device");
-  cuda_fill(device, kind, distribution, key, stream, slice, nullptr);
+  cuda_fill(device, kind, distribution, key, stream, subarray, nullptr);
   check(cudaMemcpy(host_out, device, bytes, cudaMemcpyDeviceToHost), "the copy from the device");
   check(cudaFree(device), "the release");
 }

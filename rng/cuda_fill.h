@@ -4,7 +4,7 @@
 
 #include "rng/distribution.h"
 #include "rng/philox.h"
-#include "rng/slice.h"
+#include "rng/subarray.h"
 
 /// Draws on a GPU, with the same bits as rng/fill.h. Without LOCKSTEP_CUDA a stub stands here (no_cuda.cpp).
 namespace lockstep::rng {
@@ -15,11 +15,11 @@ std::string cuda_unavailable_reason();
 /// rng::fill into device memory of the current device, asynchronously on `cuda_stream` (a cudaStream_t; null is the
 /// default stream). BadInput as rng::fill and when built without CUDA; InternalError when the launch fails.
 void cuda_fill(void* device_out, ScalarKind kind, const Distribution& distribution, Key key, uint64_t stream,
-               const Slice& slice, void* cuda_stream);
+               const Subarray& subarray, void* cuda_stream);
 
 /// Draws on the GPU into host memory, for tests: `bytes` from `host_out` on are copied to the device, filled with the
 /// box's elements and copied back.
 void cuda_fill_host(void* host_out, std::size_t bytes, ScalarKind kind, const Distribution& distribution, Key key,
-                    uint64_t stream, const Slice& slice);
+                    uint64_t stream, const Subarray& subarray);
 
 }  // namespace lockstep::rng

@@ -57,16 +57,17 @@ class RunFiller {
 
 }  // namespace
 
-void fill(void* out, ScalarKind kind, const Distribution& distribution, Key key, uint64_t stream, const Slice& slice) {
-  fill(out, kind, distribution, key, stream, slice, best_instruction_set());
+void fill(void* out, ScalarKind kind, const Distribution& distribution, Key key, uint64_t stream,
+          const Subarray& subarray) {
+  fill(out, kind, distribution, key, stream, subarray, best_instruction_set());
 }
 
-void fill(void* out, ScalarKind kind, const Distribution& distribution, Key key, uint64_t stream, const Slice& slice,
-          InstructionSet instruction_set) {
-  slice.check();
+void fill(void* out, ScalarKind kind, const Distribution& distribution, Key key, uint64_t stream,
+          const Subarray& subarray, InstructionSet instruction_set) {
+  subarray.check();
   visit_draw(kind, distribution, [&]<class Draw, class Store>(const Draw& draw, Store) {
     const RunFiller<Draw, Store> filler(draw, key, stream, instruction_set);
-    Runs runs(slice);
+    Runs runs(subarray);
     Run run;
     while (runs.next(run)) filler(static_cast<typename Store::Stored*>(out) + run.offset, run);
   });

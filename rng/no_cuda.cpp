@@ -8,11 +8,11 @@ constexpr const char* kReason = "built without CUDA (configure with -DLOCKSTEP_C
 
 std::string cuda_unavailable_reason() { return kReason; }
 
-void cuda_fill(void*, ScalarKind, const Distribution&, Key, uint64_t, const Slice&, void*) {
+void cuda_fill(void*, ScalarKind, const Distribution&, Key, uint64_t, const Subarray&, void*) {
   fail<BadInput>("random numbers on a GPU: {}", kReason);
 }
 
-void cuda_fill_host(void*, std::size_t, ScalarKind, const Distribution&, Key, uint64_t, const Slice&) {
+void cuda_fill_host(void*, std::size_t, ScalarKind, const Distribution&, Key, uint64_t, const Subarray&) {
   fail<BadInput>("random numbers on a GPU: {}", kReason);
 }
 

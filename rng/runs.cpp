@@ -4,11 +4,11 @@
 
 namespace lockstep::rng {
 
-Runs::Runs(const Slice& slice) : run_{slice.base, 1, 0, 1}, done_(slice.elements() == 0) {
+Runs::Runs(const Subarray& subarray) : run_{subarray.base, 1, 0, 1}, done_(subarray.elements() == 0) {
   bool contiguous = true;  // all dimensions so far belong to the run
   uint64_t index_stride = 1;
-  for (std::size_t d = slice.dimensions.size(); d-- > 0;) {
-    const auto& dimension = slice.dimensions[d];
+  for (std::size_t d = subarray.dimensions.size(); d-- > 0;) {
+    const auto& dimension = subarray.dimensions[d];
     run_.index += static_cast<uint64_t>(dimension.start) * index_stride;
     if (dimension.length > 1) {
       const bool first = run_.count == 1;

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rng/slice.h"
+#include "rng/subarray.h"
 
 namespace lockstep::rng {
 
@@ -12,8 +12,8 @@ struct Run {
   int64_t count, offset, stride;
 };
 
-/// Iterates over the runs of a slice in the order of their indices, joining dimensions that are contiguous in both the
-/// global tensor and the output.
+/// Iterates over the runs of a subarray in the order of their indices, joining dimensions that are contiguous in both
+/// the global tensor and the output.
 class Runs {
  public:
   /// One of the loops around a run: how far index and offset move per turn.
@@ -23,7 +23,7 @@ class Runs {
     int64_t stride, position;
   };
 
-  explicit Runs(const Slice& slice);
+  explicit Runs(const Subarray& subarray);
 
   /// Before the first call of `next`: the first run (all have its count and stride) and the loops, outermost first.
   const Run& first() const { return run_; }

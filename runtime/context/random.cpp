@@ -38,12 +38,12 @@ constexpr void* kDefaultStream = nullptr;
 }  // namespace
 
 void fill_random(const at::Tensor& part, const rng::Distribution& distribution, uint64_t seed, uint64_t stream,
-                 const rng::Slice& slice) {
+                 const rng::Subarray& subarray) {
   const auto kind = kind_of(part.scalar_type());
   const rng::Key key{seed};
   if (part.is_cuda())
-    return rng::cuda_fill(part.mutable_data_ptr(), kind, distribution, key, stream, slice, kDefaultStream);
-  rng::fill(part.mutable_data_ptr(), kind, distribution, key, stream, slice);
+    return rng::cuda_fill(part.mutable_data_ptr(), kind, distribution, key, stream, subarray, kDefaultStream);
+  rng::fill(part.mutable_data_ptr(), kind, distribution, key, stream, subarray);
 }
 
 at::Tensor draw_local(const TensorSpec& spec, size_t index, const rng::Distribution& distribution, uint64_t seed,
@@ -57,7 +57,7 @@ at::Tensor draw_local(const TensorSpec& spec, size_t index, const rng::Distribut
   auto local = at::empty(lengths, at::dtype(spec.dtype).device(spec.layout.mesh().world().shard_device()));
   const auto fill = [&](const at::Tensor& part, int64_t shift) {
     fill_random(part, distribution, seed, stream,
-                rng::Slice::box(spec.sizes, starts, lengths, static_cast<uint64_t>(shift)));
+                rng::Subarray::of(spec.sizes, {starts, lengths}, static_cast<uint64_t>(shift)));
   };
   if (spec.sizes.empty()) fill(local, 0);
   if (spec.sizes.empty() || local.numel() == 0) return local;

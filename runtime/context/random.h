@@ -3,7 +3,7 @@
 
 #include "core/batch_rows.h"
 #include "rng/distribution.h"
-#include "rng/slice.h"
+#include "rng/subarray.h"
 #include "runtime/tensor/spec.h"
 
 namespace lockstep {
@@ -13,9 +13,9 @@ namespace lockstep {
 at::Tensor draw(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype,
                 const rng::Distribution& distribution, uint64_t seed, uint64_t stream);
 
-/// Fills a part of a tensor with what `slice` has of it; the strides must be those that the slice was made for.
+/// Fills a part of a tensor with what `subarray` has of it; the strides must be those that the subarray was made for.
 void fill_random(const at::Tensor& part, const rng::Distribution& distribution, uint64_t seed, uint64_t stream,
-                 const rng::Slice& slice);
+                 const rng::Subarray& subarray);
 
 /// What local rank `index` holds of the tensor that draw() makes, in the declared dtype, as a plain tensor. Where the
 /// first dimension is a batch of `rows.count` samples (or several entries for each) it has the indices of the global

@@ -10,7 +10,6 @@
 namespace lockstep {
 namespace {
 
-thread_local const Mesh* current_mesh = nullptr;
 void (*register_backend)() = nullptr;
 
 Ranks::Options ranks_of(const World::Options& options) {

@@ -18,15 +18,9 @@ Range member_cut(const TensorSpec& spec, int axis, size_t index, size_t member, 
   return spec.layout.cut(rank, dim, spec.sizes[static_cast<size_t>(dim)]);
 }
 
-Range intersect(const Range& a, const Range& b) {
-  const int64_t start = std::max(a.start, b.start);
-  const int64_t end = std::min(a.start + a.length, b.start + b.length);
-  return {start, std::max<int64_t>(end - start, 0)};
-}
-
 /// Rows `wanted` (global indices) of a shard that holds the rows `held`.
 at::Tensor rows(const at::Tensor& shard, int dim, const Range& held, const Range& wanted) {
-  const auto overlap = intersect(held, wanted);
+  const auto overlap = held.overlap(wanted);
   return shard.narrow(dim, overlap.length ? overlap.start - held.start : 0, overlap.length);
 }
 
@@ -120,7 +114,7 @@ std::vector<int64_t> Collective::received_sizes(int round, size_t index, size_t 
   }
   const auto held = member_cut(*move_.before, move_.axis, index, member, from_.dim);
   const auto mine = move_.after->cut(index, to_.dim);
-  if (from_.dim == to_.dim) return piece_sizes(index, member, to_.dim, intersect(held, mine).length);
+  if (from_.dim == to_.dim) return piece_sizes(index, member, to_.dim, held.overlap(mine).length);
   auto sizes = piece_sizes(index, member, to_.dim, mine.length);
   sizes[static_cast<size_t>(before_dim(from_.dim))] = held.length;
   return sizes;

@@ -14,9 +14,7 @@ Range cut(const TensorSpec& spec, int rank, int dim) {
 double shared_elements(const TensorSpec& a, const TensorSpec& b, int rank) {
   double elements = 1;
   for (int dim = 0; dim < a.dim_count(); ++dim) {
-    const auto x = cut(a, rank, dim), y = cut(b, rank, dim);
-    const auto length = std::min(x.start + x.length, y.start + y.length) - std::max(x.start, y.start);
-    elements *= static_cast<double>(std::max<int64_t>(length, 0));
+    elements *= static_cast<double>(cut(a, rank, dim).overlap(cut(b, rank, dim)).length);
   }
   return elements;
 }
@@ -35,9 +33,7 @@ double mean_elements(const TensorSpec& spec) {
   return static_cast<double>(spec.element_count()) / parts;
 }
 
-double group_size(const Move& move) {
-  return static_cast<double>(move.before->layout.mesh().axis_size(move.axis));
-}
+double group_size(const Move& move) { return static_cast<double>(move.before->layout.mesh().axis_size(move.axis)); }
 
 }  // namespace
 
@@ -50,8 +46,8 @@ double sent(const Placement& from, const Placement& to, double ranks, const Held
 
 double sent_bytes(const Move& move, int rank) {
   const auto &from = move.before->layout[move.axis], &to = move.after->layout[move.axis];
-  const double after = from.is_partial() ? held_elements(*move.after, rank)
-                                         : shared_elements(*move.before, *move.after, rank);
+  const double after =
+      from.is_partial() ? held_elements(*move.after, rank) : shared_elements(*move.before, *move.after, rank);
   const Held held{held_elements(*move.before, rank), after, nodes_of(move.before->layout, rank),
                   nodes_of(move.after->layout, rank)};
   return sent(from, to, group_size(move), held) * element_bytes(*move.before);

@@ -44,10 +44,11 @@ TEST(Distribution, BadParametersAreRefused) {
   EXPECT_THROW(integers(3, 3), BadInput);
 }
 
-std::string fill_error(ScalarKind kind, const Distribution& distribution, const Slice& slice = Slice::whole({1})) {
+std::string fill_error(ScalarKind kind, const Distribution& distribution,
+                       const Subarray& subarray = Subarray::whole({1})) {
   double out = 0;
   try {
-    fill(&out, kind, distribution, Key{1}, 1, slice);
+    fill(&out, kind, distribution, Key{1}, 1, subarray);
   } catch (const BadInput& error) {
     return error.what();
   }
@@ -64,14 +65,14 @@ TEST(Fill, RefusesWhatADtypeCannotHold) {
 }
 
 TEST(Fill, RefusesBoxesOutsideTheTensor) {
-  EXPECT_EQ(fill_error(ScalarKind::kFloat32, uniform(), Slice::box({4}, {2}, {3})),
-            "slice: dimension 0 has start 2 and length 3 in a size of 4");
-  EXPECT_THAT(fill_error(ScalarKind::kFloat32, uniform(), Slice::box({4}, {-1}, {1})), HasSubstr("start -1"));
-  EXPECT_THAT(fill_error(ScalarKind::kFloat32, uniform(), Slice::whole({1}, uint64_t{1} << 63)), HasSubstr("2^63"));
-  EXPECT_THAT(fill_error(ScalarKind::kFloat32, uniform(), Slice::box({1LL << 40, 1LL << 40}, {0, 0}, {1, 1})),
+  EXPECT_EQ(fill_error(ScalarKind::kFloat32, uniform(), Subarray::of({4}, {{2}, {3}})),
+            "subarray: dimension 0 has start 2 and length 3 in a size of 4");
+  EXPECT_THAT(fill_error(ScalarKind::kFloat32, uniform(), Subarray::of({4}, {{-1}, {1}})), HasSubstr("start -1"));
+  EXPECT_THAT(fill_error(ScalarKind::kFloat32, uniform(), Subarray::whole({1}, uint64_t{1} << 63)), HasSubstr("2^63"));
+  EXPECT_THAT(fill_error(ScalarKind::kFloat32, uniform(), Subarray::of({1LL << 40, 1LL << 40}, {{0, 0}, {1, 1}})),
               HasSubstr("2^63"));
-  EXPECT_THROW(Slice::box({4}, {0, 0}, {1}), BadInput);
-  EXPECT_THROW(Slice::whole({1LL << 40, 1LL << 40}), BadInput);
+  EXPECT_THROW(Subarray::of({4}, {{0, 0}, {1}}), BadInput);
+  EXPECT_THROW(Subarray::whole({1LL << 40, 1LL << 40}), BadInput);
 }
 
 double value_at(const std::vector<uint64_t>& data, ScalarKind kind, std::size_t i) {
@@ -91,7 +92,7 @@ double value_at(const std::vector<uint64_t>& data, ScalarKind kind, std::size_t 
 /// Draws n values as double.
 std::vector<double> draw(ScalarKind kind, const Distribution& distribution, int64_t n, uint64_t stream = 5) {
   std::vector<uint64_t> raw(static_cast<std::size_t>(n));
-  fill(raw.data(), kind, distribution, Key{42}, stream, Slice::whole({n}));
+  fill(raw.data(), kind, distribution, Key{42}, stream, Subarray::whole({n}));
   std::vector<double> values;
   for (std::size_t i = 0; i < raw.size(); ++i) values.push_back(value_at(raw, kind, i));
   return values;

@@ -32,7 +32,7 @@ TEST(KnownAnswers, EveryDistributionAndDtypeOnEveryInstructionSet) {
   for (const auto set : available_instruction_sets()) {
     for (const auto& a : answers().draws) {
       uint64_t out[kValues] = {};
-      fill(out, a.kind, a.distribution, Key{a.seed}, a.stream, Slice::whole({kValues}, a.index), set);
+      fill(out, a.kind, a.distribution, Key{a.seed}, a.stream, Subarray::whole({kValues}, a.index), set);
       std::vector<uint64_t> values;
       for (std::size_t i = 0; i < kValues; ++i) values.push_back(bits_at(out, a.kind, i));
       EXPECT_EQ(values, a.values) << "known_answers.txt:" << a.line << " on " << name_of(set)

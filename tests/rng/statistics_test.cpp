@@ -15,7 +15,7 @@ constexpr int64_t kMany = 10'000'000;
 
 std::vector<float> draw(const Distribution& distribution, uint64_t stream = 17, int64_t n = kMany, uint64_t seed = 1) {
   std::vector<float> values(static_cast<std::size_t>(n));
-  fill(values.data(), ScalarKind::kFloat32, distribution, Key{seed}, stream, Slice::whole({n}));
+  fill(values.data(), ScalarKind::kFloat32, distribution, Key{seed}, stream, Subarray::whole({n}));
   return values;
 }
 

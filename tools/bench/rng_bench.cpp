@@ -24,7 +24,7 @@ void fill_all(benchmark::State& state, rng::ScalarKind kind, const rng::Distribu
   std::vector<uint64_t> out(kElements);
   uint64_t stream = 0;
   for (auto _ : state) {
-    rng::fill(out.data(), kind, distribution, rng::Key{1}, ++stream, rng::Slice::whole({kElements}), set);
+    rng::fill(out.data(), kind, distribution, rng::Key{1}, ++stream, rng::Subarray::whole({kElements}), set);
     benchmark::ClobberMemory();
   }
   count_elements(state);
@@ -43,9 +43,9 @@ void torch_fill(benchmark::State& state, at::ScalarType type, const std::functio
 void fill_columns(benchmark::State& state) {
   constexpr int64_t kRows = 1024, kColumns = 2 * kElements / kRows;
   std::vector<float> out(kElements);
-  const auto slice = rng::Slice::box({kRows, kColumns}, {0, kColumns / 2 + 1}, {kRows, kColumns / 2 - 1});
+  const auto subarray = rng::Subarray::of({kRows, kColumns}, {{0, kColumns / 2 + 1}, {kRows, kColumns / 2 - 1}});
   for (auto _ : state) {
-    rng::fill(out.data(), rng::ScalarKind::kFloat32, rng::normal(), rng::Key{1}, 2, slice);
+    rng::fill(out.data(), rng::ScalarKind::kFloat32, rng::normal(), rng::Key{1}, 2, subarray);
     benchmark::ClobberMemory();
   }
   count_elements(state);

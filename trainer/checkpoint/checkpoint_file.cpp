@@ -5,6 +5,7 @@
 
 #include "core/digest/digest.h"
 #include "core/error.h"
+#include "trainer/checkpoint/copy_overlap.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/checkpoint/box.h"
+#include "core/box.h"
 
 /// The index of a checkpoint: which tensors it holds and where their chunks lie. docs/checkpoint.md.
 namespace lockstep::trainer {

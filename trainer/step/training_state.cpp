@@ -4,8 +4,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include "core/error.h"
-#include "rng/slice.h"
 #include "rng/stream.h"
+#include "rng/subarray.h"
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
@@ -27,7 +27,7 @@ void draw_rows(at::Tensor shard, const models::Division& division, size_t part, 
   }
   if (!starts.empty()) starts[0] = rows.part_row;
   fill_random(shard, initial.distribution, seed, rng::stream_of({0, name, 0}),
-              rng::Slice::box(division.sizes_of(part), starts, shard.sizes().vec()));
+              rng::Subarray::of(division.sizes_of(part), {starts, shard.sizes().vec()}));
 }
 
 at::Tensor draw_shard(const TensorSpec& spec, size_t index, const models::Division& division, uint64_t seed) {

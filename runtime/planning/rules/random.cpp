@@ -45,8 +45,8 @@ void local_dropout_backward(const LocalCall& call, torch::jit::Stack& stack) {
 
 /// Draws in the declared dtype, into the operand when the op is the in-place form.
 void draw_into(const LocalCall& call, torch::jit::Stack& stack, const rng::Distribution& distribution) {
-  auto values =
-      draw_local(*call.plan.results[0], call.index, distribution, call.context.seed(), call.stream, call.context.rows());
+  auto values = draw_local(*call.plan.results[0], call.index, distribution, call.context.seed(), call.stream,
+                           call.context.rows());
   const auto self = stack[0].toTensor();
   stack = {call.plan.written >= 0 ? self.copy_(values) : values.to(self.scalar_type())};
 }

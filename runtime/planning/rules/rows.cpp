@@ -1,4 +1,5 @@
 // Ops over whole rows of LibTorch's: softmax. Norms and cross-entropy are ops of our own (runtime/own_ops).
+#include "core/error.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {

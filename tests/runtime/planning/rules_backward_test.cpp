@@ -3,6 +3,7 @@
 
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tests/support/trials/rule_properties.h"
+#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {
@@ -23,6 +24,43 @@ TEST_P(RulesBackward, GradientsEqualOneDevice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, RulesBackward, ::testing::ValuesIn(differentiable_cases()), test_name);
+
+/// Whether LibTorch differentiates the op: a result of floating leaves asks for a gradient, and gets one.
+bool has_a_gradient(const OpCase& op_case) {
+  const Numerics numerics{c10::kDouble, false, Domain::kDeclared};
+  Inputs inputs(numerics.dtype, false);
+  const auto call = make_call(op_case.called, op_case.draw(inputs));
+  std::vector<at::Tensor> leaves;
+  for (size_t i = 0; i < call.slots.size(); ++i) {
+    auto leaf = call.tensor(i).detach().clone();
+    leaves.push_back(leaf.is_floating_point() && !call.writes(i) ? leaf.requires_grad_() : leaf);
+  }
+  at::Tensor total;
+  for (const auto& result : run(call.op, with_tensors(call, leaves)))
+    if (result.requires_grad()) total = total.defined() ? total + result.sum() : result.sum();
+  if (total.defined()) total.backward();
+  return std::any_of(leaves.begin(), leaves.end(), [](const auto& leaf) { return leaf.grad().defined(); });
+}
+
+/// Rows whose gradients are checked under another name, and why.
+const std::map<std::string, const char*>& checked_elsewhere() {
+  static const std::map<std::string, const char*> reasons{};
+  return reasons;
+}
+
+TEST(RulesBackwardTable, ChecksWhateverHasAGradientInLibTorch) {
+  for (const auto& op_case : op_cases()) {
+    if (op_case.op.starts_with("mesh::") || op_case.is(OpCase::kFactory) || op_case.is(OpCase::kOwnPeer)) continue;
+    bool any = false;
+    failure_of(op_case.op + "/has a gradient", 20, [&] { any |= has_a_gradient(op_case); });
+    const bool elsewhere = checked_elsewhere().contains(op_case.op);
+    if (op_case.is(OpCase::kGradient))
+      EXPECT_FALSE(elsewhere) << op_case.op << " checks its gradient: take it off the list";
+    else
+      EXPECT_EQ(any, elsewhere) << op_case.op << (any ? " has a gradient in LibTorch, its case does not check it"
+                                                      : " has no gradient in LibTorch: take it off the list");
+  }
+}
 
 }  // namespace
 }  // namespace lockstep::testing

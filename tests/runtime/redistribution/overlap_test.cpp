@@ -13,6 +13,7 @@
 #include "tests/support/generators.h"
 #include "tests/support/streams.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep {
 namespace {
@@ -161,7 +162,7 @@ void run_errands(World& world, const std::vector<MeshAxis>& axes, const std::vec
   std::vector<std::pair<PendingBucket, at::Tensor>> under_way;
   for (const auto& errand : errands) {
     const auto global = exact_tensor(errand.shape);
-    PendingBucket bucket({distribute(global, Layout::parse(mesh, errand.source))},
+    PendingBucket bucket({testing::scatter(global, Layout::parse(mesh, errand.source))},
                          {Layout::parse(mesh, errand.target)});
     if (!errand.departs) {
       LOCKSTEP_CHECK(same_bits(gather(bucket.finish()[0]), global), "{}", errand.source);

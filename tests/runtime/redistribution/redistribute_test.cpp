@@ -8,12 +8,14 @@
 #include "runtime/transport/simulated.h"
 #include "tests/support/generators.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep {
 namespace {
 
 using testing::exact_tensor;
 using testing::same_bits;
+using testing::scatter;  // Partials whose values differ on every rank
 
 RC_GTEST_PROP(Redistribute, EndsInTheTargetAndKeepsTheValue, ()) {
   const auto axes = *testing::mesh_axes(3, 12);
@@ -25,7 +27,7 @@ RC_GTEST_PROP(Redistribute, EndsInTheTargetAndKeepsTheValue, ()) {
   const auto source = testing::layout(mesh, dims, true), target = testing::layout(mesh, dims, true);
   RC_LOG() << mesh.text() << " " << source.text() << " -> " << target.text();
   const auto global = exact_tensor(shape, dtype);
-  const auto moved = redistribute(distribute(global, source), target);
+  const auto moved = redistribute(scatter(global, source), target);
   RC_ASSERT(layout_of(moved) == without_idle_units(target, shape));
   RC_ASSERT(same_bits(gather(moved), global));
 }
@@ -42,7 +44,7 @@ RC_GTEST_PROP(Redistribute, GivesTheSameBitsOverMessages, ()) {
   const auto source = testing::layout(mesh, dims, true), target = testing::layout(mesh, dims, true);
   RC_LOG() << mesh.text() << " " << source.text() << " -> " << target.text();
   const auto global = exact_tensor(shape);
-  const auto moved = redistribute(distribute(global, source), target);
+  const auto moved = redistribute(scatter(global, source), target);
   RC_LOG() << gather(moved) << global;
   RC_ASSERT(same_bits(gather(moved), global));
 }
@@ -111,7 +113,7 @@ RC_GTEST_PROP(Redistribute, MovesABucketAsEachAlone, ()) {
     const auto source = testing::layout(mesh, 2, true);
     targets.push_back(testing::layout(mesh, 2, true));
     RC_LOG() << source.text() << " -> " << targets.back().text() << "\n";
-    tensors.push_back(distribute(exact_tensor({5, 3 + count}), source));
+    tensors.push_back(scatter(exact_tensor({5, 3 + count}), source));
   }
   const auto moved = redistribute_bucket(tensors, targets);
   for (size_t t = 0; t < tensors.size(); ++t) {

@@ -11,6 +11,7 @@
 #include "tests/support/generators.h"
 #include "tests/support/streams.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep {
 namespace {
@@ -36,7 +37,7 @@ std::string run_rank(const Trial& trial, int rank, int ranks, std::shared_ptr<Tr
     const auto& mesh = world.mesh(trial.axes);
     const auto global = exact_tensor(trial.shape);
     const auto moved =
-        redistribute(distribute(global, Layout::parse(mesh, trial.source)), Layout::parse(mesh, trial.target));
+        redistribute(testing::scatter(global, Layout::parse(mesh, trial.source)), Layout::parse(mesh, trial.target));
     return testing::same_bits(gather(moved), global) ? "" : "other bits";
   } catch (const Error& error) {
     return error.what();

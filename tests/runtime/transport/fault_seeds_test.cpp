@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "runtime/context/observer.h"
@@ -13,6 +14,7 @@
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/faulty.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/sharded_calls.h"
 #include "tests/support/turns.h"
 
 namespace lockstep {
@@ -23,9 +25,15 @@ using testing::exact_tensor;
 /// What one rank does otherwise than the others, once.
 enum class RankFault { kNone, kThrows, kLate, kOtherKind, kOtherDtype, kOtherShape, kOtherAxis, kSkips, kReorders };
 
+constexpr const char* kRankFaultNames[] = {"none",        "throws",     "late",  "other kind", "other dtype",
+                                           "other shape", "other axis", "skips", "reorders"};
+
 constexpr FaultKind kMessageFaults[] = {FaultKind::kDrop,       FaultKind::kCorrupt,    FaultKind::kDelay,
                                         FaultKind::kReorder,    FaultKind::kWrongGroup, FaultKind::kWrongKind,
                                         FaultKind::kWrongDtype, FaultKind::kWrongBytes};
+
+constexpr const char* kMessageFaultNames[] = {"dropped",     "corrupt",    "delayed",     "overtaken",
+                                              "wrong group", "wrong kind", "wrong dtype", "wrong bytes"};
 
 /// A redistribution along one axis of the mesh.
 struct Step {
@@ -72,6 +80,11 @@ struct Trial {
     const int to = static_cast<int>(from == 3 ? draw(0, 2) : draw(0, 1) == 0 ? 0 : 3 - from);
     return {static_cast<int>(draw(0, static_cast<int64_t>(axes.size()) - 1)), from, to, draw(1, 9),
             kDtypes[draw(0, 2)]};
+  }
+
+  std::string fault() const {
+    return message_fault ? kMessageFaultNames[static_cast<size_t>(*message_fault)]
+                         : kRankFaultNames[static_cast<size_t>(rank_fault)];
   }
 
   /// Which have to end well.
@@ -173,7 +186,7 @@ class Run {
       const auto& axis = mesh.axes()[static_cast<size_t>(step.axis)].name;
       return Layout::parse(mesh, "[" + axis + "=" + kPlacements[placement] + "]");
     };
-    const auto moved = redistribute(distribute(global, layout(step.from)), layout(step.to));
+    const auto moved = redistribute(testing::scatter(global, layout(step.from)), layout(step.to));
     LOCKSTEP_CHECK(testing::same_bits(gather(moved), global), "other bits");
   }
 
@@ -205,9 +218,33 @@ std::string problem(const Trial& trial, const Outcome& outcome) {
   return "";
 }
 
-void run_seed(uint64_t seed, bool twice) {
+/// Of one kind of fault: trials in which it happened, and those of them that ended in an error.
+struct Count {
+  bool is_harmless;
+  int happened = 0, noticed = 0;
+};
+using Counts = std::map<std::string, Count>;
+
+/// Some faults of ranks change nothing (a step skipped that is like the next): they count where somebody noticed.
+void count(const Trial& trial, const Outcome& outcome, Counts& counts) {
+  auto& mine = counts.try_emplace(trial.fault(), Count{trial.is_harmless()}).first->second;
+  mine.happened += trial.message_fault ? outcome.injected : 1;
+  mine.noticed += std::any_of(outcome.errors.begin(), outcome.errors.end(), [](auto& error) { return !error.empty(); });
+}
+
+void expect_every_kind(const Counts& counts, uint64_t seeds) {
+  EXPECT_EQ(counts.size(), std::size(kRankFaultNames) + std::size(kMessageFaultNames));
+  for (const auto& [fault, mine] : counts) {
+    const int seen = mine.is_harmless ? mine.happened : mine.noticed;
+    EXPECT_GE(static_cast<uint64_t>(seen), seeds / 200) << fault << ": of " << seeds << " trials";
+    ::testing::Test::RecordProperty(fault, fmt::format("{} happened, {} noticed", mine.happened, mine.noticed));
+  }
+}
+
+void run_seed(uint64_t seed, bool twice, Counts& counts) {
   const Trial trial(seed);
   const auto outcome = Run(trial).outcome();
+  count(trial, outcome, counts);
   ASSERT_EQ(problem(trial, outcome), "") << "again with LOCKSTEP_FAULT_SEED=" << seed
                                          << " build/release/tests/test_runtime"
                                          << " --gtest_filter=FaultSeeds.*\n"
@@ -217,13 +254,15 @@ void run_seed(uint64_t seed, bool twice) {
 }
 
 TEST(FaultSeeds, EndWithRightBitsOrNameRankAndCollective) {
-  if (const char* seed = std::getenv("LOCKSTEP_FAULT_SEED")) return run_seed(std::stoull(seed), true);
+  Counts counts;
+  if (const char* seed = std::getenv("LOCKSTEP_FAULT_SEED")) return run_seed(std::stoull(seed), true, counts);
   const auto start = std::chrono::steady_clock::now();
   const auto budget = std::chrono::seconds(std::getenv("LOCKSTEP_SOAK") ? 600 : 120);
   const uint64_t first = static_cast<uint64_t>(std::time(nullptr)) / 60 * 10'000;
   uint64_t seed = first;
   for (; seed < first + 10'000 && std::chrono::steady_clock::now() - start < budget && !HasFatalFailure(); ++seed)
-    run_seed(seed, seed % 4 == 0);
+    run_seed(seed, seed % 4 == 0, counts);
+  expect_every_kind(counts, seed - first);
   fmt::print("seeds {} to {}\n", first, seed - 1);
 }
 

@@ -45,14 +45,14 @@ namespace rng {
 std::string cuda_unavailable_reason() { return ""; }
 
 void cuda_fill(void* device_out, ScalarKind kind, const Distribution& distribution, Key key, uint64_t stream,
-               const Slice& slice, void*) {
+               const Subarray& subarray, void*) {
   const Opened opened(device_out);
-  fill(device_out, kind, distribution, key, stream, slice);
+  fill(device_out, kind, distribution, key, stream, subarray);
 }
 
 void cuda_fill_host(void* host_out, std::size_t, ScalarKind kind, const Distribution& distribution, Key key,
-                    uint64_t stream, const Slice& slice) {
-  fill(host_out, kind, distribution, key, stream, slice);
+                    uint64_t stream, const Subarray& subarray) {
+  fill(host_out, kind, distribution, key, stream, subarray);
 }
 
 }  // namespace rng

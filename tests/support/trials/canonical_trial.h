@@ -54,4 +54,8 @@ std::string describe(const CanonicalCase& trial);
 void canonical_bits_equal_one_rank(const OpCase& op_case, Reach reach, bool gradients,
                                    std::shared_ptr<const RuleSet> rules = {});
 
+/// Property: a random case on one rank is close to LibTorch's result in float64; `rules` are the rank's.
+void canonical_values_are_close(const OpCase& op_case, Reach reach, bool gradients,
+                                std::shared_ptr<const RuleSet> rules = {});
+
 }  // namespace lockstep::testing

@@ -104,13 +104,18 @@ void compare(const at::Tensor& actual, const at::Tensor& expected, const at::Ten
 
 }  // namespace
 
+std::vector<at::Tensor> reference_gradients(const OpCase& op_case, const OpCall& call,
+                                            const std::vector<at::Tensor>& weights, const Numerics& numerics) {
+  return op_case.is(OpCase::kOwnPeer) ? one_rank_gradients(call, weights, numerics)
+                                      : plain_gradients(call, weights, numerics);
+}
+
 void gradients_equal_one_device(const OpCase& op_case, const Rules& rules) {
   const Numerics numerics{*rc::gen::element(c10::kFloat, c10::kDouble, c10::kBFloat16), false, Domain::kFloat64};
   Inputs inputs(numerics.dtype, false);
   const auto call = make_call(op_case.called, op_case.draw(inputs));
   const auto weights = draw_weights(reference(op_case, call, numerics));
-  const auto expected = op_case.is(OpCase::kOwnPeer) ? one_rank_gradients(call, weights, numerics)
-                                                     : plain_gradients(call, weights, numerics);
+  const auto expected = reference_gradients(op_case, call, weights, numerics);
   const DrawnMesh drawn(numerics.domain, rules, false);
   std::vector<at::Tensor> operands;
   for (size_t i = 0; i < call.slots.size(); ++i)

@@ -87,4 +87,8 @@ std::vector<at::Tensor> draw_weights(const std::vector<at::Tensor>& results);
 std::vector<at::Tensor> sharded_gradients(const OpCall& call, const std::vector<at::Tensor>& operands,
                                           const std::vector<at::Tensor>& weights, const Place& place);
 
+/// The reference's gradients, stored as the domain says; undefined where there is none.
+std::vector<at::Tensor> reference_gradients(const OpCase& op_case, const OpCall& call,
+                                            const std::vector<at::Tensor>& weights, const Numerics& numerics);
+
 }  // namespace lockstep::testing

@@ -153,7 +153,8 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
 }
 
 OpSharding form_for(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results) {
-  Call seen{rule.op, call.arguments, call.slots, {}, {}, {}};
+  Call seen{rule.op, call.op.schema(), call.arguments};
+  seen.slots = call.slots;
   for (size_t i = 0; i < call.slots.size(); ++i) {
     seen.operand_sizes.push_back(call.tensor(i).sizes().vec());
     seen.operand_dtypes.push_back(call.tensor(i).scalar_type());

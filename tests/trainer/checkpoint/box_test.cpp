@@ -1,9 +1,11 @@
-#include "trainer/checkpoint/box.h"
+#include "core/box.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <limits>
+
+#include "trainer/checkpoint/copy_overlap.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
+#include "trainer/checkpoint/copy_overlap.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "rng/fill.h"
-#include "rng/slice.h"
 #include "rng/stream.h"
+#include "rng/subarray.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
@@ -147,7 +147,7 @@ TEST(InitialState, IsDrawnTensorByTensor) {
         auto expected = at::full(entry.division.sizes_of(part), initial.constant, at::kFloat);
         if (!initial.is_constant)
           rng::fill(expected.mutable_data_ptr(), rng::ScalarKind::kFloat32, initial.distribution, rng::Key{7},
-                    rng::stream_of({0, name, 0}), rng::Slice::whole(entry.division.sizes_of(part)));
+                    rng::stream_of({0, name, 0}), rng::Subarray::whole(entry.division.sizes_of(part)));
         EXPECT_TRUE(same_bits(stored(checkpoint, name), expected)) << mesh << " " << name;
       }
   }

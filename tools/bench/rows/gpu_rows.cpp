@@ -33,7 +33,7 @@ at::Tensor room(const Size& size, c10::ScalarType dtype) {
 /// Each call draws other numbers.
 std::function<void()> fill_of(const at::Tensor& out, const rng::Distribution& distribution) {
   return [out, distribution, stream = uint64_t{0}]() mutable {
-    fill_random(out, distribution, 1, ++stream, rng::Slice::whole({out.numel()}));
+    fill_random(out, distribution, 1, ++stream, rng::Subarray::whole({out.numel()}));
   };
 }
 

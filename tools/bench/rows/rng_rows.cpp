@@ -15,10 +15,10 @@ template <class Peer>
 BenchRow row(const char* name, const rng::Distribution& distribution, const char* peer_name, Peer&& peer) {
   const auto out = at::empty({kElements});
   auto peer_out = at::empty({kElements});
-  const auto slice = rng::Slice::whole({kElements});
+  const auto subarray = rng::Subarray::whole({kElements});
   uint64_t stream = 0;
   const auto timing = time_in_pairs(
-      [&] { rng::fill(out.data_ptr(), rng::ScalarKind::kFloat32, distribution, rng::Key{1}, ++stream, slice); },
+      [&] { rng::fill(out.data_ptr(), rng::ScalarKind::kFloat32, distribution, rng::Key{1}, ++stream, subarray); },
       [&] { peer(peer_out); });
   return make_row(name, timing, peer_name, "ns/element", 1e9 / kElements);
 }

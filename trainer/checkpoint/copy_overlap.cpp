@@ -1,6 +1,5 @@
-#include "trainer/checkpoint/box.h"
+#include "trainer/checkpoint/copy_overlap.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace lockstep::trainer {
@@ -24,29 +23,6 @@ bool next_row(const Box& box, std::vector<int64_t>& coordinate) {
 }
 
 }  // namespace
-
-bool Box::inside(const std::vector<int64_t>& shape) const {
-  if (offset.size() != shape.size() || size.size() != shape.size()) return false;
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (offset[d] < 0 || size[d] < 0 || offset[d] > shape[d] || size[d] > shape[d] - offset[d]) return false;
-  return true;
-}
-
-int64_t Box::elements() const {
-  int64_t count = 1;
-  for (const auto length : size) count *= length;
-  return count;
-}
-
-Box Box::overlap(const Box& other) const {
-  Box both = *this;
-  for (size_t d = 0; d < size.size(); ++d) {
-    const auto end = std::min(offset[d] + size[d], other.offset[d] + other.size[d]);
-    both.offset[d] = std::max(offset[d], other.offset[d]);
-    both.size[d] = std::max<int64_t>(end - both.offset[d], 0);
-  }
-  return both;
-}
 
 void copy_overlap(const Box& from, std::span<const std::byte> source, const Box& to, std::span<std::byte> target,
                   int64_t element_size) {

@@ -1,10 +1,8 @@
 #pragma once
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-namespace lockstep::trainer {
+namespace lockstep {
 
 /// A rectangular part of a tensor: first index and length of every dimension.
 struct Box {
@@ -24,8 +22,4 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-/// Copies what `from` and `to` both hold; `source` and `target` are their elements in row-major order.
-void copy_overlap(const Box& from, std::span<const std::byte> source, const Box& to, std::span<std::byte> target,
-                  int64_t element_size);
-
-}  // namespace lockstep::trainer
+}  // namespace lockstep
