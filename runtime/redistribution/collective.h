@@ -1,73 +1,74 @@
 #pragma once
+#include <memory>
+
 #include "runtime/redistribution/exchange.h"
 #include "runtime/redistribution/redistribute.h"
 
 namespace lockstep {
 
-/// One move of one tensor on all local ranks, as rounds of what to send and what to make of what arrives. Several
-/// collectives of one kind and axis can share an exchange (a bucket).
+/// Which collective makes a move. REQUIRES: !is_local(move).
+CollectiveKind kind_of(const Move& move);
+
+/// One move of one tensor on all local ranks, as rounds of what to send and what to make of what arrives. Each kind is
+/// a class in a file of its own. Several collectives of one kind and axis can share an exchange (a bucket).
 ///
 /// The shards of an ordered Partial have a dimension of nodes in front, which travels along; it disappears when the
 /// last axis that cuts the sum has been reduced.
 class Collective {
  public:
   Collective(const Move& move, Shards shards);
+  virtual ~Collective() = default;
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
 
-  /// True if no other rank's data is needed: run() does it all.
-  bool is_local() const;
-  Shards run_locally() const;
-
-  CollectiveKind kind() const;
+  const Move& move() const { return move_; }
+  CollectiveKind kind() const { return kind_of(move_); }
   int axis() const { return move_.axis; }
-  const Mesh& mesh() const { return mesh_; }
+  const Mesh& mesh() const { return move_.before->layout.mesh(); }
   c10::ScalarType dtype() const { return shards_[0].scalar_type(); }
 
   /// An all-reduce over messages has two: reduce-scatter of flat chunks, then all-gather. Everything else has one.
-  int rounds() const;
-  /// Of the whole tensor: what all ranks know alike.
-  size_t whole_bytes() const;
-  const Move& move() const { return move_; }
-  /// Makes an all-reduce one round of whole tensors: the same bits, less waiting, more bytes. All ranks decide alike.
-  void send_whole() { sends_whole_ = true; }
-  /// Whether that takes no more bytes between two ranks: where an ordered sum has no more nodes before than after.
-  bool whole_is_as_cheap() const;
-  Pieces pieces(int round) const;
-  std::vector<int64_t> received_sizes(int round, size_t index, size_t member) const;
+  virtual int rounds() const { return 1; }
+  /// Makes two rounds one, of whole tensors: the same bits, less waiting, more bytes. All ranks decide alike.
+  virtual void send_whole() {}
+  virtual Pieces pieces(int round) const = 0;
+  virtual std::vector<int64_t> received_sizes(int round, size_t index, size_t member) const = 0;
   /// Where the pieces of a gather are to arrive: in the result itself, if each lies there in one piece. Else empty.
-  Pieces destinations(int round);
-  void absorb(int round, const Pieces& received);
+  virtual Pieces destinations(int /*round*/) { return {}; }
+  void absorb(int round, const Pieces& received) { shards_ = made_of(round, received); }
   Shards take_result() { return std::move(shards_); }
 
- private:
-  size_t members() const { return static_cast<size_t>(mesh_.axis_size(move_.axis)); }
-  size_t member_of(size_t index) const;
+ protected:
+  /// The shards before the move, and after each round what it made of them.
+  const Shards& shards() const { return shards_; }
+  /// Of a shard before the move, without the nodes.
+  const std::vector<int64_t>& body_sizes(size_t index) const { return body_sizes_[index]; }
+  const Placement& from() const { return move_.before->layout[move_.axis]; }
+  const Placement& to() const { return move_.after->layout[move_.axis]; }
+
+  size_t members() const { return static_cast<size_t>(mesh().axis_size(move_.axis)); }
+  /// The rank that is this member of the group of local rank `index`.
   int member_rank(size_t index, size_t member) const;
-  int before_dim(int dim) const { return dim + lead_; }
-  bool gathers(int round) const;
-  int gathered_dim(size_t index, int round) const;
-  bool make_destinations(size_t index, int round);
-  Shards gathered(const Pieces& received, int round);
-  Range flat_chunk(size_t index, size_t member) const;
+  /// The rows of `dim` that a member has by `spec`, one of the move's two.
+  Range member_cut(const TensorSpec& spec, size_t index, size_t member, int dim) const;
+  /// Of what a member sends: the sizes of its shard but for one dimension.
   std::vector<int64_t> piece_sizes(size_t index, size_t member, int dim, int64_t length) const;
-  Pieces cut_for_members() const;
-  Pieces flat_chunks() const;
+
+  /// The whole shard for each member.
   Pieces to_everyone() const;
-  Shards slice() const;
-  Shards split_value() const;
-  Shards combine(const Pieces& received) const;
-  at::Tensor combine_one(size_t index, const std::vector<at::Tensor>& received) const;
-  at::Tensor combine_term(size_t index, const std::vector<at::Tensor>& received, int64_t term) const;
-  Shards combine_once_per_group(const Pieces& received) const;
+  /// For each member the rows that it has after the move.
+  Pieces cut_for_members() const;
+
+ private:
+  /// The shards after a round.
+  virtual Shards made_of(int round, const Pieces& received) = 0;
 
   Move move_;
   Shards shards_;
-  std::vector<std::vector<int64_t>> body_sizes_;  ///< of the shards before the move, without the nodes
-  const Mesh& mesh_;
-  Placement from_, to_;
-  int lead_;  ///< 1 if the shards before the move have nodes in front
-  bool sends_whole_;
-  Pieces destinations_;  ///< views of `gathered_`
-  Shards gathered_;      ///< the result, if pieces arrive in it
+  std::vector<std::vector<int64_t>> body_sizes_;
 };
+
+/// REQUIRES: !is_local(move).
+std::unique_ptr<Collective> make_collective(const Move& move, Shards shards);
 
 }  // namespace lockstep

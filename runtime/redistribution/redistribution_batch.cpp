@@ -7,6 +7,7 @@
 #include "runtime/context/world.h"
 #include "runtime/redistribution/collective.h"
 #include "runtime/redistribution/exchange.h"
+#include "runtime/redistribution/local_move.h"
 #include "runtime/redistribution/sent_bytes.h"
 
 namespace lockstep {
@@ -16,36 +17,46 @@ void convert(Shards& shards, c10::ScalarType dtype) {
   for (auto& shard : shards) shard = shard.to(dtype);
 }
 
-/// What must agree for two collectives to share an exchange.
-std::tuple<int, CollectiveKind, c10::ScalarType> bundle_key(const Collective& collective) {
-  return {collective.axis(), collective.kind(), collective.dtype()};
+using Collectives = std::vector<std::unique_ptr<Collective>>;
+
+/// What must agree for two collectives to share an exchange: axis, kind and dtype.
+using BundleKey = std::tuple<int, CollectiveKind, c10::ScalarType>;
+
+/// Of the whole tensor: what all ranks know alike.
+size_t whole_bytes(const Collective& collective) {
+  const auto elements = static_cast<size_t>(c10::multiply_integers(collective.move().before->sizes));
+  return elements * c10::elementSize(collective.dtype());
 }
 
+/// Whether whole tensors take no more bytes between two ranks: an ordered sum has no more nodes before than after.
+bool whole_is_as_cheap(const Move& move) { return move.before->nodes_per_rank <= move.after->nodes_per_rank; }
+
 /// Small sums over messages are quickest in one round, and so are sums of two ranks if that takes no more bytes.
-void choose_rounds(std::vector<Collective>& collectives) {
-  const auto& mesh = collectives[0].mesh();
-  const auto others = static_cast<size_t>(mesh.axis_size(collectives[0].axis())) - 1;
-  if (mesh.world().meta()) return;
+void choose_rounds(const Collectives& collectives) {
+  const auto& first = *collectives[0];
+  const auto& world = first.mesh().world();
+  if (first.rounds() == 1 || world.meta()) return;
+  const auto others = static_cast<size_t>(first.mesh().axis_size(first.axis())) - 1;
   size_t bytes = 0;
-  for (const auto& collective : collectives) bytes += collective.whole_bytes() * others;
-  const bool is_small = bytes <= mesh.world().one_round_bytes();
-  const auto is_as_cheap = [](const Collective& collective) { return collective.whole_is_as_cheap(); };
+  for (const auto& collective : collectives) bytes += whole_bytes(*collective) * others;
+  const auto is_as_cheap = [](const auto& collective) { return whole_is_as_cheap(collective->move()); };
+  const bool is_small = bytes <= world.one_round_bytes();
   if (!is_small && !(others == 1 && std::all_of(collectives.begin(), collectives.end(), is_as_cheap))) return;
-  for (auto& collective : collectives) collective.send_whole();
+  for (const auto& collective : collectives) collective->send_whole();
 }
 
 /// `collectives` are kept for as long as the exchange may ask for sizes.
-Exchange round_of(const std::shared_ptr<std::vector<Collective>>& collectives, int round) {
-  const auto& first = collectives->front();
+Exchange round_of(const std::shared_ptr<Collectives>& collectives, int round) {
+  const auto& first = *collectives->front();
   Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {static_cast<uint64_t>(round)}, {}, {}};
-  for (auto& collective : *collectives) {
-    request.subject.push_back(collective.move().before->digest);
-    request.subject.push_back(collective.move().after->digest);
-    request.sent.push_back(collective.pieces(round));
-    if (first.mesh().world().transport()) request.destinations.push_back(collective.destinations(round));
+  for (const auto& collective : *collectives) {
+    request.subject.push_back(collective->move().before->digest);
+    request.subject.push_back(collective->move().after->digest);
+    request.sent.push_back(collective->pieces(round));
+    if (first.mesh().world().transport()) request.destinations.push_back(collective->destinations(round));
   }
   request.received_sizes = [collectives, round](size_t tensor, size_t index, size_t member) {
-    return (*collectives)[tensor].received_sizes(round, index, member);
+    return (*collectives)[tensor]->received_sizes(round, index, member);
   };
   return request;
 }
@@ -61,9 +72,12 @@ struct RedistributionBatch::Entry {
   bool done() const { return next == moves.size(); }
   const Move& move() const { return moves[next]; }
 
-  Collective start() {
+  /// REQUIRES: !is_local(move()).
+  BundleKey key() const { return {move().axis, kind_of(move()), shards[0].scalar_type()}; }
+  /// The shards as they begin the next move.
+  Shards leave() {
     if (!move().before->any_partial && move().after->any_partial) convert(shards, storage(*move().after));
-    return Collective(move(), std::move(shards));
+    return std::move(shards);
   }
   void arrive(Shards result) {
     shards = std::move(result);
@@ -72,7 +86,7 @@ struct RedistributionBatch::Entry {
   }
   /// The steps that need no other rank, up to the next that does.
   void run_local_steps() {
-    while (!done() && Collective(move(), shards).is_local()) arrive(start().run_locally());
+    while (!done() && is_local(move())) arrive(run_locally(move(), leave()));
   }
 };
 
@@ -80,10 +94,10 @@ struct RedistributionBatch::Entry {
 /// messages).
 struct RedistributionBatch::Bundle {
   std::vector<Entry*> batch;
-  std::shared_ptr<std::vector<Collective>> collectives = std::make_shared<std::vector<Collective>>();
+  std::shared_ptr<Collectives> collectives = std::make_shared<Collectives>();
   std::optional<PendingExchange> pending = {};  ///< the first round, if it has begun
 
-  const Collective& first() const { return collectives->front(); }
+  const Collective& first() const { return *collectives->front(); }
 
   void count_traffic() const {
     double bytes = 0;
@@ -97,14 +111,14 @@ struct RedistributionBatch::Bundle {
   void run() {
     for (int round = 0; round < first().rounds(); ++round) {
       const auto absorb = [&](const std::vector<Pieces>& received) {
-        for (size_t t = 0; t < collectives->size(); ++t) (*collectives)[t].absorb(round, received[t]);
+        for (size_t t = 0; t < collectives->size(); ++t) (*collectives)[t]->absorb(round, received[t]);
       };
       if (pending)
         absorb(std::exchange(pending, std::nullopt)->finish());
       else
         exchange(round_of(collectives, round), absorb);
     }
-    for (size_t t = 0; t < collectives->size(); ++t) batch[t]->arrive((*collectives)[t].take_result());
+    for (size_t t = 0; t < collectives->size(); ++t) batch[t]->arrive((*collectives)[t]->take_result());
   }
 };
 
@@ -119,18 +133,17 @@ void RedistributionBatch::add(std::vector<Move> moves, Shards shards) {
 /// The first entry that is not done, and all others that wait for the same collective; false if all are done.
 bool RedistributionBatch::collect() {
   auto bundle = std::make_unique<Bundle>();
-  auto& collectives = *bundle->collectives;
+  std::optional<BundleKey> key;
   for (auto& entry : entries_) entry.run_local_steps();
   for (auto& entry : entries_) {
-    if (entry.done()) continue;
-    const Collective probe(entry.move(), entry.shards);
-    if (!collectives.empty() && bundle_key(probe) != bundle_key(collectives[0])) continue;
+    if (entry.done() || (key && entry.key() != *key)) continue;
+    key = entry.key();
     bundle->batch.push_back(&entry);
-    collectives.push_back(entry.start());
+    bundle->collectives->push_back(make_collective(entry.move(), entry.leave()));
   }
-  if (collectives.empty()) return false;
+  if (!key) return false;
   bundle->count_traffic();
-  choose_rounds(collectives);
+  choose_rounds(*bundle->collectives);
   bundle_ = std::move(bundle);
   return true;
 }

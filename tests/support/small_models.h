@@ -4,7 +4,8 @@
 
 namespace lockstep::testing {
 
-/// A job on small tensors: 12 sequences of 12 tokens. Native numerics: its sums are single leaves, which no mesh cuts.
+/// A job on small tensors: 12 sequences of 12 tokens, in the default numerics (canonical). Their sums are single leaves,
+/// which no mesh cuts: positions and features are gathered.
 inline trainer::Job small_job() {
   trainer::Job job;
   job.training.seq_len = 12;
@@ -12,6 +13,12 @@ inline trainer::Job small_job() {
   job.training.global_batch_size = 12;
   job.parallelism.data_parallel_shard_degree = 1;
   job.debug.seed = 7;
+  return job;
+}
+
+/// The same in native numerics, for what is of it alone: its traffic, its bounds, GPUs.
+inline trainer::Job native_job() {
+  auto job = small_job();
   job.numerics.mode = "native";
   return job;
 }

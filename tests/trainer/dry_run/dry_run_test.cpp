@@ -34,7 +34,7 @@ TrainingRun::Options options_on(const char* mesh) {
 }
 
 Job job_for(const char* mesh) {
-  auto job = testing::small_job();
+  auto job = testing::native_job();
   job.training.local_batch_size = 12 / parse_mesh(mesh).data_parallel();
   return job;
 }

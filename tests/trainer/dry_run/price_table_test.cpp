@@ -23,7 +23,7 @@ models::LlamaOptions even_options(int64_t vocabulary) {
 }
 
 PriceTable prices_on(const char* mesh, int64_t vocabulary = 2048, int64_t local = kRows,
-                     Job job = testing::small_job()) {
+                     Job job = testing::native_job()) {
   job.numerics.mode = "canonical";
   job.training.seq_len = kLength;
   job.training.global_batch_size = kRows;
@@ -112,7 +112,7 @@ TEST(PriceTable, WeightGradientsTravelPerSampleUnderContextParallel) {
 
 /// In 2 bytes where the ranks' nodes are rounded, in 4 where some are not; native numerics reduces in 4.
 TEST(PriceTable, RoundedLevelsTravelInTwoBytes) {
-  auto job = testing::small_job();
+  auto job = testing::native_job();
   job.training.mixed_precision_param = "bfloat16";
   const auto ratio = [&](const char* mesh, int64_t levels) {
     job.numerics.rounded_levels = levels;
@@ -126,7 +126,7 @@ TEST(PriceTable, RoundedLevelsTravelInTwoBytes) {
 }
 
 TEST(PriceTable, NativeNumericsCostNothing) {
-  auto job = testing::small_job();
+  auto job = testing::native_job();
   TrainingRun::Options options;
   options.mesh = parse_mesh("dp_shard=2");
   options.make_model = testing::small_llama;

@@ -21,7 +21,7 @@ constexpr int64_t kSteps = 3;
 class RecordedOn {
  public:
   RecordedOn(const char* device, const char* mesh) {
-    auto job = testing::small_job();
+    auto job = testing::native_job();
     const auto degrees = parse_mesh(mesh);
     job.parallelism.data_parallel_shard_degree = degrees.dp_shard;
     job.parallelism.tensor_parallel_degree = degrees.tp;

@@ -14,7 +14,7 @@ struct Outcome {
 };
 
 Outcome train_on(const char* device, const char* mesh) {
-  auto job = testing::small_job();
+  auto job = testing::native_job();
   job.training.device = device;
   job.training.local_batch_size = 2;  // with accumulation
   TrainingRun::Options options;
@@ -61,7 +61,7 @@ TEST(GpuTraining, IsNotOfferedWithCanonicalNumerics) {
       return error.what();
     }
   };
-  auto job = testing::small_job();
+  auto job = testing::native_job();
   job.training.device = "cuda";
   EXPECT_EQ(problem(job), "");
   job.record.folder = "traces";

@@ -78,7 +78,7 @@ std::unique_ptr<models::Model> deep_llama() {
 double blocks_at_peak(const char* reshard) {
   constexpr int64_t kRanks = 2;
   auto& memory = CountingAllocator::instance();
-  auto job = testing::small_job();
+  auto job = testing::native_job();
   job.training.seq_len = 2;
   job.training.local_batch_size = 1;
   job.training.global_batch_size = kRanks;

@@ -28,7 +28,7 @@ struct Counts {
 
 /// One step on meta tensors; `local` rows a microbatch and rank.
 Counts step_on(const char* mesh, bool reshard = true, int64_t local = kRows, bool meta = true) {
-  auto job = testing::small_job();
+  auto job = testing::native_job();
   job.training.seq_len = kLength;
   job.training.global_batch_size = kRows;
   job.training.local_batch_size = local;

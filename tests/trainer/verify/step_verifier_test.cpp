@@ -16,15 +16,18 @@ namespace lockstep::trainer {
 namespace {
 
 using testing::batch_for;
+using testing::native_job;
 using testing::small_job;
 using testing::small_llama;
 
-StepVerifier verifier_on(const char* mesh, std::shared_ptr<const RuleSet> rules = nullptr) {
+/// Native: the run beside a reference in float64. Canonical: the run itself, in bits.
+StepVerifier verifier_on(const char* mesh, std::shared_ptr<const RuleSet> rules = nullptr,
+                         const Job& job = native_job()) {
   TrainingRun::Options options;
   options.mesh = parse_mesh(mesh);
   options.make_model = small_llama;
   options.rules = std::move(rules);
-  return StepVerifier(small_job(), options);
+  return StepVerifier(job, options);
 }
 
 /// The built-in rules with one row changed.
@@ -36,10 +39,11 @@ std::shared_ptr<const RuleSet> mutated(const char* op, const std::function<void(
 
 StepCheck check_once(StepVerifier& verifier) { return verifier.check(1, batch_for(small_job(), 1), 1e-2); }
 
-class NoFalseAlarm : public ::testing::TestWithParam<const char*> {};
+class NoFalseAlarm : public ::testing::TestWithParam<std::tuple<const char*, Numerics>> {};
 
 TEST_P(NoFalseAlarm, AgreesForThreeSteps) {
-  auto verifier = verifier_on(GetParam());
+  const auto [mesh, numerics] = GetParam();
+  auto verifier = verifier_on(mesh, nullptr, numerics == Numerics::kNative ? native_job() : small_job());
   for (int64_t step = 1; step <= 3; ++step) {
     const auto check = verifier.check(step, batch_for(small_job(), step), 1e-2);
     EXPECT_TRUE(check.comparison.agrees()) << check.comparison.beyond[0].text() << "\n"
@@ -48,9 +52,10 @@ TEST_P(NoFalseAlarm, AgreesForThreeSteps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, NoFalseAlarm,
-                         ::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2", "tp=3",
-                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2",
-                                           "dp_replicate=2,dp_shard=2,tp=3"));
+                         ::testing::Combine(::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2",
+                                                              "tp=3", "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2",
+                                                              "dp_replicate=2,dp_shard=2,tp=3"),
+                                            ::testing::Values(Numerics::kNative, Numerics::kCanonical)));
 
 TEST(StepVerifier, BlamesAMutatedRule) {
   // A contraction whose partial sums are taken for whole values: Partial read as Replicate.
@@ -125,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(StepVerifier, ComparesOpsOfTheSameMicrobatch) {
   // On one device the job's local batch would make three microbatches of what three ranks do in one.
-  auto job = small_job();
+  auto job = native_job();
   job.training.local_batch_size = 4;
   TrainingRun::Options options;
   options.mesh = parse_mesh("dp_shard=3");
