@@ -2,6 +2,7 @@
 # make test    build everything, run all tests; ends in "N passed, N failed"
 # make bench   measure against plain LibTorch            make soak   the property tests with 50 to 100 times the cases
 # make format  rewrite the C++ files as CI wants them    make lint   clang-tidy over what differs from HEAD (ALL=1: all)
+# make golden  write the golden bits of a new numerics version (docs/numerics.md)
 # make setup   install what is missing (tools/setup)     make build  compile
 # Each target does what it needs first. Another build: make test PRESET=asan (dev, release, asan, tsan).
 PRESET ?= release
@@ -10,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # Threads that wait do not spin: on busy cores that would cost tests of several threads tenfold.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test bench soak format lint setup build configure refuse_reproduce
+.PHONY: demo test bench soak golden format lint setup build configure refuse_reproduce
 .DEFAULT_GOAL := build
 
 demo: configure
@@ -35,6 +36,11 @@ soak: refuse_reproduce build
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_core --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_runtime --gtest_filter='FaultSeeds*' --gtest_brief=1
 	@RC_PARAMS="max_success=10000 $(RC_PARAMS)" python3 tools/test_summary.py $(BUILD) --timeout 14400
+
+golden: configure
+	@cmake --build $(BUILD) --target test_runtime test_trainer
+	LOCKSTEP_WRITE_GOLDEN=1 $(BUILD)/tests/test_runtime --gtest_filter='GoldenBits*' --gtest_brief=1
+	LOCKSTEP_WRITE_GOLDEN=1 $(BUILD)/tests/test_trainer --gtest_filter='GoldenBits*' --gtest_brief=1
 
 format: setup
 	@tools/check_format --fix

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/collective_kind.h"
 #include "core/error.h"
 #include "core/mesh_text.h"
+#include "core/numerics_version.h"
 #include "core/phase.h"
 #include "replay/format/datasets.h"
 #include "replay/format/dtypes.h"
+#include "replay/format/recorded_numerics.h"
 
 namespace lockstep::replay {
 namespace {
@@ -51,6 +54,16 @@ void check_machine(const StepRecording& r) {
     size += key.size() + value.size() + 4;  // " = " and the newline
   }
   require(size <= kMaxText, "/machine has {} bytes, more than {}", size, kMaxText);
+}
+
+void check_numerics(const StepRecording& r) {
+  bool is_there = false;
+  for (const auto& [key, value] : r.machine) {
+    if (key != kNumericsFact) continue;
+    require(!std::exchange(is_there, true), "/machine has {} twice", key);
+    require(parse_numerics_version(value).has_value(), "/machine has {} = '{}', not a number from 0 to {}", key, value,
+            kMostNumericsVersion);
+  }
 }
 
 void check_batch(const StepRecording& r) {
@@ -156,6 +169,7 @@ void check_state(const StepRecording& r) {
 void validate(const StepRecording& recording) {
   check_header(recording);
   check_machine(recording);
+  check_numerics(recording);
   check_batch(recording);
   check_names(recording);
   check_ops(recording);

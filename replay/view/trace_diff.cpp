@@ -4,7 +4,9 @@
 
 #include <bit>
 
+#include "core/numerics_version.h"
 #include "core/op_text.h"
+#include "replay/format/recorded_numerics.h"
 
 namespace lockstep::replay {
 namespace {
@@ -40,6 +42,7 @@ class Comparison {
     for (const auto& [id, result] : right_results_)
       if (!left_results_.contains(id)) count(right_, *result, &DiffCounts::only_right);
     compare_scalars();
+    compare_numerics();
     return std::move(diff_);
   }
 
@@ -69,6 +72,14 @@ class Comparison {
         if (mine.name == theirs.name && mine.bits != theirs.bits)
           diff_.scalars.push_back(fmt::format("{}: {}, {}", mine.name, std::bit_cast<double>(mine.bits),
                                               std::bit_cast<double>(theirs.bits)));
+  }
+
+  void compare_numerics() {
+    const auto left = numerics_version_of(left_), right = numerics_version_of(right_);
+    const bool are_known = left && right;
+    if (left == right || (!are_known && diff_.agrees())) return;
+    diff_.numerics = fmt::format("left by {}, right by {}: canonical bits may differ for that alone",
+                                 numerics_version_text(left), numerics_version_text(right));
   }
 
   const StepRecording &left_, &right_;

@@ -19,6 +19,9 @@ struct TraceDiff {
   std::map<std::string, DiffCounts> by_module;
   std::string first;  ///< the first result of the left one that differs, with both layouts and digests; empty: none
   std::vector<std::string> scalars;  ///< "loss: 2.5, 2.25", those that differ
+  /// Where two numerics versions explain what differs: "left by numerics version 1, right by numerics version 2: ...".
+  /// Versions that are not known are told only where something differs.
+  std::string numerics;
   bool agrees() const { return all.different + all.only_left + all.only_right + scalars.size() == 0; }
 };
 

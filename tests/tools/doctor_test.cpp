@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "core/numerics_version.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
@@ -14,6 +16,9 @@ TEST(Doctor, PrintsWhatItWritesAsJson) {
   EXPECT_EQ(run.code, 0) << run.out;
   const auto json = nlohmann::json::parse(file_content(folder.file("doctor.json")));
   EXPECT_EQ(json.at("verdict"), "pass");
+  EXPECT_EQ(json.at("numerics_version"), kNumericsVersion);
+  EXPECT_THAT(run.out, testing::HasSubstr(fmt::format("fine    numerics      numerics version {}; round to nearest",
+                                                      kNumericsVersion)));
   std::vector<std::string> names;
   for (const auto& row : json.at("rows")) {
     names.push_back(row.at("name"));

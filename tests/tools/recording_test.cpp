@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/digest/digest.h"
+#include "core/numerics_version.h"
 #include "tests/tools/run_lockstep.h"
 #include "tests/tools/small_job.h"
 
@@ -32,6 +34,20 @@ class Recording : public ::testing::Test {
     content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 1);
     std::filesystem::remove(traces_ + "/" + name);
     std::ofstream(traces_ + "/" + name, std::ios::binary) << content;
+  }
+
+  /// Replaces a text in the file of rank 0's first step by one as long, and its digests in the first line of the index.
+  void rewrite(const std::string& from, const std::string& to) const {
+    auto content = file_content(traces_ + "/rank0-step1.h5"), index = file_content(traces_ + "/rank0.index");
+    const auto before = digest(content).text();
+    ASSERT_NE(content.find(from), std::string::npos);
+    content.replace(content.find(from), from.size(), to);
+    index.replace(index.find(before), before.size(), digest(content).text());
+    const std::string check = " check ";
+    const auto place = index.find(check);
+    index.replace(place + check.size(), before.size(), digest(index.substr(0, place)).text());
+    folder_.write("traces/rank0-step1.h5", content);
+    folder_.write("traces/rank0.index", index);
   }
 
   TemporaryFolder folder_;
@@ -131,6 +147,26 @@ TEST_F(Recording, OfCanonicalNumericsIsReplayedOnOtherMachines) {
   EXPECT_THAT(run.out, HasSubstr("identical: "));
   const auto changed = run_lockstep("replay " + traces_ + " --rank 1 --set training.max_norm=1e-3", elsewhere);
   EXPECT_THAT(changed.out, HasSubstr("machine   instruction_set: "));
+}
+
+TEST_F(Recording, OfAnotherNumericsVersionSaysSoFirst) {
+  ASSERT_EQ(train("").code, 0);
+  const auto version = std::to_string(kNumericsVersion), other = std::string(version.size(), '9');
+  rewrite("numerics_version = " + version, "numerics_version = " + other);
+  const auto run = replay("--rank 0 --step 1");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("recorded by numerics version " + other + ", this is numerics version " + version +
+                                 ": canonical bits may differ for that alone\nrank 0, step 1: identical: "));
+  EXPECT_THAT(result().at("other_numerics"), HasSubstr("numerics version " + other));
+  const auto changed = replay("--rank 0 --step 1 --set training.max_norm=1e-3");
+  EXPECT_EQ(changed.code, 3);
+  EXPECT_THAT(changed.out, HasSubstr("for that alone\nrank 0, step 1: DIFFERS in "));
+  EXPECT_THAT(replay("--against reference --step 1").out,
+              HasSubstr("for that alone\nstep 1, all ranks, as one device"));
+  rewrite("numerics_version = " + other, "numerics_version = " + std::string(version.size(), 'x'));
+  const auto crafted = replay("--rank 0 --step 1");
+  EXPECT_EQ(crafted.code, 5);
+  EXPECT_THAT(crafted.err, HasSubstr("not a number from 0 to 999999"));
 }
 
 TEST_F(Recording, OfNativeNumericsIsWithinBoundOnOtherMachines) {

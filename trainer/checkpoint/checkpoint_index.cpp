@@ -9,7 +9,8 @@ namespace lockstep::trainer {
 namespace {
 
 constexpr std::string_view kFormat = "lockstep-checkpoint";
-constexpr int64_t kVersion = 1;
+/// Version 1 has no numerics version; it is still read.
+constexpr int64_t kVersionWithoutNumerics = 1, kVersion = 2;
 
 std::string digest_of(const nlohmann::json& contents) {
   const auto text = contents.dump();
@@ -65,10 +66,21 @@ TensorRecord read_tensor(const JsonPlace& place, Coverage coverage) {
   return tensor;
 }
 
+std::optional<int64_t> read_numerics_version(const JsonPlace& place) {
+  if (place["version"].count() == kVersionWithoutNumerics) return std::nullopt;
+  const auto version = place["numerics_version"].count();
+  if (version > kMostNumericsVersion)
+    place["numerics_version"].fail_expected(fmt::format("a version of at most {}", kMostNumericsVersion));
+  return version;
+}
+
 CheckpointIndex read_contents(const JsonPlace& place, Coverage coverage) {
-  place.require_keys({"format", "version", "step", "sample", "job", "tensors"});
+  if (place["version"].count() == kVersionWithoutNumerics)
+    place.require_keys({"format", "version", "step", "sample", "job", "tensors"});
+  else
+    place.require_keys({"format", "version", "numerics_version", "step", "sample", "job", "tensors"});
   CheckpointIndex index;
-  index.metadata = {place["step"].count(), place["sample"].count(), place["job"].text()};
+  index.metadata = {place["step"].count(), place["sample"].count(), place["job"].text(), read_numerics_version(place)};
   for (const auto& tensor : place["tensors"].elements())
     if (!index.tensors.emplace(tensor["name"].text(), read_tensor(tensor, coverage)).second)
       tensor.fail_expected("a name that is not taken");
@@ -80,9 +92,14 @@ CheckpointIndex read_contents(const JsonPlace& place, Coverage coverage) {
 std::string index_text(const CheckpointIndex& index) {
   auto tensors = nlohmann::json::array();
   for (const auto& [name, tensor] : index.tensors) tensors.push_back(to_json(name, tensor));
-  const nlohmann::json contents = {{"format", kFormat},           {"version", kVersion},
-                                   {"step", index.metadata.step}, {"sample", index.metadata.sample},
-                                   {"job", index.metadata.job},   {"tensors", tensors}};
+  const auto& metadata = index.metadata;
+  nlohmann::json contents = {{"format", kFormat},     {"version", kVersionWithoutNumerics},
+                             {"step", metadata.step}, {"sample", metadata.sample},
+                             {"job", metadata.job},   {"tensors", tensors}};
+  if (metadata.numerics_version) {
+    contents["version"] = kVersion;
+    contents["numerics_version"] = *metadata.numerics_version;
+  }
   return nlohmann::json({{"contents", contents}, {"digest", digest_of(contents)}}).dump(1) + "\n";
 }
 
@@ -92,8 +109,9 @@ CheckpointIndex parse_index(std::string_view text, const std::string& path, Cove
   top.require_keys({"contents", "digest"});
   const auto contents = top["contents"];
   if (contents["format"].text() != kFormat) contents["format"].fail_expected(kFormat);
-  if (const auto version = contents["version"].count(); version != kVersion)
-    fail<FileError>("{}: has format version {}; this build reads version {}.", path, version, kVersion);
+  if (const auto version = contents["version"].count(); version < kVersionWithoutNumerics || version > kVersion)
+    fail<FileError>("{}: has format version {}; this build reads versions {} to {}.", path, version,
+                    kVersionWithoutNumerics, kVersion);
   if (digest_of(document["contents"]) != top["digest"].text())
     fail<FileError>("{}: damaged: the contents do not match their digest.", path);
   return read_contents(contents, coverage);

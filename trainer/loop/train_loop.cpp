@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/files/atomic_file.h"
 #include "core/interruption.h"
+#include "core/numerics_version.h"
 #include "runtime/context/observer.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/data/dataset.h"
@@ -101,6 +102,16 @@ class Loop {
     first_ = metadata.step + 1;
     sample_ = metadata.sample;
     events_.on_note(fmt::format("resumed after step {} from {}", metadata.step, checkpoint_path(root(), *step)));
+    if (job_.numerics.is_canonical() && metadata.numerics_version != kNumericsVersion) note_other_numerics(metadata);
+  }
+
+  /// The run goes on: its bits are still those of any mesh, but no longer those of the run that was saved.
+  void note_other_numerics(const CheckpointMetadata& metadata) const {
+    events_.on_note(
+        fmt::format("checkpoint of step {} was written by {}, this is {}: the bits from here on {} those of "
+                    "that run",
+                    metadata.step, numerics_version_text(metadata.numerics_version), kNumericsVersion,
+                    metadata.numerics_version ? "are not" : "may not be"));
   }
 
   bool due() const {

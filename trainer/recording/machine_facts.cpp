@@ -16,7 +16,9 @@
 #include "core/digest/build_id.h"
 #include "core/elementary/instruction_set.h"
 #include "core/files/proc_value.h"
+#include "core/numerics_version.h"
 #include "replay/capture/cuda_queue.h"
+#include "replay/format/recorded_numerics.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -53,6 +55,7 @@ std::string short_line(std::string_view value) {
 
 MachineFacts machine_facts(const std::string& device) {
   MachineFacts facts{{"build_id", build_id()},
+                     {std::string(replay::kNumericsFact), std::to_string(kNumericsVersion)},
                      {"libtorch", TORCH_VERSION},
                      {"processor", processor_name()},
                      {"device", device == "cuda" ? "cuda, " + replay::cuda_device_name() : device},
@@ -76,6 +79,14 @@ std::vector<std::string> machine_differences(const MachineFacts& recorded, const
     for (const auto& [name, value] : here)
       if (key == name && there != value) lines.push_back(fmt::format("{}: {} there, {} here", key, there, value));
   return lines;
+}
+
+std::string numerics_difference(const replay::StepRecording& recording, const Job& job, bool bits_differ) {
+  const auto version = replay::numerics_version_of(recording);
+  const bool matters = version ? *version != kNumericsVersion : bits_differ;
+  if (!matters || !job.numerics.is_canonical()) return {};
+  return fmt::format("recorded by {}, this is {}: canonical bits may differ for that alone",
+                     numerics_version_text(version), numerics_version_text());
 }
 
 }  // namespace lockstep::trainer

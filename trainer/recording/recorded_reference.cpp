@@ -6,6 +6,7 @@
 #include "replay/play/player.h"
 #include "trainer/job/job_file.h"
 #include "trainer/recording/local_state.h"
+#include "trainer/recording/machine_facts.h"
 #include "trainer/recording/recorded_step.h"
 #include "trainer/verify/finding.h"
 #include "trainer/verify/step_verifier.h"
@@ -96,6 +97,7 @@ ReferenceVerdict compare_with_reference(const replay::RecordingFolder& folder, i
     verdict.is_as_recorded = false;
     verdict.deviation = fmt::format("rank {}\n{}", recordings[i].rank, player.first_deviation()->text());
   }
+  verdict.other_numerics = numerics_difference(recordings[0], job, !verdict.is_as_recorded);
   return verdict;
 }
 

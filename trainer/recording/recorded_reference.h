@@ -15,6 +15,7 @@ struct ReferenceVerdict {
   bool is_as_recorded = true;  ///< every rank's results have the recorded digests (canonical numerics alone)
   std::string finding;         ///< the first value and the first op that differ
   std::string deviation;       ///< where the run left the recording
+  std::string other_numerics;  ///< why the recorded bits may be others: numerics_difference()
   size_t ops = 0;
 };
 

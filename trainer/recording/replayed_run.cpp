@@ -51,11 +51,12 @@ TrainingRun::Options options_for(const Job& job, int rank, std::shared_ptr<Trans
   return options;
 }
 
-/// Whether this is another kind of machine or device, not only another build or environment, and the job may round as
-/// it likes.
+/// Whether this is another kind of machine or device, not only another build (of any numerics version) or environment,
+/// and the job may round as it likes.
 bool rounds_otherwise(const Job& job, const std::vector<std::string>& differences) {
   return !job.numerics.is_canonical() && std::any_of(differences.begin(), differences.end(), [](const auto& line) {
-    return !line.starts_with("build_id: ") && !line.starts_with("environment.");
+    return !line.starts_with("build_id: ") && !line.starts_with("numerics_version: ") &&
+           !line.starts_with("environment.");
   });
 }
 
@@ -121,6 +122,7 @@ ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const 
   outcome.first_difference = player_->first_deviation();
   outcome.differing_scalars = std::move(scalars.different);
   const bool is_same = !outcome.first_difference && outcome.differing_scalars.empty();
+  outcome.other_numerics = numerics_difference(recording, job_, !is_same);
   const bool rounds = rounds_otherwise(job_, outcome.other_machine);
   const bool is_close = is_same || (player_->is_same_program() && are_within_bound(job_, scalars.relative));
   outcome.verdict = is_same && !rounds   ? ReplayVerdict::kIdentical

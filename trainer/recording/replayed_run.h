@@ -33,6 +33,8 @@ struct ReplayOutcome {
   std::vector<replay::RecordedTensor> tensors_there;  ///< operands and results of the op where it stopped
   bool stopped_there = false;                         ///< at the op that was asked for
   std::vector<std::string> other_machine;             ///< in what this machine is another than the recorded one
+  /// Where the numerics versions explain what differs: numerics_difference().
+  std::string other_numerics;
   std::string stopped_by;  ///< an error that ended it early, as the recorded step may have ended
   ReplayVerdict verdict = ReplayVerdict::kIdentical;
   bool is_identical() const { return verdict == ReplayVerdict::kIdentical; }

@@ -88,21 +88,21 @@ Stack draw_cast(Inputs& in) {
 
 std::vector<OpCase> compound_cases() {
   return {
-      {"_to_copy", kExact, draw_cast},
+      {"_to_copy", kExact | kGradient, draw_cast},
       {"add.Tensor", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.tensor(in.broadcast(sizes)), in.wider(in.broadcast(sizes)), in.factor(2)};
        }},
-      {"addcdiv", kExact, draw_summand_of_product},
-      {"addcmul", kExact, draw_summand_of_product},
+      {"addcdiv", kExact | kGradient, draw_summand_of_product},
+      {"addcmul", kExact | kGradient, draw_summand_of_product},
       {"copy", kExact | kIntegers, draw_copy},
       {"div.Tensor", kExact | kIntegers | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.tensor(in.broadcast(sizes)), in.positive(in.broadcast(sizes))};
        }},
-      {"lerp.Scalar", kExact,
+      {"lerp.Scalar", kExact | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.tensor(in.broadcast(sizes)), in.tensor(in.broadcast(sizes)),
@@ -117,7 +117,7 @@ std::vector<OpCase> compound_cases() {
        [](Inputs& in) {
          return Stack{in.positive(in.sizes(0, 3)), at::Scalar(*rc::gen::element(2.0, 0.5, -1.0, 3.0, 1.7))};
        }},
-      {"pow.Tensor_Tensor", kReal,
+      {"pow.Tensor_Tensor", kReal | kGradient,
        [](Inputs& in) {
          const auto sizes = in.sizes(0, 3);
          return Stack{in.positive(in.broadcast(sizes)), in.tensor(in.broadcast(sizes))};
@@ -136,25 +136,25 @@ std::vector<OpCase> compound_cases() {
 }
 
 std::vector<OpCase> simple_cases() {
-  return {unary("abs", kExact | kIntegers),
+  return {unary("abs", kExact | kIntegers | kGradient),
           unary("add.Scalar", kExact | kIntegers | kGradient, {at::Scalar(3)}),
           of_integers("bitwise_and.Tensor", 2),
           of_integers("bitwise_not", 1),
           of_integers("bitwise_or.Tensor", 2),
-          unary("clamp", kExact | kIntegers, {at::Scalar(-1), at::Scalar(2)}),
-          unary("clamp_min", kExact | kIntegers, {at::Scalar(1)}),
+          unary("clamp", kExact | kIntegers | kGradient, {at::Scalar(-1), at::Scalar(2)}),
+          unary("clamp_min", kExact | kIntegers | kGradient, {at::Scalar(1)}),
           unary("clone", kExact | kIntegers | kGradient),
           unary("cos", kReal | kGradient),
           unary("div.Scalar", kExact | kIntegers | kGradient, {at::Scalar(4)}),
           compare_to_scalar("eq.Scalar"),
           binary("eq.Tensor", kExact | kIntegers),
-          unary("erf", kReal),
+          unary("erf", kReal | kGradient),
           unary("exp", kReal | kGradient),
-          unary("fill.Scalar", kExact | kIntegers, {at::Scalar(5)}),
+          unary("fill.Scalar", kExact | kIntegers | kGradient, {at::Scalar(5)}),
           compare_to_scalar("ge.Scalar"),
           binary("ge.Tensor", kExact | kIntegers),
           unary("gelu", kReal | kGradient),
-          backward("gelu_backward", kReal),
+          backward("gelu_backward", kReal | kGradient),
           compare_to_scalar("gt.Scalar"),
           binary("gt.Tensor", kExact | kIntegers),
           classifier("isfinite"),
@@ -163,36 +163,36 @@ std::vector<OpCase> simple_cases() {
           compare_to_scalar("le.Scalar"),
           binary("le.Tensor", kExact | kIntegers),
           positive_unary("log", kReal | kGradient),
-          positive_unary("log1p", kReal),
+          positive_unary("log1p", kReal | kGradient),
           of_masks("logical_and", 2),
           of_masks("logical_not", 1),
           of_masks("logical_or", 2),
           compare_to_scalar("lt.Scalar"),
           binary("lt.Tensor", kExact | kIntegers),
-          binary("maximum", kExact | kIntegers),
-          binary("minimum", kExact | kIntegers),
+          binary("maximum", kExact | kIntegers | kGradient),
+          binary("minimum", kExact | kIntegers | kGradient),
           unary("mul.Scalar", kExact | kIntegers | kGradient, {at::Scalar(-3)}),
           binary("mul.Tensor", kExact | kIntegers | kGradient),
           compare_to_scalar("ne.Scalar"),
           binary("ne.Tensor", kExact | kIntegers),
           unary("neg", kExact | kIntegers | kGradient),
-          positive_unary("reciprocal", kReal),
+          positive_unary("reciprocal", kReal | kGradient),
           unary("relu", kExact | kIntegers | kGradient),
           positive_unary("rsqrt", kReal | kGradient),
           unary("rsub.Scalar", kExact | kIntegers | kGradient, {at::Scalar(2), at::Scalar(3)}),
           unary("sigmoid", kReal | kGradient),
-          backward("sigmoid_backward", kReal),
-          unary("sign", kExact | kIntegers),
+          backward("sigmoid_backward", kReal | kGradient),
+          unary("sign", kExact | kIntegers | kGradient),
           unary("silu", kReal | kGradient),
           backward("silu_backward", kReal),
           unary("sin", kReal | kGradient),
           positive_unary("sqrt", kReal | kGradient),
-          unary("square", kExact | kIntegers),
+          unary("square", kExact | kIntegers | kGradient),
           unary("sub.Scalar", kExact | kIntegers | kGradient, {at::Scalar(3), at::Scalar(2)}),
           unary("tanh", kReal | kGradient),
-          backward("tanh_backward", kReal),
-          backward("threshold_backward", kExact, {at::Scalar(0)}),
-          unary("zero", kExact | kIntegers)};
+          backward("tanh_backward", kReal | kGradient),
+          backward("threshold_backward", kExact | kGradient, {at::Scalar(0)}),
+          unary("zero", kExact | kIntegers | kGradient)};
 }
 
 }  // namespace

@@ -173,9 +173,9 @@ Stack draw_cross_entropy(Inputs& in) {
 std::vector<OpCase> row_cases() {
   return {
       {"_log_softmax", kReal | kGradient, draw_softmax},
-      {"_log_softmax_backward_data", kReal, draw_softmax_backward<true>},
+      {"_log_softmax_backward_data", kReal | kGradient, draw_softmax_backward<true>},
       {"_softmax", kReal | kGradient, draw_softmax},
-      {"_softmax_backward_data", kReal, draw_softmax_backward<false>},
+      {"_softmax_backward_data", kReal | kGradient, draw_softmax_backward<false>},
       {"mesh::adamw", kReal | kWide | kDense, draw_adamw},
       {"mesh::attention", kReal, draw_attention},
       {"mesh::attention_backward", kReal, draw_attention_backward},
@@ -190,7 +190,7 @@ std::vector<OpCase> row_cases() {
       {"mesh::swiglu", kReal | kGradient, draw_swiglu},
       {"mesh::swiglu_backward", kReal, draw_swiglu_backward},
       {"native_dropout", kExact | kOwnPeer, draw_dropout},
-      {"native_dropout_backward", kExact, draw_dropout_backward},
+      {"native_dropout_backward", kExact | kGradient, draw_dropout_backward},
       {"normal", kExact | kOwnPeer,
        [](Inputs& in) {
          return Stack{in.tensor(in.sizes(0, 3)), 1.0, 2.0};

@@ -12,7 +12,7 @@ namespace {
 using enum OpCase::Trait;
 
 constexpr unsigned kView = kExact | kIntegers | kGradient;
-constexpr unsigned kViewAlone = kExact | kIntegers;  ///< gradients go another way: through view, slice, select
+constexpr unsigned kViewAlone = kExact | kIntegers;
 
 OpCase whole_view(const char* op, unsigned traits) {
   return {op, traits, [](Inputs& in) { return Stack{in.distinct(in.sizes(0, 3))}; }};
@@ -168,7 +168,7 @@ Stack draw_new_dimension(Inputs& in) {
 
 std::vector<OpCase> view_cases() {
   return {
-      {"_reshape_alias", kViewAlone | kDense, draw_reshape_alias},
+      {"_reshape_alias", kViewAlone | kDense | kGradient, draw_reshape_alias},
       {"_unsafe_view", kView | kDense, draw_view},
       whole_view("alias", kView),
       {"cat", kView, draw_concatenation},
@@ -176,9 +176,9 @@ std::vector<OpCase> view_cases() {
       {"expand", kView, draw_expansion},
       {"permute", kView, draw_permutation},
       {"select.int", kView, draw_select},
-      {"select_backward", kViewAlone, draw_select_backward},
+      {"select_backward", kViewAlone | kGradient, draw_select_backward},
       {"slice.Tensor", kView, draw_slice},
-      {"slice_backward", kViewAlone, draw_slice_backward},
+      {"slice_backward", kViewAlone | kGradient, draw_slice_backward},
       {"split.Tensor", kView, draw_split},
       {"split_with_sizes", kView, draw_split_with_sizes},
       whole_view("squeeze", kView),

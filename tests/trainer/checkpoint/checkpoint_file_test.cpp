@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/digest/digest.h"
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/checkpoint/copy_overlap.h"
@@ -204,6 +207,41 @@ TEST(ParseIndex, RefusesWhatTheFormatDoesNotAllow) {
   EXPECT_THAT(message([](TensorRecord& a) { a.chunks.push_back(a.chunks[0]); }), HasSubstr("do not overlap"));
   EXPECT_THAT(message([](TensorRecord& a) { a.dtype = "U9"; }), HasSubstr("a known type"));
   EXPECT_THAT(message([](TensorRecord& a) { a.chunks.clear(); }), HasSubstr("chunks that cover the tensor"));
+}
+
+TEST(ParseIndex, KeepsTheNumericsVersion) {
+  const auto read = [](std::optional<int64_t> version) {
+    return parse_index(index_text({{1, 2, "", version}, {}}), "i").metadata.numerics_version;
+  };
+  EXPECT_EQ(CheckpointMetadata().numerics_version, kNumericsVersion) << "what is saved is of this build";
+  EXPECT_EQ(read(kNumericsVersion), kNumericsVersion);
+  EXPECT_EQ(read(0), 0);
+  EXPECT_EQ(read(std::nullopt), std::nullopt) << "an older checkpoint";
+}
+
+/// The text of an index after a change of its contents, with the digest that belongs to it.
+std::string changed_index(const std::function<void(nlohmann::json&)>& change) {
+  auto contents = nlohmann::json::parse(index_text({{1, 2, ""}, {}})).at("contents");
+  change(contents);
+  return nlohmann::json({{"contents", contents}, {"digest", digest(contents.dump()).text()}}).dump();
+}
+
+TEST(ParseIndex, HasANumericsVersionFromFormatVersion2On) {
+  const auto message = [](const std::function<void(nlohmann::json&)>& change) {
+    try {
+      parse_index(changed_index(change), "i");
+      return std::string();
+    } catch (const FileError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(message([](auto&) {}), "");
+  EXPECT_EQ(message([](auto& contents) { contents.erase("numerics_version"); }),
+            "i: damaged: the key \"numerics_version\" expected at /contents.");
+  EXPECT_EQ(message([](auto& contents) { contents["version"] = 1; }),
+            "i: damaged: 6 keys, not 7, expected at /contents.");
+  EXPECT_EQ(message([](auto& contents) { contents["version"] = 3; }),
+            "i: has format version 3; this build reads versions 1 to 2.");
 }
 
 TEST(CheckpointFolder, FindsCompleteStepsOnly) {

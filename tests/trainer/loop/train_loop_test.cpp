@@ -8,6 +8,8 @@
 
 #include "core/error.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/temporary_folder.h"
+#include "trainer/checkpoint/checkpoint_index.h"
 #include "trainer/job/batching.h"
 
 namespace lockstep::trainer {
@@ -67,6 +69,33 @@ TEST_F(TrainLoop, ResumesBitByBit) {
   ASSERT_EQ(resumed.steps.size(), 2u);
   EXPECT_EQ(resumed.steps[0].loss, whole.steps[2].loss);
   EXPECT_EQ(resumed.state_digest, whole.state_digest);
+}
+
+TEST_F(TrainLoop, SaysWhenAnotherNumericsVersionWroteTheCheckpoint) {
+  auto saved = job("dp_shard=2", 2);
+  saved.checkpoint.enable = true;
+  train(saved, {});
+  const auto path = (folder_ / "out" / "checkpoint" / "step-2" / kIndexFile).string();
+  const auto notes_of = [&](std::optional<int64_t> version, const char* mode) {
+    auto index = parse_index(file_content(path), path);
+    index.metadata.numerics_version = version;
+    std::ofstream(path) << index_text(index);
+    std::string notes;
+    TrainEvents events;
+    events.on_note = [&](const std::string& note) { notes += note.starts_with("resumed") ? "" : note; };
+    auto resumed = saved;
+    resumed.numerics.mode = mode;
+    train(resumed, events);
+    return notes;
+  };
+  const auto here = std::to_string(kNumericsVersion);
+  EXPECT_EQ(notes_of(kNumericsVersion, "canonical"), "");
+  EXPECT_EQ(notes_of(0, "native"), "");
+  EXPECT_EQ(notes_of(0, "canonical"), "checkpoint of step 2 was written by numerics version 0, this is " + here +
+                                          ": the bits from here on are not those of that run");
+  EXPECT_EQ(notes_of(std::nullopt, "canonical"),
+            "checkpoint of step 2 was written by a numerics version that is not known, this is " + here +
+                ": the bits from here on may not be those of that run");
 }
 
 TEST_F(TrainLoop, ResumesOnAnotherMeshWithTheSameDataAndRandomness) {

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "core/numerics_version.h"
+#include "replay/format/recorded_numerics.h"
 #include "replay/format/validate.h"
 #include "replay/store/recording_folder.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -118,11 +120,40 @@ class ChangedRecording : public ::testing::Test {
     record(job);
     recording_ = replay::RecordingFolder(job.record.folder).read(0, 1);
   }
+  std::string& fact(std::string_view key) {
+    return std::find_if(recording_.machine.begin(), recording_.machine.end(),
+                        [&](const auto& entry) { return entry.first == key; })
+        ->second;
+  }
   ReplayOutcome replayed() const { return ReplayedRun(recording_, {}, testing::small_llama).replay(recording_); }
 
   TemporaryFolder folder_;
   replay::StepRecording recording_;
 };
+
+TEST_F(ChangedRecording, OfAnotherNumericsVersionSaysSo) {
+  EXPECT_EQ(replayed().other_numerics, "");
+  auto& version = fact(replay::kNumericsFact);
+  EXPECT_EQ(version, std::to_string(kNumericsVersion));
+  version = "0";
+  const auto outcome = replayed();
+  EXPECT_TRUE(outcome.is_identical());
+  EXPECT_EQ(outcome.other_numerics,
+            fmt::format("recorded by numerics version 0, this is numerics version {}: canonical bits may differ for "
+                        "that alone",
+                        kNumericsVersion));
+  Job native;
+  native.numerics.mode = "native";
+  EXPECT_EQ(numerics_difference(recording_, native, true), "") << "its numbers are LibTorch's";
+}
+
+TEST_F(ChangedRecording, OfANumericsVersionThatIsNotKnownSaysSoWhereBitsDiffer) {
+  std::erase_if(recording_.machine, [](const auto& entry) { return entry.first == replay::kNumericsFact; });
+  EXPECT_EQ(replayed().other_numerics, "");
+  for (auto& scalar : recording_.scalars)
+    if (scalar.name == "loss") scalar.bits ^= 1;
+  EXPECT_THAT(replayed().other_numerics, HasSubstr("recorded by a numerics version that is not known, this is"));
+}
 
 TEST_F(ChangedRecording, OneBitOfAPayloadIsBlamedOnTheOpThatUsesIt) {
   const auto piece =

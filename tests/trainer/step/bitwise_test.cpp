@@ -10,7 +10,7 @@
 
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/small_models.h"
+#include "tests/support/canonical_models.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/step/state_checkpoint.h"
 #include "trainer/verify/step_verifier.h"
@@ -18,27 +18,10 @@
 namespace lockstep::trainer {
 namespace {
 
+using testing::CanonicalModel;
+using testing::kCanonicalModels;
+
 bool soaks() { return std::getenv("LOCKSTEP_SOAK") != nullptr; }
-
-struct BitwiseModel {
-  const char* name;
-  int64_t length;
-  bool tied;
-  double dropout;
-  int64_t key_value_heads;
-  const char* compute = "float32";
-  int64_t rounded_levels = 0;
-};
-
-/// Vocabulary 2047: several leaves, the last one short.
-constexpr BitwiseModel kModels[] = {
-    {"untied", 65, false, 0, 8},
-    {"tied", 65, true, 0, 8},
-    {"dropout, grouped heads", 33, false, 0.1, 4},
-    {"long", 257, true, 0.1, 8},
-    {"bfloat16", 65, true, 0.1, 8, "bfloat16"},
-    {"bfloat16, rounded levels", 65, true, 0.1, 8, "bfloat16", 2},
-};
 
 struct BitwiseMesh {
   const char* mesh;
@@ -91,7 +74,7 @@ constexpr BitwiseMesh kMeshes[] = {
 };
 
 struct Variant {
-  const BitwiseModel* model;
+  const CanonicalModel* model;
   const char* checkpointing;
   int threads;
   std::string text() const {
@@ -101,7 +84,7 @@ struct Variant {
 
 std::vector<Variant> all_variants() {
   std::vector<Variant> all;
-  for (const auto& model : kModels)
+  for (const auto& model : kCanonicalModels)
     for (const char* checkpointing : {"none", "full", "selective"})
       for (const int threads : {1, 2, 4})
         // More threads than cores are slow.
@@ -121,7 +104,7 @@ uint64_t slice_seed() {
 std::vector<Variant> variants_for(size_t mesh) {
   const auto all = all_variants();
   std::vector<Variant> chosen;
-  const size_t models = std::size(kModels), ways = all.size() / models;
+  const size_t models = std::size(kCanonicalModels), ways = all.size() / models;
   for (size_t model = 0; soaks() && model < models; ++model)
     chosen.push_back(all[model * ways + (mesh + model) % ways]);
   if (soaks() || (mesh + slice_seed()) % 4 != 0) return chosen;
@@ -130,36 +113,13 @@ std::vector<Variant> variants_for(size_t mesh) {
 }
 
 Job bitwise_job(const BitwiseMesh& mesh, const Variant& variant) {
-  auto job = testing::small_job();
-  job.numerics = {.mode = "canonical", .rounded_levels = variant.model->rounded_levels};
-  job.training.seq_len = variant.model->length;
-  job.training.global_batch_size = mesh.batch;
-  job.training.local_batch_size = mesh.local_batch;
-  job.training.mixed_precision_param = variant.model->compute;
+  auto job = testing::canonical_job(*variant.model, mesh.batch, mesh.local_batch);
   job.activation_checkpoint.mode = variant.checkpointing;
   return job;
 }
 
-models::LlamaOptions llama_options(const BitwiseModel& model) {
-  models::LlamaOptions options;
-  options.width = 96;
-  options.layers = 2;
-  options.heads = 8;
-  options.key_value_heads = model.key_value_heads;
-  options.hidden = 224;
-  options.vocabulary = 2047;
-  options.length = model.length;
-  options.tied_head = model.tied;
-  options.dropout = model.dropout;
-  options.cut_between_leaves = true;
-  return options;
-}
-
-TrainingRun::Options run_options(const char* mesh, const BitwiseModel& model) {
-  TrainingRun::Options options;
-  options.mesh = parse_mesh(mesh);
-  options.make_model = [&model] { return std::make_unique<models::Llama>(llama_options(model)); };
-  return options;
+TokenBatch batch_for(const Job& job, int64_t step) {
+  return testing::batch_for(job, step, testing::kCanonicalVocabulary);
 }
 
 class ThreadCount {
@@ -176,10 +136,10 @@ class ThreadCount {
 void expect_one_devices_bits(const BitwiseMesh& mesh, const Variant& variant) {
   const ThreadCount threads(variant.threads);
   const auto job = bitwise_job(mesh, variant);
-  StepVerifier verifier(job, run_options(mesh.mesh, *variant.model));
+  StepVerifier verifier(job, testing::canonical_options(mesh.mesh, *variant.model));
   const int64_t steps = soaks() ? 50 : 2;
   for (int64_t step = 1; step <= steps; ++step) {
-    const auto check = verifier.check(step, testing::batch_for(job, step, 2047), 1e-2);
+    const auto check = verifier.check(step, batch_for(job, step), 1e-2);
     ASSERT_TRUE(check.comparison.agrees() && check.comparison.differing_bits == 0)
         << mesh.mesh << ", batch " << mesh.batch << " by " << mesh.local_batch << ", " << variant.text() << ", step "
         << step << ": " << check.comparison.differing_bits << " differing bits; " << check.comparison.beyond[0].text()
@@ -209,13 +169,13 @@ INSTANTIATE_TEST_SUITE_P(Meshes, Bitwise, ::testing::Range<size_t>(0, std::size(
 /// "untied 1a2b..." for every model: two steps on one device.
 std::string digests_of_all_models() {
   std::string text;
-  for (const auto& model : std::span(kModels).first(soaks() ? std::size(kModels) : 2)) {
+  for (const auto& model : std::span(kCanonicalModels).first(soaks() ? std::size(kCanonicalModels) : 2)) {
     const Variant variant{&model, "none", 1};
     const auto job = bitwise_job({"one device", 3, 3}, variant);
-    TrainingRun run(job, run_options("one device", model));
+    TrainingRun run(job, testing::canonical_options("one device", model));
     double loss = 0, norm = 0;
     for (int64_t step = 1; step <= 2; ++step) {
-      const auto result = run.step(step, testing::batch_for(job, step, 2047), 1e-2);
+      const auto result = run.step(step, batch_for(job, step), 1e-2);
       loss = result.loss;
       norm = result.gradient_norm;
     }
@@ -260,13 +220,13 @@ void adamw_with_a_flipped_bit(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 TEST(BitwisePlanted, OneBitIsFoundAndNamed) {
-  const auto job = bitwise_job({"dp_shard=2", 4, 2}, {&kModels[1], "none", 1});
-  auto options = run_options("dp_shard=2", kModels[1]);
+  const auto job = bitwise_job({"dp_shard=2", 4, 2}, {&kCanonicalModels[1], "none", 1});
+  auto options = testing::canonical_options("dp_shard=2", kCanonicalModels[1]);
   Rule rule = *built_in_rules(Numerics::kCanonical)->find("mesh::adamw");
   rule.local = adamw_with_a_flipped_bit;
   options.rules = built_in_rules(Numerics::kCanonical)->with(rule);
   StepVerifier verifier(job, options);
-  const auto check = verifier.check(1, testing::batch_for(job, 1, 2047), 1e-2);
+  const auto check = verifier.check(1, batch_for(job, 1), 1e-2);
   ASSERT_FALSE(check.comparison.agrees());
   EXPECT_EQ(check.comparison.differing_bits, 1);
   EXPECT_EQ(check.comparison.beyond[0].kind, "parameter");

@@ -13,6 +13,12 @@ nlohmann::ordered_json row_of(const std::string& name, const trainer::TensorReco
   return {{"name", name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"chunks", tensor.chunks.size()}};
 }
 
+/// null where it is not known.
+nlohmann::ordered_json numerics_version(const trainer::CheckpointMetadata& metadata) {
+  if (!metadata.numerics_version) return nullptr;
+  return *metadata.numerics_version;
+}
+
 void print_tensors(const trainer::Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint.tensors())
     fmt::print("{:<48} {:<5} [{}] in {} chunks\n", name, tensor.dtype, fmt::join(tensor.shape, ", "),
@@ -28,11 +34,14 @@ ExitCode run_checkpoint(const CheckpointOptions& options) {
   const auto damage = checkpoint.damage();
   auto rows = nlohmann::ordered_json::array();
   for (const auto& [name, tensor] : checkpoint.tensors()) rows.push_back(row_of(name, tensor));
-  write_json(options.output,
-             {{"step", metadata.step}, {"sample", metadata.sample}, {"tensors", rows}, {"damage", damage}});
+  write_json(options.output, {{"step", metadata.step},
+                              {"sample", metadata.sample},
+                              {"numerics_version", numerics_version(metadata)},
+                              {"tensors", rows},
+                              {"damage", damage}});
   if (!damage.empty()) fail<FileError>("{} {} chunks are damaged.", damage.front(), damage.size());
-  fmt::print("step {}, next sample {}, {} tensors; every digest matches\n", metadata.step, metadata.sample,
-             checkpoint.tensors().size());
+  fmt::print("step {}, next sample {}, by {}, {} tensors; every digest matches\n", metadata.step, metadata.sample,
+             numerics_version_text(metadata.numerics_version), checkpoint.tensors().size());
   return ExitCode::kFine;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/numerics_version.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/reports/doctor_report.h"
 #include "tools/lockstep/reports/json_output.h"
@@ -31,7 +32,8 @@ ExitCode run_doctor(const DoctorOptions& options) {
     rows.push_back({{"name", finding.name}, {"health", word(finding.health)}, {"text", finding.text}});
     healthy = healthy && finding.health != Health::kBroken;
   }
-  write_json(options.output, {{"rows", rows}, {"verdict", healthy ? "pass" : "fail"}});
+  write_json(options.output,
+             {{"rows", rows}, {"numerics_version", kNumericsVersion}, {"verdict", healthy ? "pass" : "fail"}});
   return healthy ? ExitCode::kFine : ExitCode::kInternal;
 }
 

@@ -54,7 +54,9 @@ const char* text_of(trainer::ReplayVerdict verdict) {
                                                            : "differs";
 }
 
+/// The versions stand before the verdict: they are its first explanation.
 void print(const trainer::ReplayOutcome& outcome, int rank) {
+  if (!outcome.other_numerics.empty()) fmt::print("{}\n", outcome.other_numerics);
   fmt::print("rank {}, step {}: ", rank, outcome.step);
   if (outcome.agrees()) {
     fmt::print("{}: {} ops, {} collectives{}\n", text_of(outcome.verdict), outcome.ops, outcome.collectives,
@@ -85,6 +87,7 @@ nlohmann::ordered_json to_json(const trainer::ReplayOutcome& outcome, int rank) 
           {"differing_results", outcome.differing_results},
           {"differing_scalars", outcome.differing_scalars},
           {"other_machine", outcome.other_machine},
+          {"other_numerics", outcome.other_numerics},
           {"first_difference", difference}};
 }
 
@@ -105,6 +108,7 @@ void print_repeats(const std::vector<trainer::ReplayOutcome>& outcomes) {
 
 ExitCode compare(const ReplayOptions& options, const replay::RecordingFolder& folder, int64_t step) {
   const auto verdict = trainer::compare_with_reference(folder, step, options.changes);
+  if (!verdict.other_numerics.empty()) fmt::print("{}\n", verdict.other_numerics);
   fmt::print("step {}, all ranks, {} one device: {}\n", step, verdict.agrees ? "as" : "not as",
              verdict.agrees ? "every compared value agrees" : "INCONSISTENT");
   if (!verdict.finding.empty()) fmt::print("{}\n", verdict.finding);
@@ -113,6 +117,7 @@ ExitCode compare(const ReplayOptions& options, const replay::RecordingFolder& fo
                               {"step", step},
                               {"as_recorded", verdict.is_as_recorded},
                               {"ops", verdict.ops},
+                              {"other_numerics", verdict.other_numerics},
                               {"finding", verdict.finding}});
   return verdict.agrees && verdict.is_as_recorded ? ExitCode::kFine : ExitCode::kInconsistent;
 }

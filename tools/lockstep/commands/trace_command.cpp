@@ -106,6 +106,7 @@ std::vector<T> common(const std::vector<T>& left, const std::vector<T>& right) {
 void print_diff(const replay::TraceDiff& diff, int rank, int64_t step) {
   fmt::print("rank {}, step {}: {} results equal, {} differ, {} cannot be compared, {} and {} on one side only\n", rank,
              step, diff.all.same, diff.all.different, diff.all.incomparable, diff.all.only_left, diff.all.only_right);
+  if (!diff.numerics.empty()) fmt::print("  {}\n", diff.numerics);
   for (const auto& scalar : diff.scalars) fmt::print("  {}\n", scalar);
   if (!diff.first.empty()) fmt::print("  first: {}\n", diff.first);
   if (diff.agrees()) return;
@@ -134,6 +135,7 @@ ExitCode compare(const TraceOptions& options) {
                       {"incomparable", diff.all.incomparable},
                       {"only_left", diff.all.only_left},
                       {"only_right", diff.all.only_right},
+                      {"numerics", diff.numerics},
                       {"scalars", diff.scalars},
                       {"first", diff.first}});
     }

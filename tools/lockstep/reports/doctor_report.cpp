@@ -13,6 +13,7 @@
 #include "core/elementary/instruction_set.h"
 #include "core/error.h"
 #include "core/files/proc_value.h"
+#include "core/numerics_version.h"
 #include "runtime/kernels/self_test/self_test.h"
 #include "trainer/data/text_dataset.h"
 
@@ -66,7 +67,7 @@ Finding examine_numerics() {
   } catch (const Error& error) {
     return {"numerics", error.what(), Health::kBroken};
   }
-  return {"numerics", "round to nearest, subnormals kept"};
+  return {"numerics", numerics_version_text() + "; round to nearest, subnormals kept"};
 }
 
 Finding examine_kernels() {
