@@ -33,7 +33,7 @@ void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) 
   const auto& spec = *call.plan.wanted[0];
   const bool is_vector = gradient.dim() == 1;
   if (is_vector) return (void)(stack = {at::outer(gradient, input)});
-  const auto tree = *call.plan.batch;
+  const auto tree = batch_tree(call);
   const bool is_batch = spec.sizes.size() > 2 || tree.leaf != SumTree::over_elements(spec.sizes[0]).leaf;
   const auto range = contracted_here(call, 0, 0, is_batch ? tree.leaf : 1);
   if (is_batch && tree.leaf > 1) {

@@ -1,6 +1,13 @@
 #include "runtime/planning/canonical_local.h"
 
+#include "core/error.h"
+
 namespace lockstep {
+
+const SumTree& batch_tree(const LocalCall& call) {
+  LOCKSTEP_CHECK(call.plan.batch, "the row of {} has no kSamples", call.op.operator_name().name);
+  return *call.plan.batch;
+}
 
 kernels::Summands summands_here(const LocalCall& call, size_t slot, int dim, const SumTree& tree) {
   const auto range = call.plan.wanted[slot]->cut(call.index, dim);

@@ -6,6 +6,9 @@
 /// What canonical local functions have in common: which part of a sum a rank has, and what becomes of its nodes.
 namespace lockstep {
 
+/// The tree over the first dimension of operand 0, as the plan has it. REQUIRES: the row has Rule::kSamples.
+const SumTree& batch_tree(const LocalCall& call);
+
 /// The dimension `dim` of operand `slot` on this rank.
 kernels::Summands summands_here(const LocalCall& call, size_t slot, int dim, const SumTree& tree);
 

@@ -6,4 +6,52 @@
 #include <string_view>
 #include <vector>
 
+#include "core/box.h"
 #include "core/numerics_version.h"
+
+/// The index of a checkpoint: which tensors it holds and where their chunks lie. docs/checkpoint.md.
+namespace lockstep::trainer {
+
+/// What a run needs besides its tensors to go on.
+struct CheckpointMetadata {
+  int64_t step = 0;    ///< the last finished step
+  int64_t sample = 0;  ///< global index of the next sample
+  std::string job;     ///< the resolved job as TOML
+  /// Of the build that wrote it; none in checkpoints of format version 1, where it is not known.
+  std::optional<int64_t> numerics_version = kNumericsVersion;
+
+  friend bool operator==(const CheckpointMetadata&, const CheckpointMetadata&) = default;
+};
+
+/// A rectangular part of a tensor, stored as one tensor of a safetensors file.
+struct ChunkRecord {
+  Box box;
+  std::string file;    ///< in the checkpoint's folder
+  std::string tensor;  ///< name in that file
+  std::string digest;  ///< of the bytes: 128 bits, 32 hexadecimal digits
+};
+
+struct TensorRecord {
+  std::string dtype;  ///< safetensors' spelling
+  std::vector<int64_t> shape;
+  std::vector<ChunkRecord> chunks;  ///< cover the tensor exactly once
+};
+
+struct CheckpointIndex {
+  CheckpointMetadata metadata;
+  std::map<std::string, TensorRecord> tensors;
+};
+
+inline constexpr std::string_view kIndexFile = "index.json";
+
+/// The index as JSON, its own digest included.
+std::string index_text(const CheckpointIndex& index);
+
+/// Whether chunks must cover their tensors exactly once, or are those of one process.
+enum class Coverage { kWhole, kPart };
+
+/// Reads index_text's result back. FileError that names `path` for anything else, incomplete or overlapping chunks
+/// included.
+CheckpointIndex parse_index(std::string_view text, const std::string& path, Coverage coverage = Coverage::kWhole);
+
+}  // namespace lockstep::trainer

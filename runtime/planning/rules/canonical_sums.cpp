@@ -29,7 +29,7 @@ std::vector<int64_t> sorted_dims(const LocalCall& call, const torch::jit::Stack&
 
 /// The tree of one dimension of a sum: the batch's over samples, any other's over elements.
 SumTree tree_of(const LocalCall& call, int64_t dim) {
-  return dim == 0 ? *call.plan.batch : SumTree::over_elements(global_size(call, 0, dim));
+  return dim == 0 ? batch_tree(call) : SumTree::over_elements(global_size(call, 0, dim));
 }
 
 /// Nested: the last dimension is summed first. Only one of them is cut, and its nodes come out in front at the end.
@@ -81,7 +81,7 @@ void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& spec = *call.plan.wanted[1];
   if (spec.sizes.empty()) tokens = tokens.unsqueeze(0);
   const int64_t size = spec.sizes.empty() ? 1 : spec.sizes[0];
-  const auto tree = spec.sizes.empty() ? SumTree::over_elements(1) : *call.plan.batch;
+  const auto tree = spec.sizes.empty() ? SumTree::over_elements(1) : batch_tree(call);
   const auto batch = spec.sizes.empty() ? Summands::all(tree) : summands_here(call, 1, 0, tree);
   const int64_t inner = size > 0 ? spec.element_count() / size : 1;
   const int64_t per_sample = inner * tree.leaf;

@@ -1,6 +1,7 @@
 // Ops that draw: values depend on the global index of an element, never on the rank that draws it.
 #include "runtime/context/random.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 
 #include "core/error.h"
@@ -34,7 +35,7 @@ void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 std::vector<ResultShape> dropout_backward_shape(const Call& call) {
-  return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}};
+  return {{at::infer_size(call.operand_sizes[0], call.operand_sizes[1]), {}, call.operand_dtypes[0]}};
 }
 
 void local_dropout_backward(const LocalCall& call, torch::jit::Stack& stack) {

@@ -180,8 +180,6 @@ constexpr CanonicalMutant kMutants[] = {
     {"an op that should refuse", "pow.Tensor_Tensor", native},
     {"positions of a table reversed", "embedding_dense_backward", reversed<0, 1, 0>},
     {"a product summed backward", "mm", nullptr},
-    {"samples and elements swapped", "sum", nullptr, Rule::kSamples},
-    {"samples and elements swapped weight", "mesh::weight_gradient", nullptr, Rule::kSamples},
     {"the mean divided before the sum", "mean", mean_divided_first},
     {"the mean divided on every rank", "mean", nullptr, Rule::kNoReduce},
     {"the maximum of the shard", "mesh::exponential_sum", maximum_of_the_shard},

@@ -2,6 +2,8 @@
 #include <ATen/Functions.h>
 #include <rapidcheck.h>
 
+#include <optional>
+
 #include "core/error.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/rule_properties.h"
@@ -30,24 +32,33 @@ at::Tensor misfit(const at::Tensor& tensor) {
   return flat.index_select(0, at::arange(count).remainder(tensor.numel())).reshape(sizes);
 }
 
-bool one_device_refuses(const OpCall& call, const Numerics& numerics) {
+using Results = std::optional<std::vector<at::Tensor>>;  ///< none: refused
+
+Results on_one_device(const OpCall& call, const Numerics& numerics) {
   try {
-    run(call.op, plain_arguments(call, numerics));
-    return false;
+    return run(call.op, plain_arguments(call, numerics));
   } catch (const std::exception&) {
-    return true;
+    return std::nullopt;
   }
 }
 
-/// What the mesh says; empty if it accepts. An internal error is no answer to a user's mistake.
-std::string refusal_of(const OpCall& call, const std::vector<at::Tensor>& tensors, const std::string& line) {
+/// An internal error is no answer to a user's mistake.
+Results on_mesh(const OpCall& call, const std::vector<at::Tensor>& tensors, const std::string& line) {
   try {
-    run(call.op, with_tensors(call, tensors));
-    return {};
+    return run(call.op, with_tensors(call, tensors));
   } catch (const InternalError& error) {
     RC_FAIL(line + ": " + error.what());
-  } catch (const std::exception& error) {
-    return error.what();
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void compare(const std::vector<at::Tensor>& actual, const std::vector<at::Tensor>& expected, const Numerics& numerics,
+             bool values, const std::string& line) {
+  for (size_t r = 0; r < actual.size(); ++r) {
+    if (!is_sharded(actual[r])) continue;
+    const auto what = difference(actual[r], expected[r], numerics, values);
+    if (!what.empty()) RC_FAIL(fmt::format("{}: result {} {}", line, r, what));
   }
 }
 
@@ -75,8 +86,11 @@ void refuses_as_one_device(const OpCase& op_case, const Rules& rules) {
   for (const auto& tensor : plain) tensors.push_back(scatter(tensor, draw_layout(*drawn.mesh, tensor)));
   const auto line = describe(call, tensors, *drawn.mesh, numerics);
   // The mesh first: some kernels of LibTorch's neither check such a call nor survive it.
-  if (!refusal_of(call, tensors, line).empty()) return (void)++refused_cases()[op_case.op];
-  if (one_device_refuses(call, numerics)) RC_FAIL(line + ": LibTorch refuses this call, the mesh does not");
+  const auto actual = on_mesh(call, tensors, line);
+  if (!actual) return (void)++refused_cases()[op_case.op];
+  const auto expected = on_one_device(call, numerics);
+  if (!expected) RC_FAIL(line + ": LibTorch refuses this call, the mesh does not");
+  compare(*actual, *expected, numerics, op_case.is(OpCase::kExact), line);
 }
 
 }  // namespace lockstep::testing
