@@ -1,6 +1,6 @@
 # make demo    train the demo job on a simulated 2 x 2 mesh and check every step against one device
 # make test    build everything, run all tests; ends in "N passed, N failed"
-# make bench   measure against plain LibTorch            make soak   the property tests with 50 to 100 times the cases
+# make bench   measure against plain LibTorch            make soak   hours: 50 to 100 times the cases, all of sanitizers and lint
 # make format  rewrite the C++ files as CI wants them    make lint   clang-tidy over what differs from HEAD (ALL=1: all)
 # make golden  write the golden bits of a new numerics version (docs/numerics.md)
 # make setup   install what is missing (tools/setup)     make build  compile
@@ -35,6 +35,8 @@ soak: refuse_reproduce build
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_replay --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_core --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_runtime --gtest_filter='FaultSeeds*' --gtest_brief=1
+	tools/sanitized --all
+	tools/lint $(BUILD) --all
 	@RC_PARAMS="max_success=10000 $(RC_PARAMS)" python3 tools/test_summary.py $(BUILD) --timeout 14400
 
 golden: configure

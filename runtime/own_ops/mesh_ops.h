@@ -37,7 +37,8 @@ at::Tensor cross_entropy_backward(const at::Tensor& gradient, const at::Tensor& 
 /// (Shoeybi et al., 2019, section 3). Differentiable in the logits, which are sharded.
 at::Tensor token_losses(const at::Tensor& logits, const at::Tensor& target, int64_t ignored);
 
-/// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e] -> output [b, h*g, l, e], log-sum-exp [b, h*g, l].
+/// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e] -> output [b, h*g, l, e], log-sum-exp [b, h*g, l],
+/// for the backward alone: natural in native numerics, to base 2 in canonical.
 /// With `causal`, query row i attends to keys 0 .. first_row + i.
 std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                                              bool causal, double scale, int64_t first_row = 0);

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "core/elementary/instruction_set.h"
 #include "rng/fill.h"
 #include "tests/rng/known_answers.h"
+#include "tests/support/instruction_sets.h"
 
 namespace lockstep::rng {
 namespace {
@@ -74,7 +74,7 @@ uint64_t random_base() {
          offset;
 }
 
-RC_GTEST_PROP(Subarray, AnyBoxEqualsTheSameBoxCutFromTheWhole, ()) {
+void any_box_is_cut_from_the_whole(InstructionSet set) {
   const auto& c = cases()[*rc::gen::inRange<std::size_t>(0, cases().size())];
   const auto sizes = *shapes();
   const uint64_t base = random_base(), seed = *rc::gen::arbitrary<uint64_t>(), stream = *rc::gen::arbitrary<uint64_t>();
@@ -86,8 +86,6 @@ RC_GTEST_PROP(Subarray, AnyBoxEqualsTheSameBoxCutFromTheWhole, ()) {
   int64_t extent = 1;
   for (const auto& d : subarray.dimensions) extent += std::max<int64_t>(d.length - 1, 0) * d.stride;
   const auto bytes = static_cast<std::size_t>(extent * size_of(c.kind));
-  const auto& sets = available_instruction_sets();
-  const auto set = sets[*rc::gen::inRange<std::size_t>(0, sets.size())];
   std::vector<unsigned char> expected(bytes, 0xcd), drawn(bytes, 0xcd);
   fill(drawn.data(), c.kind, c.distribution, Key{seed}, stream, subarray, set);
   const auto size = static_cast<std::size_t>(size_of(c.kind));
@@ -98,16 +96,24 @@ RC_GTEST_PROP(Subarray, AnyBoxEqualsTheSameBoxCutFromTheWhole, ()) {
   RC_ASSERT(drawn == expected);  // the gaps between elements included
 }
 
-RC_GTEST_PROP(Subarray, EveryInstructionSetGivesTheSameBits, ()) {
+void same_bits_as_the_baseline(InstructionSet set) {
   const auto& c = cases()[*rc::gen::inRange<std::size_t>(0, cases().size())];
   const auto n = *rc::gen::inRange<int64_t>(0, 700);
   const auto subarray = Subarray::whole({n}, random_base());
   std::vector<uint64_t> oracle(static_cast<std::size_t>(n)), drawn(static_cast<std::size_t>(n));
   fill(oracle.data(), c.kind, c.distribution, Key{9}, 1, subarray, InstructionSet::kBaseline);
-  for (const auto set : available_instruction_sets()) {
-    fill(drawn.data(), c.kind, c.distribution, Key{9}, 1, subarray, set);
-    RC_ASSERT(drawn == oracle);
-  }
+  fill(drawn.data(), c.kind, c.distribution, Key{9}, 1, subarray, set);
+  RC_ASSERT(drawn == oracle);
+}
+
+class Subarrays : public testing::OnInstructionSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, Subarrays, testing::every_set(), testing::set_name);
+
+TEST_P(Subarrays, AnyBoxEqualsTheSameBoxCutFromTheWhole) {
+  testing::check_property([] { any_box_is_cut_from_the_whole(GetParam()); });
+}
+TEST_P(Subarrays, HaveTheBaselinesBits) {
+  testing::check_property([] { same_bits_as_the_baseline(GetParam()); });
 }
 
 TEST(Subarray, BatchRowsKeepTheirValuesWhenMicrobatched) {

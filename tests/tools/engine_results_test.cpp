@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/instruction_sets.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
@@ -129,12 +130,16 @@ TEST(Bench, ProcessesHaveTheirRows) {
   EXPECT_EQ(run_lockstep("bench processes --rows nothing").code, 2);
 }
 
-TEST(Bench, InstructionsAreLimited) {
+class BenchInstructions : public testing::OnInstructionSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, BenchInstructions, testing::every_set(), testing::set_name);
+
+TEST_P(BenchInstructions, AreLimited) {
   const TemporaryFolder folder;
-  const auto run = run_lockstep("bench numerics --seconds 0 --rows add_512x768 --instructions avx2 --json " +
+  const std::string set(name_of(GetParam()));
+  const auto run = run_lockstep("bench numerics --seconds 0 --rows add_512x768 --instructions " + set + " --json " +
                                 folder.file("result.json"));
-  if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no AVX2 here";
-  EXPECT_EQ(nlohmann::json::parse(file_content(folder.file("result.json"))).at("instructions"), "avx2");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(file_content(folder.file("result.json"))).at("instructions"), set);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "core/digest/digest.h"
 #include "core/numerics_version.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/tools/run_lockstep.h"
 #include "tests/tools/small_job.h"
 
@@ -140,8 +141,8 @@ TEST_F(Recording, DamageIsNamedAndTheRestIsRead) {
 
 TEST_F(Recording, OfCanonicalNumericsIsReplayedOnOtherMachines) {
   ASSERT_EQ(train("").code, 0);
-  const auto elsewhere =
-      "LOCKSTEP_INSTRUCTION_SET=baseline ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 ";
+  if (best_instruction_set() == InstructionSet::kBaseline) GTEST_SKIP() << testing::why_not(InstructionSet::kAvx2);
+  const auto elsewhere = testing::limited_to(InstructionSet::kBaseline);
   const auto run = run_lockstep("replay " + traces_ + " --rank 1", elsewhere);
   EXPECT_EQ(run.code, 0) << run.out;
   EXPECT_THAT(run.out, HasSubstr("identical: "));
@@ -173,7 +174,8 @@ TEST_F(Recording, OfNativeNumericsIsWithinBoundOnOtherMachines) {
   ASSERT_EQ(train("--numerics.mode native").code, 0);
   EXPECT_EQ(replay("--rank 1 --step 4").code, 0);
   EXPECT_EQ(result().at("verdict"), "identical");
-  const auto elsewhere = "ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 ";
+  if (best_instruction_set() == InstructionSet::kBaseline) GTEST_SKIP() << testing::why_not(InstructionSet::kAvx2);
+  const std::string elsewhere = "ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 ";
   const auto run = run_lockstep("replay " + traces_ + " --rank 1 --step 4", elsewhere);
   EXPECT_EQ(run.code, 0) << run.out;
   EXPECT_THAT(run.out, AllOf(HasSubstr("within bound: "), HasSubstr("machine   libtorch_instruction_set: ")));

@@ -114,7 +114,7 @@ struct Parser {
                     "sizes (1MiB, 1GiB)")
         ->type_name("'PATTERN,...'");
     sub->add_option("--seconds", bench.seconds,
-                    "Of collectives, numerics and processes, for each row (1), but five pairs at least")
+                    "Of collectives and processes (1) and numerics (0.3), for each row, but five pairs at least")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")

@@ -59,7 +59,8 @@ class Loop {
       recorded_step(start);
       const bool interrupted = is_interrupted();
       if (interrupted && recorder_) recorder_->give_up(outcome_.interrupted_by);
-      if (interrupted || due()) save();
+      // What an inconsistent step left is nothing to go on from.
+      if (outcome_.findings.empty() && (interrupted || due())) save();
       if (interrupted) break;
     }
     if (recorder_) recorder_->finish();

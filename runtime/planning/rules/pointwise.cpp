@@ -115,6 +115,7 @@ constexpr Rule kRows[] = {
     shaped_row("relu", like_operand),
     pointwise_row("rsqrt", "-"),
     pointwise_row("rsub.Scalar", "-"),
+    pointwise_row("sgn", "-"),
     pointwise_row("sigmoid", "-"),
     pointwise_row("sigmoid_backward", "e-"),
     pointwise_row("sign", "-"),

@@ -15,6 +15,7 @@
 #include "core/digest/digest.h"
 #include "core/elementary/elementary.h"
 #include "core/elementary/instruction_set.h"
+#include "tests/support/instruction_sets.h"
 
 /// The elementary functions give the same bits one by one, in vectorised loops of every instruction set, and for ever.
 namespace lockstep {
@@ -80,17 +81,19 @@ std::string digest_of(std::vector<T> values) {
   return digest(std::as_bytes(std::span(values))).text().substr(0, 16);
 }
 
-template <class F, class T>
-void expect_bits(const char* expected) {
-  const auto x = arguments<T>();
-  std::vector<T> y(x.size());
-  for (const auto set : available_instruction_sets()) {
-    map<F, T>(set, x, y);
-    EXPECT_EQ(digest_of(y), expected) << name_of(set);
+class ElementaryBits : public testing::OnInstructionSet {
+ protected:
+  template <class F, class T>
+  void expect_bits(const char* expected) {
+    const auto x = arguments<T>();
+    std::vector<T> y(x.size());
+    map<F, T>(GetParam(), x, y);
+    EXPECT_EQ(digest_of(y), expected);
   }
-}
+};
+INSTANTIATE_TEST_SUITE_P(Sets, ElementaryBits, testing::every_set(), testing::set_name);
 
-TEST(ElementaryBits, SinglePrecision) {
+TEST_P(ElementaryBits, SinglePrecision) {
   expect_bits<Exp, float>("a61736649796b50e");
   expect_bits<NormalExp, float>("b4e1715587ba71bd");
   expect_bits<Beyond, float>("1fc6cfa74e8f147b");
@@ -101,7 +104,7 @@ TEST(ElementaryBits, SinglePrecision) {
   expect_bits<Cos, float>("aa3b439fc5693a5d");
 }
 
-TEST(ElementaryBits, DoublePrecision) {
+TEST_P(ElementaryBits, DoublePrecision) {
   expect_bits<Exp, double>("59422853674f3586");
   expect_bits<NormalExp, double>("8018e12802891716");
   expect_bits<Beyond, double>("22088cae5378c684");

@@ -54,7 +54,7 @@ void add_draws(GoldenLines& lines, const char* name, const rng::Distribution& di
   constexpr int64_t kCount = 1001;
   for (const auto kind : kinds) {
     std::vector<std::byte> values(static_cast<size_t>(kCount * rng::size_of(kind)));
-    rng::fill(values.data(), kind, distribution, rng::Key{17}, 23, rng::Slice::whole({kCount}, 3));
+    rng::fill(values.data(), kind, distribution, rng::Key{17}, 23, rng::Subarray::whole({kCount}, 3));
     add_line(lines, fmt::format("random.{}.{}", name, rng::name_of(kind)), digest(values).text());
   }
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/kernels/sums/integer_sum_oracle.h"
 #include "tests/support/cases/sum_cases.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
@@ -53,14 +54,20 @@ void squares_equal_oracle(const Kernel& kernel) {
 }
 
 template <class T>
-void squares_equal_oracle() {
-  const auto set = *rc::gen::elementOf(available_instruction_sets());
+void squares_equal_oracle_in(InstructionSet set) {
   squares_equal_oracle<T>(
       [=](int64_t count, const T* x, double scale) { return loops::scaled_squares<T>(count, x, scale, set); });
 }
 
-RC_GTEST_PROP(ScaledSquares, AreTheOraclesInSinglePrecision, ()) { squares_equal_oracle<float>(); }
-RC_GTEST_PROP(ScaledSquares, AreTheOraclesInDoublePrecision, ()) { squares_equal_oracle<double>(); }
+class ScaledSquares : public OnInstructionSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, ScaledSquares, every_set(), set_name);
+
+TEST_P(ScaledSquares, AreTheOraclesInSinglePrecision) {
+  check_property([] { squares_equal_oracle_in<float>(GetParam()); });
+}
+TEST_P(ScaledSquares, AreTheOraclesInDoublePrecision) {
+  check_property([] { squares_equal_oracle_in<double>(GetParam()); });
+}
 
 RC_GTEST_PROP(AbsoluteMaximum, IsTheOracles, ()) {
   const SquaresCase<float> c;

@@ -2,6 +2,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "tests/support/cases/product_cases.h"
+#include "tests/support/instruction_sets.h"
 
 namespace lockstep {
 namespace {
@@ -11,22 +12,28 @@ using testing::ProductCase;
 using testing::same_numbers;
 
 template <class Input, class T>
-void kernels_agree_with_oracle() {
+void kernels_agree_with_oracle(InstructionSet set) {
   const int threads = *rc::gen::element(1, 2, 4);
-  const auto set = *rc::gen::elementOf(available_instruction_sets());
   testing::product_equals_oracle<Input, T>([&](const auto&... arguments) {
     kernels::product<Input, T>(arguments..., testing::thread_workers(threads), set);
   });
 }
 
-RC_GTEST_PROP(ProductLoops, GiveTheOraclesBitsInSinglePrecision, ()) { kernels_agree_with_oracle<float, float>(); }
-RC_GTEST_PROP(ProductLoops, GiveTheOraclesBitsInDoublePrecision, ()) { kernels_agree_with_oracle<double, double>(); }
-RC_GTEST_PROP(ProductLoops, GiveTheOraclesBitsForBfloat16, ()) {
-  kernels_agree_with_oracle<kernels::Bfloat16, float>();
+class ProductLoops : public testing::OnInstructionSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, ProductLoops, testing::every_set(), testing::set_name);
+
+TEST_P(ProductLoops, GiveTheOraclesBitsInSinglePrecision) {
+  testing::check_property([] { kernels_agree_with_oracle<float, float>(GetParam()); });
+}
+TEST_P(ProductLoops, GiveTheOraclesBitsInDoublePrecision) {
+  testing::check_property([] { kernels_agree_with_oracle<double, double>(GetParam()); });
+}
+TEST_P(ProductLoops, GiveTheOraclesBitsForBfloat16) {
+  testing::check_property([] { kernels_agree_with_oracle<kernels::Bfloat16, float>(GetParam()); });
 }
 
 /// Sizes around the edges of tiles, panels, pieces of work and groups.
-TEST(ProductLoops, AgreeAtTheEdgesOfTheirBlocks) {
+TEST_P(ProductLoops, AgreeAtTheEdgesOfTheirBlocks) {
   uint32_t seed = 0;
   for (const auto& [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{113, 33, 1025},
                                 {14, 32, 511},
@@ -37,22 +44,19 @@ TEST(ProductLoops, AgreeAtTheEdgesOfTheirBlocks) {
                                 {113, 545, 1100}})
     for (const int threads : {1, 4}) {
       const ProductCase<float, float> product(m, n, kernels::Contraction::over(k), Numbers::kNormal, ++seed);
-      for (const InstructionSet set : available_instruction_sets())
-        EXPECT_TRUE(same_numbers(product.run(set, threads), product.expected))
-            << m << " " << n << " " << k << " " << name_of(set) << " " << threads;
+      EXPECT_TRUE(same_numbers(product.run(GetParam(), threads), product.expected))
+          << m << " " << n << " " << k << " " << threads;
     }
 }
 
-TEST(ProductLoops, NeverGiveNegativeZero) {
+TEST_P(ProductLoops, NeverGiveNegativeZero) {
   const float tiny = -1e-40f, small = 1e-40f, zero = -0.0f;
   for (const auto& [x, y] : {std::pair{tiny, small}, {zero, small}})
     for (const int64_t length : {1, 40, 64, 100, 2000}) {
       const kernels::Factor<float> a{&x, 0, 0, 0}, b{&y, 0, 0, 0};
-      for (const InstructionSet set : available_instruction_sets()) {
-        float result = 7;
-        kernels::product<float, float>(1, 1, a, b, kernels::Contraction::over(length), {&result, 1, 1}, {}, set);
-        EXPECT_EQ(portable::bits<uint32_t>(result), 0u) << length << " " << name_of(set);
-      }
+      float result = 7;
+      kernels::product<float, float>(1, 1, a, b, kernels::Contraction::over(length), {&result, 1, 1}, {}, GetParam());
+      EXPECT_EQ(portable::bits<uint32_t>(result), 0u) << length;
     }
 }
 
@@ -66,16 +70,14 @@ TEST(ProductLoops, SumsOfNothingArePositiveZero) {
 }
 
 /// The bits follow from the contract alone, worked out by hand: 2^24 + 1 is lost in a chain, kept by the tree.
-TEST(ProductLoops, FollowTheTree) {
+TEST_P(ProductLoops, FollowTheTree) {
   std::vector<float> a(64, 0.0f);
   const std::vector<float> ones(64, 1.0f);
   a[0] = 0x1p24f, a[1] = 1, a[31] = 1, a[32] = 1, a[63] = 1;  // leaves of 32: 2^24, and 1 + 1
-  for (const InstructionSet set : available_instruction_sets()) {
-    float result = 0;
-    kernels::product<float, float>(1, 1, {a.data(), 0, 0, 1}, {ones.data(), 0, 0, 1}, kernels::Contraction::over(64),
-                                   {&result, 1, 1}, {}, set);
-    EXPECT_EQ(result, 0x1p24f + 2) << name_of(set);
-  }
+  float result = 0;
+  kernels::product<float, float>(1, 1, {a.data(), 0, 0, 1}, {ones.data(), 0, 0, 1}, kernels::Contraction::over(64),
+                                 {&result, 1, 1}, {}, GetParam());
+  EXPECT_EQ(result, 0x1p24f + 2);
 }
 
 /// Nodes of shards, joined, are the whole: any cuts, samples or elements.

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tests/support/cases/row_cases.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
@@ -15,8 +16,8 @@ using Plain = PlainRows<float>;
 using Case = RowCase<float>;
 
 template <class T>
-void loops_equal_oracles() {
-  const RowLoops<T> loops{*rc::gen::elementOf(available_instruction_sets())};
+void loops_equal_oracles(InstructionSet set) {
+  const RowLoops<T> loops{set};
   using Oracle = PlainRows<T>;
   const auto expect = [&](auto loop, auto oracle) {
     rows_equal_oracle<T>([&](const RowCase<T>& c, T* out) { (loops.*loop)(c, out); }, oracle);
@@ -34,8 +35,15 @@ void loops_equal_oracles() {
   expect(&RowLoops<T>::adamw, Oracle::adamw);
 }
 
-RC_GTEST_PROP(RowLoops, GiveTheOraclesBitsInSinglePrecision, ()) { loops_equal_oracles<float>(); }
-RC_GTEST_PROP(RowLoops, GiveTheOraclesBitsInDoublePrecision, ()) { loops_equal_oracles<double>(); }
+class RowLoopsOfSet : public OnInstructionSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, RowLoopsOfSet, every_set(), set_name);
+
+TEST_P(RowLoopsOfSet, GiveTheOraclesBitsInSinglePrecision) {
+  check_property([] { loops_equal_oracles<float>(GetParam()); });
+}
+TEST_P(RowLoopsOfSet, GiveTheOraclesBitsInDoublePrecision) {
+  check_property([] { loops_equal_oracles<double>(GetParam()); });
+}
 
 // Faults.
 

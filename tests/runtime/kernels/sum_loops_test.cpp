@@ -3,6 +3,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "tests/support/cases/sum_cases.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
@@ -11,8 +12,7 @@ namespace {
 using kernels::loops::TableGradient;
 
 template <class T>
-void sums_equal_oracles() {
-  const auto set = *rc::gen::elementOf(available_instruction_sets());
+void sums_equal_oracles(InstructionSet set) {
   for (const bool rows : {true, false})
     sum_equals_oracle<T>(
         rows, [&](const auto& o, T* out) { kernels::loops::ordered_sum<T>(o.sum, o.x, out, set); }, plain_sum<T>);
@@ -27,24 +27,30 @@ void sums_equal_oracles() {
   });
 }
 
-RC_GTEST_PROP(SumLoops, GiveTheOraclesBitsInSinglePrecision, ()) { sums_equal_oracles<float>(); }
-RC_GTEST_PROP(SumLoops, GiveTheOraclesBitsInDoublePrecision, ()) { sums_equal_oracles<double>(); }
+class SumLoops : public OnInstructionSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, SumLoops, every_set(), set_name);
+
+TEST_P(SumLoops, GiveTheOraclesBitsInSinglePrecision) {
+  check_property([] { sums_equal_oracles<float>(GetParam()); });
+}
+TEST_P(SumLoops, GiveTheOraclesBitsInDoublePrecision) {
+  check_property([] { sums_equal_oracles<double>(GetParam()); });
+}
 
 /// Rows of one leaf to 64, all of them and without the first or the last; 16 are added at once.
-TEST(SumLoops, GiveTheOraclesBitsAboutSixteenRows) {
+TEST_P(SumLoops, GiveTheOraclesBitsAboutSixteenRows) {
   for (const int64_t size : {1, 15, 17, 33, 64, 69, 96, 200, 333, 512, 1000, 2048})
     for (const int64_t outer : {15, 16, 17, 33}) {
       const auto tree = SumTree::over_elements(size);
       const int64_t leaf = tree.leaf, last = (tree.leaf_count() - 1) * leaf;
       for (const auto& [from, to] :
-           {std::pair(int64_t{0}, size), std::pair(std::min(leaf, last), size), std::pair(int64_t{0}, last)})
-        for (const InstructionSet set : available_instruction_sets()) {
-          const SumCase<float> c({tree, from, outer, to - from, 1}, Numbers::kSpecial, 5);
-          const auto ours =
-              c.run([&](const auto& o, float* out) { kernels::loops::ordered_sum<float>(o.sum, o.x, out, set); });
-          EXPECT_TRUE(same_numbers(ours, c.run(plain_sum<float>)))
-              << outer << " rows, " << from << " to " << to << " of " << size << ", " << name_of(set);
-        }
+           {std::pair(int64_t{0}, size), std::pair(std::min(leaf, last), size), std::pair(int64_t{0}, last)}) {
+        const SumCase<float> c({tree, from, outer, to - from, 1}, Numbers::kSpecial, 5);
+        const auto ours =
+            c.run([&](const auto& o, float* out) { kernels::loops::ordered_sum<float>(o.sum, o.x, out, GetParam()); });
+        EXPECT_TRUE(same_numbers(ours, c.run(plain_sum<float>)))
+            << outer << " rows, " << from << " to " << to << " of " << size;
+      }
     }
 }
 

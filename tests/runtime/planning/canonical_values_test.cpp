@@ -4,6 +4,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tests/support/trials/canonical_trial.h"
 #include "tests/support/trials/mutants.h"
@@ -11,11 +13,23 @@
 namespace lockstep::testing {
 namespace {
 
+/// What float64 cannot be the measure of, and why.
+const std::map<std::string, const char*>& not_compared(bool gradients) {
+  static const std::map<std::string, const char*> values{
+      {"mesh::attention", "its second result is to base 2; attention is compared whole"},
+      {"mesh::attention_backward", "takes that"}};
+  static const std::map<std::string, const char*> of_gradients{
+      {"_to_copy", "is rounded through the other dtype"},
+      {"embedding_dense_backward", "has no second derivative on a mesh"}};
+  return gradients ? of_gradients : values;
+}
+
 std::vector<OpCase> cases_of(bool gradients) {
   auto all = composite_cases();
   for (const auto& op_case : op_cases())
     if (gradients ? op_case.is(OpCase::kGradient) : !op_case.is(OpCase::kFactory) && !op_case.is(OpCase::kNoValues))
       all.push_back(op_case);
+  std::erase_if(all, [&](const OpCase& op_case) { return not_compared(gradients).contains(op_case.op); });
   return all;
 }
 

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
 #include "tests/support/trials/canonical_trial.h"
@@ -203,8 +204,8 @@ std::string digests_of_ops() {
 /// The other half of the next test, in a process of its own.
 TEST(PositionsMachine, WritesDigests) {
   const char* path = std::getenv("LOCKSTEP_OP_DIGESTS");
-  if (!path) GTEST_SKIP() << "run by PositionsMachine.InstructionSetsChangeNoBit";
-  std::ofstream(path) << digests_of_ops();
+  if (!path) GTEST_SKIP() << "run by PositionsMachine.InstructionSetChangesNoBit";
+  std::ofstream(path) << name_of(best_instruction_set()) << "\n" << digests_of_ops();
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -214,25 +215,21 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(PositionsMachine, InstructionSetsChangeNoBit) {
+class PositionsMachine : public OnInstructionSet {};
+INSTANTIATE_TEST_SUITE_P(Sets, PositionsMachine, every_set(), set_name);
+
+/// A process limited to the set, beside this one.
+TEST_P(PositionsMachine, InstructionSetChangesNoBit) {
+  static const auto here = digests_of_ops();
+  const auto expected = lines_of(fmt::format("{}\n{}", name_of(GetParam()), here));
   const TemporaryFolder folder;
-  const auto expected = lines_of(digests_of_ops());
-  const struct {
-    const char *ours, *libtorch, *mkl;
-  } machines[] = {{"avx2", "avx2", "AVX2"}, {"avx512", "avx512", "AVX512"}, {"baseline", "default", "SSE4_2"}};
-  for (const auto& [ours, libtorch, mkl] : machines) {
-    const auto path = folder.file("digests");
-    const auto command = fmt::format(
-        "LOCKSTEP_OP_DIGESTS={} LOCKSTEP_INSTRUCTION_SET={} ATEN_CPU_CAPABILITY={} MKL_ENABLE_INSTRUCTIONS={} "
-        "/proc/{}/exe --gtest_filter=PositionsMachine.WritesDigests > /dev/null 2>&1",
-        path, ours, libtorch, mkl, getpid());
-    ASSERT_EQ(std::system(command.c_str()), 0) << command;
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
-    const auto actual = lines_of(text.str());
-    ASSERT_EQ(actual.size(), expected.size()) << ours;
-    for (size_t i = 0; i < actual.size(); ++i) EXPECT_EQ(actual[i], expected[i]) << ours;
-  }
+  const auto command = fmt::format(
+      "{}LOCKSTEP_OP_DIGESTS={} /proc/{}/exe --gtest_filter=PositionsMachine.WritesDigests > /dev/null 2>&1",
+      limited_to(GetParam()), folder.file("digests"), getpid());
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  const auto actual = lines_of(file_content(folder.file("digests")));
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_EQ(actual[i], expected[i]);
 }
 
 }  // namespace

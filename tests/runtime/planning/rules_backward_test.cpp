@@ -44,7 +44,8 @@ bool has_a_gradient(const OpCase& op_case) {
 
 /// Rows whose gradients are checked under another name, and why.
 const std::map<std::string, const char*>& checked_elsewhere() {
-  static const std::map<std::string, const char*> reasons{};
+  static const std::map<std::string, const char*> reasons{
+      {"embedding_dense_backward", "refused: its gradient, the second derivative of embedding, needs index_select"}};
   return reasons;
 }
 

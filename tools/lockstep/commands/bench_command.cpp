@@ -48,9 +48,11 @@ class Table {
 
 void measure_numerics(const BenchOptions& options, Table& table) {
   const auto cases = bench::numerics_cases(options.rows);
+  constexpr double kSeconds = 0.3;  // all rows together take less than two minutes
+  const double seconds = options.seconds.value_or(kSeconds);
   for (size_t i = 0; i < cases.size(); ++i) {
     if (!options.output.quiet) fmt::print(stderr, "{} of {}: {}\n", i + 1, cases.size(), cases[i].name);
-    table.add(cases[i].measure({.seconds = std::min(0.005, options.seconds), .budget = options.seconds}));
+    table.add(cases[i].measure({.seconds = std::min(0.005, seconds), .budget = seconds}));
   }
 }
 
@@ -74,14 +76,15 @@ void check_instructions(const BenchOptions& options) {
 ExitCode run_bench(const BenchOptions& options) {
   check_instructions(options);
   if (!options.output.quiet) fmt::print(stderr, "Measuring in pairs ...\n");
+  const double seconds = options.seconds.value_or(1);
   Table table;
   const auto add = [&](const BenchRow& row) { table.add(row); };
   if (options.name == "numerics") {
     measure_numerics(options, table);
   } else if (options.name == "collectives") {
-    bench::measure_collectives(options.rows, options.seconds, add);
+    bench::measure_collectives(options.rows, seconds, add);
   } else if (options.name == "processes") {
-    bench::measure_processes(options.rows, options.seconds, add);
+    bench::measure_processes(options.rows, seconds, add);
   } else if (options.name == "gpu") {
     bench::measure_gpu(options.rows, add);
   } else {

@@ -1,0 +1,22 @@
+# The shipped `lockstep`, in a folder of its own beside an engine of the shipped objects and tools/planted_faults.cpp, which
+# takes the place of two of their functions: by name, so that production code has no switch for it.
+set(wrapped_rules _ZN8lockstep14built_in_rulesENS_8NumericsE)
+set(wrapped_exchange
+  _ZN8lockstep8exchangeENS_8ExchangeERKSt8functionIFvRKSt6vectorIS2_IS2_IN2at6TensorESaIS4_EESaIS6_EESaIS8_EEEE)
+add_executable(faulty_engine ${CMAKE_SOURCE_DIR}/tools/lockstep/main.cpp tools/planted_faults.cpp)
+target_link_libraries(faulty_engine PRIVATE lockstep_engine_commands)
+target_compile_definitions(faulty_engine PRIVATE
+  LOCKSTEP_RULES_SYMBOL="${wrapped_rules}" LOCKSTEP_EXCHANGE_SYMBOL="${wrapped_exchange}")
+target_link_options(faulty_engine PRIVATE LINKER:--wrap=${wrapped_rules} LINKER:--wrap=${wrapped_exchange})
+lockstep_precompiled(faulty_engine)
+set_target_properties(faulty_engine PROPERTIES OUTPUT_NAME lockstep-engine
+  RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/faulty)
+
+# A copy, not a link: `lockstep` looks for its engine beside the file that it is.
+set(faulty_front ${CMAKE_BINARY_DIR}/faulty/lockstep)
+add_custom_command(OUTPUT ${faulty_front} DEPENDS lockstep
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/faulty
+  COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:lockstep> ${faulty_front})
+add_custom_target(faulty_front DEPENDS ${faulty_front})
+add_dependencies(test_tools faulty_front faulty_engine)
+target_compile_definitions(test_tools PRIVATE LOCKSTEP_FAULTY_BINARY="${faulty_front}")

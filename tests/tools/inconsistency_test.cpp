@@ -1,0 +1,145 @@
+// Exit code 3, end to end: the shipped `lockstep` with an engine that has a fault on one rank (planted_faults.cpp), and
+// the whole text of what it reports. A report that differs is printed in full, to be read and pasted into
+// verify_goldens.h or train_goldens.h if it is right.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/golden_report.h"
+#include "tests/tools/small_job.h"
+#include "tests/tools/train_goldens.h"
+#include "tests/tools/verify_goldens.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kOneThread = "OMP_NUM_THREADS=1 ";
+
+class PlantedFault : public ::testing::Test {
+ protected:
+  static lockstep::Run run(const std::string& fault, const std::string& arguments) {
+    return run_binary(LOCKSTEP_FAULTY_BINARY, arguments, kOneThread + ("LOCKSTEP_PLANTED_FAULT='" + fault + "' "));
+  }
+  static lockstep::Run run_shipped(const std::string& arguments) { return run_lockstep(arguments, kOneThread); }
+
+  std::string verify(const std::string& more) const {
+    return "verify " + job_ + " --json " + folder_.file("result.json") + " " + more;
+  }
+  std::string train(const std::string& more) const {
+    return "train " + job_ + " --json " + folder_.file("result.json") +
+           " --checkpoint.enable true --checkpoint.interval 1 " + more;
+  }
+
+  /// Begins with a line of its own, as the golden texts do.
+  std::string report(const lockstep::Run& run) const {
+    const bool has_result = std::filesystem::exists(folder_.file("result.json"));
+    const auto text = "\nexit code " + std::to_string(run.code) + "\n--- standard output\n" + run.out +
+                      "--- standard error\n" + run.err + "--- result.json\n" +
+                      (has_result ? file_content(folder_.file("result.json")) : "none\n") + "--- files\n" +
+                      files_below(folder_.path(), {"out", "traces"});
+    return without_measurements(text, folder_);
+  }
+
+  TemporaryFolder folder_;
+  std::string job_ = write_small_job(folder_);
+};
+
+// The same executables without a fault: what the tests below find is not of their own making.
+
+TEST_F(PlantedFault, NoneIsTheShippedLockstep) {
+  const auto command = verify("--meshes 'tp=2; dp_shard=2'");
+  const auto with_none = run("", command);
+  EXPECT_EQ(with_none.code, 0) << with_none.err;
+  EXPECT_THAT(with_none.out, Not(HasSubstr("DIFFERS")));
+  const auto ours = report(with_none);
+  EXPECT_EQ(ours, report(run_shipped(command)));
+}
+
+TEST_F(PlantedFault, NoneLetsTrainingVerifyEveryStep) {
+  const auto with_none = run("", train("--verify"));
+  EXPECT_EQ(with_none.code, 0) << with_none.err;
+  EXPECT_THAT(with_none.out, HasSubstr("verified  4 steps on dp_shard=2 beside one device, bit by bit: 0 bits differ"));
+  const auto ours = report(with_none);
+  std::filesystem::remove_all(folder_.file("out"));
+  EXPECT_EQ(ours, report(run_shipped(train("--verify"))));
+}
+
+TEST_F(PlantedFault, MustBeOneThatExists) {
+  const auto misspelt = run("wrong gradiant", verify(""));
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_EQ(misspelt.out.find("agrees"), std::string::npos);
+}
+
+// lockstep verify
+
+TEST_F(PlantedFault, OfAGradientReductionIsReportedByVerify) {
+  expect_golden(report(run("wrong reduction", verify("--meshes 'tp=2; dp_shard=2'"))), kWrongReductionReport);
+}
+
+TEST_F(PlantedFault, OfAnOpIsBlamedOnIt) {
+  expect_golden(report(run("wrong gradient", verify(""))), kWrongGradientReport);
+}
+
+/// What the report says to run differs where the fault is, and nowhere else.
+TEST_F(PlantedFault, OfAnOpIsThereAgainInItsCase) {
+  ASSERT_EQ(run("wrong gradient", verify("-q")).code, 3);
+  const auto again = "replay --json " + folder_.file("result.json") + " --case " + folder_.file("out/case-1.h5");
+  expect_golden(report(run("wrong gradient", again)), kWrongGradientCase);
+  const auto elsewhere = run_shipped(again);
+  EXPECT_EQ(elsewhere.code, 0) << elsewhere.out;
+  EXPECT_THAT(elsewhere.out, HasSubstr("as on one device, bit by bit"));
+}
+
+// lockstep train --verify
+
+TEST_F(PlantedFault, OfAnUpdateEndsTrainingAtItsStep) {
+  const auto command = train("--verify --record " + folder_.file("traces") + " --record.payload ring:2");
+  expect_golden(report(run("wrong update", command)), kWrongUpdateReport);
+}
+
+/// What was right before it is what the next run goes on from.
+TEST_F(PlantedFault, OfAnUpdateIsNotInTheCheckpointThatIsKept) {
+  ASSERT_EQ(run("wrong update", train("--verify -q")).code, 3);
+  const auto rest = run_shipped(train("-q"));
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  const auto resumed = file_content(folder_.file("result.json"));
+  EXPECT_THAT(resumed, AllOf(Not(HasSubstr("\"step\": 1,")), HasSubstr("\"step\": 2,"))) << "goes on with step 2";
+  std::filesystem::remove_all(folder_.file("out"));
+  EXPECT_EQ(run_shipped(train("-q")).code, 0);
+  const auto digest_in = [](const std::string& json) { return json.substr(json.find("\"state_digest\""), 52); };
+  EXPECT_EQ(digest_in(resumed), digest_in(file_content(folder_.file("result.json"))));
+}
+
+// Native numerics: float64 and a bound.
+
+TEST_F(PlantedFault, BeyondTheBoundOfNativeNumericsIsReported) {
+  const auto found = run("wrong update", verify("--numerics.mode native"));
+  expect_golden(to_three_digits(report(found)), kNativeReport);
+}
+
+TEST_F(PlantedFault, WithinTheBoundOfNativeNumericsIsNone) {
+  const auto found = run("update within bound", verify("--numerics.mode native"));
+  EXPECT_EQ(found.code, 0) << found.out;
+  EXPECT_THAT(found.out, HasSubstr("agrees"));
+}
+
+TEST_F(PlantedFault, BeyondTheBoundEndsNativeTraining) {
+  const auto found = run("wrong update", train("--verify -q --numerics.mode native"));
+  EXPECT_EQ(found.code, 3) << found.out;
+  EXPECT_THAT(found.out, HasSubstr("INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight["));
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("out/checkpoint/step-2")));
+}
+
+// NaN
+
+TEST_F(PlantedFault, ThatGivesNanNamesTheOp) { expect_golden(report(run("NaN", train(""))), kNanReport); }
+
+TEST_F(PlantedFault, ThatGivesNanNamesTheOpUnderVerification) {
+  expect_golden(report(run("NaN", train("--verify"))), kNanReport);
+}
+
+}  // namespace
+}  // namespace lockstep

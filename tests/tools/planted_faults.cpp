@@ -1,0 +1,114 @@
+// The other half of inconsistency_test.cpp: `lockstep-engine` with one fault, which LOCKSTEP_PLANTED_FAULT names; with
+// none where that is not set. The linker (--wrap, tests/CMakeLists.txt) puts two functions of this file in the place of
+// shipped ones, which know nothing of it. A fault is rank 1's alone: one device, which has rank 0 only, stays right.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+#include "runtime/context/run_context.h"
+#include "runtime/context/world.h"
+#include "runtime/planning/rule_set.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/redistribution/exchange.h"
+
+namespace lockstep {
+
+// Each function twice: the shipped one, and what is called in its place.
+std::shared_ptr<const RuleSet> shipped_rules(Numerics numerics) __asm__("__real_" LOCKSTEP_RULES_SYMBOL);
+std::shared_ptr<const RuleSet> planted_rules(Numerics numerics) __asm__("__wrap_" LOCKSTEP_RULES_SYMBOL);
+void shipped_exchange(Exchange request, const Use& use) __asm__("__real_" LOCKSTEP_EXCHANGE_SYMBOL);
+void planted_exchange(Exchange request, const Use& use) __asm__("__wrap_" LOCKSTEP_EXCHANGE_SYMBOL);
+
+namespace {
+
+constexpr size_t kFaultyIndex = 1;
+
+/// A fault in what an op gives, or writes in place.
+struct OpFault {
+  std::string_view name;
+  const char* op;
+  int64_t step;  ///< 0: every step
+  void (*spoil)(const at::Tensor& result);
+};
+
+constexpr OpFault kOpFaults[] = {
+    {"wrong gradient", "mesh::weight_gradient", 0, [](const at::Tensor& result) { result.mul_(1.001); }},
+    {"wrong update", "mesh::adamw", 2, [](const at::Tensor& parameter) { parameter.mul_(1.001); }},
+    {"update within bound", "mesh::adamw", 2, [](const at::Tensor& parameter) { parameter.mul_(1 + 1e-12); }},
+    {"NaN", "gelu", 2, [](const at::Tensor& result) { result.select(0, 0).fill_(NAN); }},
+};
+constexpr std::string_view kWrongReduction = "wrong reduction";
+
+std::string_view planted() {
+  static const char* name = std::getenv("LOCKSTEP_PLANTED_FAULT");
+  return name ? name : "";
+}
+
+const OpFault* planted_in_op() {
+  const auto* found = std::find_if(std::begin(kOpFaults), std::end(kOpFaults),
+                                   [](const OpFault& fault) { return fault.name == planted(); });
+  const bool is_known = found != std::end(kOpFaults) || planted().empty() || planted() == kWrongReduction;
+  if (!is_known) fail<BadInput>("LOCKSTEP_PLANTED_FAULT: there is no fault '{}'", planted());
+  return found == std::end(kOpFaults) ? nullptr : found;
+}
+
+/// The right call, then the fault. Both numerics live in one process (`verify` prices them): each has its own row.
+template <Numerics kNumerics>
+struct Spoiled {
+  static inline LocalFunction right = nullptr;
+
+  static void call(const LocalCall& call, torch::jit::Stack& stack) {
+    const auto first = stack[0];
+    if (right)
+      right(call, stack);
+    else
+      call.op.callBoxed(stack);
+    const auto& fault = *planted_in_op();
+    const bool is_due = fault.step == 0 || fault.step == call.context.step();
+    if (is_due && call.index == kFaultyIndex) fault.spoil((stack.empty() ? first : stack[0]).toTensor());
+  }
+};
+
+template <Numerics kNumerics>
+std::shared_ptr<const RuleSet> rules_with_fault() {
+  auto shipped = shipped_rules(kNumerics);
+  const auto* fault = planted_in_op();
+  if (!fault) return shipped;
+  const auto* row = shipped->find(fault->op);
+  LOCKSTEP_CHECK(row, "there is no rule for {}", fault->op);
+  auto spoiled = *row;
+  Spoiled<kNumerics>::right = std::exchange(spoiled.local, Spoiled<kNumerics>::call);
+  return shipped->with(spoiled);
+}
+
+}  // namespace
+
+std::shared_ptr<const RuleSet> planted_rules(Numerics numerics) {
+  static const auto native = rules_with_fault<Numerics::kNative>();
+  static const auto canonical = rules_with_fault<Numerics::kCanonical>();
+  return numerics == Numerics::kNative ? native : canonical;
+}
+
+/// Rank 1 adds up its part of every gradient without what rank 0 has sent it.
+void planted_exchange(Exchange request, const Use& use) {
+  const bool is_due = planted() == kWrongReduction && request.kind == CollectiveKind::kReduceScatter &&
+                      RunContext::current().phase() == Phase::kReduce && !request.mesh.world().meta();
+  if (!is_due) return shipped_exchange(std::move(request), use);
+  shipped_exchange(std::move(request), [&](const std::vector<Pieces>& received) {
+    auto incomplete = received;
+    for (auto& pieces : incomplete) {
+      auto& lost = pieces.at(kFaultyIndex).at(0);
+      lost = at::zeros_like(lost);
+    }
+    use(incomplete);
+  });
+}
+
+}  // namespace lockstep

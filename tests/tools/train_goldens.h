@@ -1,0 +1,71 @@
+#pragma once
+
+/// What inconsistency_test.cpp expects of `lockstep train`, as golden_report.h prints it. Canonical bits are the same
+/// on every machine: so are the numbers here.
+namespace lockstep {
+
+/// Rank 1's parameters are a thousandth too large after step 2 of a recorded run with a checkpoint of every step.
+inline constexpr const char* kWrongUpdateReport = R"(
+exit code 3
+--- standard output
+step 1/4  loss       ?  grad_norm        ?  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
+DIFFERS   2 steps on dp_shard=2 beside one device, bit by bit: ? bits differ in loss, gradients, norm, parameters and optimizer state
+loss      ? after step 1; unigram entropy of the text ?
+state     ?
+saved     FOLDER/out/checkpoint/step-1
+INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[?, ?] = ?, one device: ? (relative ?; 8192 of 16384 elements wrong)
+  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
+  rule     optimizer "...,...,...,...->..."
+  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> 
+  worst    parameter of mesh::adamw[?, ?] = ?, one device: ? (relative ?; 8192 of 16384 elements wrong)
+  before   all earlier ops agree: the fault is in this op, its rule or its communication
+  again    lockstep replay --case FOLDER/out/case-1.h5
+--- standard error
+test: mlp debugmodel on dp_shard=2, simulated in one process
+compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)
+--- result.json
+{
+  "steps": [
+    {
+      "step": 1,
+      "loss": ?,
+      "grad_norm": ?,
+      "tokens_per_second": RATE
+    }
+  ],
+  "state_digest": "?",
+  "findings": [
+    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[?, ?] = ?, one device: ? (relative ?; 8192 of 16384 elements wrong)\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> \n  worst    parameter of mesh::adamw[?, ?] = ?, one device: ? (relative ?; 8192 of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication\n  again    lockstep replay --case FOLDER/out/case-1.h5"
+  ]
+}
+--- files
+out/case-1.h5
+out/checkpoint/step-1
+out/job.toml
+out/metrics.jsonl
+traces/rank0-step1.h5
+traces/rank0-step2.h5
+traces/rank0.index
+traces/rank1-step1.h5
+traces/rank1-step2.h5
+traces/rank1.index
+)";
+
+/// Rank 1's first sample is NaN behind gelu in step 2.
+inline constexpr const char* kNanReport = R"(
+exit code 3
+--- standard output
+step 1/4  loss       ?  grad_norm        ?  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
+--- standard error
+test: mlp debugmodel on dp_shard=2, simulated in one process
+compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)
+lockstep: step 2: loss nan and gradient norm nan are not both finite; parameters are unchanged; the first op with a NaN or an infinity is step 2, microbatch 0, forward, layers.0, gelu #0
+--- result.json
+none
+--- files
+out/checkpoint/step-1
+out/job.toml
+out/metrics.jsonl
+)";
+
+}  // namespace lockstep
