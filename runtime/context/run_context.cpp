@@ -86,7 +86,7 @@ std::string RunContext::module() const {
 
 /// `said` holds outside of backward, and where it was said in the backward of the node that runs.
 template <class T>
-const T& RunContext::valid(const Said<T>& said, T OpContext::* kept) const {
+const T& RunContext::valid(const Said<T>& said, T OpContext::*kept) const {
   const auto* node = of_running_node();
   return node && said.node != torch::autograd::get_current_node().get() ? node->*kept : said.value;
 }

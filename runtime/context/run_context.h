@@ -124,7 +124,7 @@ class RunContext {
   Open open_;
   std::vector<Breakpoint> breakpoints_;
   std::map<int64_t, std::unordered_map<std::string, int64_t>> occurrences_;  ///< by microbatch
-  std::vector<uint64_t> draws_{0};                                          ///< per open module scope
+  std::vector<uint64_t> draws_{0};                                           ///< per open module scope
   rng::StreamRegistry streams_;
   uint64_t seen_ = 0;  ///< the autograd sequence number at the last op
   OpId last_op_;

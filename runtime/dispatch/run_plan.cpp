@@ -254,8 +254,8 @@ class Runner {
 
 }  // namespace
 
-void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, RunContext& context, torch::jit::Stack& stack,
-              size_t count) {
+void run_plan(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, RunContext& context,
+              torch::jit::Stack& stack, size_t count) {
   Runner(op, plan, mesh, context, stack, count).run();
   advance_exchanges(mesh.world());
 }

@@ -1,17 +1,18 @@
 #include "runtime/planning/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.h"
-
-#include <fmt/format.h>
 
 namespace lockstep {
 namespace {
 
 size_t find(const c10::FunctionSchema& schema, std::string_view name) {
   const auto& all = schema.arguments();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& argument) { return argument.name() == name; });
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& argument) { return argument.name() == name; });
   return static_cast<size_t>(found - all.begin());
 }
 
@@ -26,7 +27,6 @@ size_t argument_number(const c10::FunctionSchema& schema, std::string_view name)
 bool has_argument(const c10::FunctionSchema& schema, std::string_view name) {
   return find(schema, name) < schema.arguments().size();
 }
-
 
 std::string layouts_of(const Plan& plan) {
   std::string text;

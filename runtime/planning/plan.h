@@ -33,7 +33,7 @@ struct Slot {
 struct LocalCall {
   const c10::OperatorHandle& op;
   const struct Plan& plan;
-  size_t index;         ///< of the local rank
+  size_t index;  ///< of the local rank
   const RunContext& context;
   uint64_t stream = 0;  ///< of a random op: what all ranks of the call draw from
 

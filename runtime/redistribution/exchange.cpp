@@ -85,7 +85,8 @@ void exchange(Exchange request, const Use& use) {
   auto& world = request.mesh.world();
   const uint64_t number = request.mesh.next_collective();
   auto& observers = world.observers();
-  const CollectiveEvent event{RunContext::current().last_op_id(), request.mesh, request.axis, request.kind, request.dtype, number};
+  const CollectiveEvent event{
+      RunContext::current().last_op_id(), request.mesh, request.axis, request.kind, request.dtype, number};
   if (!observers.empty()) observers.notify([&](Observer& o) { o.before_collective(event); });
   if (!world.meta() && world.transport()) return exchange_messages(std::move(request), event, use);
   auto received = world.meta() ? exchange_sizes(request) : exchange_directly(request);

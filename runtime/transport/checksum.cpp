@@ -6,6 +6,7 @@
 #  include <xxh_x86dispatch.h>  // the same values from the widest instructions there are, two to three times as fast
 #endif
 
+#include "core/digest/vectors_cleared.h"
 #include "core/error.h"
 
 namespace lockstep {
@@ -21,9 +22,15 @@ Checksum& Checksum::operator=(Checksum&&) noexcept = default;
 
 void Checksum::restart() { XXH3_64bits_reset(&state_->hash); }
 
-void Checksum::add(ConstSpan bytes) { XXH3_64bits_update(&state_->hash, bytes.data(), bytes.size()); }
+void Checksum::add(ConstSpan bytes) {
+  const VectorsCleared after;
+  XXH3_64bits_update(&state_->hash, bytes.data(), bytes.size());
+}
 
-uint64_t Checksum::value() const { return XXH3_64bits_digest(&state_->hash); }
+uint64_t Checksum::value() const {
+  const VectorsCleared after;
+  return XXH3_64bits_digest(&state_->hash);
+}
 
 uint64_t checksum_of(const Payload& payload) {
   Checksum checksum;

@@ -4,8 +4,8 @@
 
 namespace lockstep::testing {
 
-/// A job on small tensors: 12 sequences of 12 tokens, in the default numerics (canonical). Their sums are single leaves,
-/// which no mesh cuts: positions and features are gathered.
+/// A job on small tensors: 12 sequences of 12 tokens, in the default numerics (canonical). Their sums are single
+/// leaves, which no mesh cuts: positions and features are gathered.
 inline trainer::Job small_job() {
   trainer::Job job;
   job.training.seq_len = 12;

@@ -98,8 +98,9 @@ std::shared_ptr<const RuleSet> planted_rules(Numerics numerics) {
 
 /// Rank 1 adds up its part of every gradient without what rank 0 has sent it.
 void planted_exchange(Exchange request, const Use& use) {
-  const bool is_due = planted() == kWrongReduction && request.kind == CollectiveKind::kReduceScatter &&
-                      RunContext::current().phase() == Phase::kReduce && !request.mesh.world().meta();
+  const bool is_gradient = request.kind == CollectiveKind::kReduceScatter &&
+                           request.mesh.axes()[static_cast<size_t>(request.axis)].name == "dp_shard";
+  const bool is_due = planted() == kWrongReduction && is_gradient && !request.mesh.world().meta();
   if (!is_due) return shipped_exchange(std::move(request), use);
   shipped_exchange(std::move(request), [&](const std::vector<Pieces>& received) {
     auto incomplete = received;

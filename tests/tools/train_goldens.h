@@ -8,16 +8,16 @@ namespace lockstep {
 inline constexpr const char* kWrongUpdateReport = R"(
 exit code 3
 --- standard output
-step 1/4  loss       ?  grad_norm        ?  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
-DIFFERS   2 steps on dp_shard=2 beside one device, bit by bit: ? bits differ in loss, gradients, norm, parameters and optimizer state
-loss      ? after step 1; unigram entropy of the text ?
-state     ?
+step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
+DIFFERS   2 steps on dp_shard=2 beside one device, bit by bit: 421378 bits differ in loss, gradients, norm, parameters and optimizer state
+loss      5.5421 after step 1; unigram entropy of the text 2.3690
+state     0794ef1aed0415b0eb750146726d7aa2
 saved     FOLDER/out/checkpoint/step-1
-INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[?, ?] = ?, one device: ? (relative ?; 8192 of 16384 elements wrong)
+INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
   rule     optimizer "...,...,...,...->..."
-  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> 
-  worst    parameter of mesh::adamw[?, ?] = ?, one device: ? (relative ?; 8192 of 16384 elements wrong)
+  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]
+  worst    parameter of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)
   before   all earlier ops agree: the fault is in this op, its rule or its communication
   again    lockstep replay --case FOLDER/out/case-1.h5
 --- standard error
@@ -28,14 +28,14 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
   "steps": [
     {
       "step": 1,
-      "loss": ?,
-      "grad_norm": ?,
+      "loss": 5.542146798223257,
+      "grad_norm": 0.43638621642656245,
       "tokens_per_second": RATE
     }
   ],
-  "state_digest": "?",
+  "state_digest": "0794ef1aed0415b0eb750146726d7aa2",
   "findings": [
-    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[?, ?] = ?, one device: ? (relative ?; 8192 of 16384 elements wrong)\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> \n  worst    parameter of mesh::adamw[?, ?] = ?, one device: ? (relative ?; 8192 of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication\n  again    lockstep replay --case FOLDER/out/case-1.h5"
+    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    parameter of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication\n  again    lockstep replay --case FOLDER/out/case-1.h5"
   ]
 }
 --- files
@@ -55,7 +55,7 @@ traces/rank1.index
 inline constexpr const char* kNanReport = R"(
 exit code 3
 --- standard output
-step 1/4  loss       ?  grad_norm        ?  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
+step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
 --- standard error
 test: mlp debugmodel on dp_shard=2, simulated in one process
 compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)

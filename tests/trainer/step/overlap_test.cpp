@@ -51,6 +51,7 @@ struct Trial {
   const char* recompute = "none";
   const char* reshard = "default";
   const char* dtype = "float32";
+  bool is_native = false;
 };
 
 std::unique_ptr<models::Model> three_blocks() {
@@ -62,7 +63,7 @@ std::unique_ptr<models::Model> three_blocks() {
 
 Outcome train_rank(const Trial& trial, std::vector<int> local_ranks, const std::shared_ptr<Transport>& inner,
                    bool overlap) {
-  auto job = testing::small_job();
+  auto job = trial.is_native ? testing::native_job() : testing::small_job();
   job.training.local_batch_size = 2;  // with accumulation
   job.training.mixed_precision_param = trial.dtype;
   job.activation_checkpoint.mode = trial.recompute;
@@ -102,7 +103,7 @@ std::vector<Outcome> train_ranks(const Trial& trial, bool overlap, const Transpo
 TEST(OverlappedTraining, HasTheBitsAndTheTrafficOfOneGatherBehindTheOther) {
   const Trial trials[] = {{"dp_shard=2"},
                           {"dp_shard=2,tp=2"},
-                          {"dp_shard=3", "full"},
+                          {"dp_shard=3", "full", "default", "float32", true},
                           {"dp_shard=2", "selective", "never"},
                           {"dp_replicate=2,dp_shard=2", "none", "default", "bfloat16"}};
   for (const auto& trial : trials) {
@@ -128,7 +129,7 @@ TEST(OverlappedTraining, HasNothingUnderWayWithoutShards) {
 
 /// What carries the bytes must not matter, here links between devices.
 TEST(OverlappedTraining, HasTheSameBitsOverLinksBetweenDevices) {
-  for (const Trial& trial : {Trial{"dp_shard=2,tp=2"}, Trial{"dp_shard=3", "full"}}) {
+  for (const Trial& trial : {Trial{"dp_shard=2,tp=2"}, Trial{"dp_shard=3", "full", "default", "float32", true}}) {
     const auto mail = std::make_shared<testing::Mail>();
     auto transports = streams_of(trial);
     std::vector<int> rounds(transports.size());
