@@ -35,6 +35,7 @@ soak: refuse_reproduce build
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_replay --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_core --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_runtime --gtest_filter='FaultSeeds*' --gtest_brief=1
+	tools/mutants $(BUILD)
 	tools/sanitized --all
 	tools/lint $(BUILD) --all
 	@RC_PARAMS="max_success=10000 $(RC_PARAMS)" python3 tools/test_summary.py $(BUILD) --timeout 14400
