@@ -20,9 +20,7 @@ bool is_outermost(const OpSharding& sharding, int label) {
   return true;
 }
 
-bool fits(const SumTree& tree, const Range& cut) {
-  return tree.is_boundary(cut.start) && tree.is_boundary(cut.start + cut.length);
-}
+bool fits(const SumTree& tree, const Range& cut) { return tree.is_boundary(cut.start) && tree.is_boundary(cut.end()); }
 
 }  // namespace
 
@@ -103,7 +101,7 @@ std::string why_not_cut(const LayoutQuery& input, size_t operand, int axis) {
   const auto tree = tree_of_label(input.sharding, label, label_size(input, label));
   for (const int rank : layout.mesh().ranks()) {
     const auto held = layout.cut(rank, dim, tree.size);
-    const int64_t end = held.start + held.length;
+    const int64_t end = held.end();
     if (!tree.is_boundary(end))
       return fmt::format("{} cuts {} at {}, inside a leaf of {}", cut, tree.size, end, tree.leaf);
   }

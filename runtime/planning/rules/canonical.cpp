@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "runtime/kernels/tensors/canonical_sums.h"
-#include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/elementwise.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/planning/rules/built_in_rules.h"
