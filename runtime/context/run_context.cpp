@@ -11,6 +11,10 @@
 namespace lockstep {
 namespace {
 
+/// At least one for a scope that makes nodes, between two steps. A step of training opens some hundred scopes for each
+/// microbatch.
+constexpr size_t kMostBreakpoints = size_t{1} << 18;
+
 thread_local RunContext* in_use = nullptr;
 
 }  // namespace
@@ -30,6 +34,7 @@ void RunContext::begin_microbatch(int64_t step, int64_t microbatch) {
   if (!same_step) occurrences_.clear();
   occurrences_[microbatch].clear();
   std::erase_if(breakpoints_, [&](const auto& point) { return !same_step || point.context.microbatch == microbatch; });
+  if (!same_step) forgotten_ = 0;
   open_.step = step;
   open_.microbatch = microbatch;
   draws_.front() = 0;  // draws outside of every module
@@ -40,6 +45,11 @@ void RunContext::begin_microbatch(int64_t step, int64_t microbatch) {
 const OpContext* RunContext::of_running_node() const {
   const auto node = torch::autograd::get_current_node();
   if (!node || node->sequence_nr() == UINT64_MAX) return nullptr;
+  if (node->sequence_nr() < forgotten_)
+    fail<BadInput>(
+        "the backward of an op came {} scopes or more after its forward, and what was open then is "
+        "forgotten: call begin_microbatch() at the start of each step",
+        kMostBreakpoints / 2);
   const auto after = std::upper_bound(breakpoints_.begin(), breakpoints_.end(), node->sequence_nr(),
                                       [](uint64_t value, const Breakpoint& point) { return value < point.sequence; });
   return after == breakpoints_.begin() ? nullptr : &std::prev(after)->context;
@@ -50,23 +60,26 @@ OpContext RunContext::context_of_new_nodes() const {
   return {microbatch(), open_.module, rows(), valid(open_.seed, &OpContext::seed)};
 }
 
-void RunContext::remember_open() {
-  const uint64_t now = at::sequence_number::peek();
-  if (!breakpoints_.empty() && breakpoints_.back().sequence == now) breakpoints_.pop_back();
-  breakpoints_.push_back({now, context_of_new_nodes()});
+void RunContext::remember(uint64_t from, OpContext context) {
+  if (!breakpoints_.empty() && breakpoints_.back().sequence == from) breakpoints_.pop_back();
+  if (breakpoints_.size() == kMostBreakpoints) {
+    breakpoints_.erase(breakpoints_.begin(), breakpoints_.begin() + kMostBreakpoints / 2);
+    forgotten_ = breakpoints_.front().sequence;
+  }
+  breakpoints_.push_back({from, std::move(context)});
 }
+
+void RunContext::remember_open() { remember(at::sequence_number::peek(), context_of_new_nodes()); }
 
 /// Gives the node that was made for the op about to run to `module`: the newest, if it is newer than the last op. (An
 /// op's node is made before the op runs; without gradients none is.)
 void RunContext::claim_node(std::string_view module) {
   const uint64_t now = at::sequence_number::peek();
-  auto& points = breakpoints_;
-  if (now <= seen_ || (!points.empty() && points.back().sequence >= now)) return;
-  if (!points.empty() && points.back().sequence == now - 1) points.pop_back();
+  if (now <= seen_ || (!breakpoints_.empty() && breakpoints_.back().sequence >= now)) return;
   auto context = context_of_new_nodes();
   context.module = module;
-  points.push_back({now - 1, std::move(context)});
-  points.push_back({now, context_of_new_nodes()});
+  remember(now - 1, std::move(context));
+  remember(now, context_of_new_nodes());
 }
 
 int64_t RunContext::microbatch() const {

@@ -29,7 +29,8 @@ struct OpContext {
 ///
 /// What an op's backward runs is of the op's microbatch, module, rows and seed, whatever is open by then: autograd
 /// numbers nodes in the order they were made, and the context remembers what was open from which number on. So the
-/// forwards of several microbatches may come before their backwards.
+/// forwards of several microbatches may come before their backwards. A program that never calls begin_microbatch() may
+/// open 65,536 scopes between an op and its backward; with twice as many or more, that backward throws BadInput.
 class RunContext {
  public:
   RunContext() = default;
@@ -114,6 +115,7 @@ class RunContext {
     OpContext context;
   };
 
+  void remember(uint64_t from, OpContext context);
   void remember_open();
   OpContext context_of_new_nodes() const;
   const OpContext* of_running_node() const;
@@ -123,6 +125,7 @@ class RunContext {
 
   Open open_;
   std::vector<Breakpoint> breakpoints_;
+  uint64_t forgotten_ = 0;  ///< breakpoints below are gone: a program without steps opened too many scopes
   std::map<int64_t, std::unordered_map<std::string, int64_t>> occurrences_;  ///< by microbatch
   std::vector<uint64_t> draws_{0};                                           ///< per open module scope
   rng::StreamRegistry streams_;

@@ -1,6 +1,7 @@
 #include "runtime/context/run_context.h"
 
 #include <ATen/Functions.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -128,6 +129,29 @@ TEST_F(Contexts, WhatIsRecomputedHasItsNodesMicrobatchAndItsOwnScopes) {
   EXPECT_EQ(recomputed,
             (std::vector<std::string>{"step 3, microbatch 0, recompute, inner, op #0, rows from 0, seed 70",
                                       "step 3, microbatch 0, recompute, inner, op #1, rows from 5, seed 70"}));
+}
+
+TEST_F(Contexts, AProgramWithoutStepsForgetsTheOldestAndSaysSo) {
+  const RunContext::Use use(context_);
+  const RandomScope random(70);
+  const auto in_module = [&](const char* module) {
+    const ModuleScope scope(module);
+    return Probe::apply(x_);
+  };
+  const auto oldest = in_module("oldest");
+  for (int scope = 0; scope < 140'000; ++scope) in_module("between");
+  const auto kept = in_module("kept");
+  for (int scope = 0; scope < 125'000; ++scope) in_module("between");
+  backward(context_, kept);
+  EXPECT_THAT(Probe::seen.at(0), ::testing::HasSubstr("backward, kept, op #0"));
+  try {
+    backward(context_, oldest);
+    FAIL();
+  } catch (const BadInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "the backward of an op came 131072 scopes or more after its forward, and what was open then is "
+                 "forgotten: call begin_microbatch() at the start of each step");
+  }
 }
 
 TEST_F(Contexts, OutsideOfScopesSayWhatIsMissing) {

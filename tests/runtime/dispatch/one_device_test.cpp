@@ -287,8 +287,6 @@ TEST_F(OneDevice, AskingForSizesMovesNothing) {
   EXPECT_EQ(world_->traffic().bytes(), 0);
 }
 
-// Errors.
-
 TEST_F(OneDevice, AFailedCompletionFailsAgain) {
   const auto* spec = mesh_.specs().intern(layout("[tp=R]"), {2}, c10::kFloat);
   const auto set = std::make_shared<ShardSet>([]() -> Shards { fail<TransportError>("a peer is gone"); }, false);

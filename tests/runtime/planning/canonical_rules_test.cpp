@@ -33,8 +33,8 @@ TEST_P(CanonicalRules, AnyLayoutGivesOneRanksBits) {
   for (const auto reach : {Reach::kShort, Reach::kLong}) {
     const auto id = GetParam().op + (reach == Reach::kShort ? "/canonical" : "/canonical long");
     const auto failure = failure_of_counted(
-        id, GetParam().op, case_count(40), [&] { canonical_bits_equal_one_rank(GetParam(), reach, false); },
-        refused_by_canonical(GetParam().op));
+        id, GetParam().op, canonical_case_count(GetParam()),
+        [&] { canonical_bits_equal_one_rank(GetParam(), reach, false); }, refused_by_canonical(GetParam().op));
     if (!failure.empty()) FAIL() << failure;
   }
 }
@@ -43,7 +43,7 @@ TEST_P(CanonicalGradients, AnyLayoutGivesOneRanksBits) {
   for (const auto reach : {Reach::kShort, Reach::kLong}) {
     const auto id = GetParam().op + (reach == Reach::kShort ? "/canonical gradients" : "/canonical gradients long");
     const auto failure = failure_of_counted(
-        id, GetParam().op, case_count(40), [&] { canonical_bits_equal_one_rank(GetParam(), reach, true); },
+        id, GetParam().op, case_count(120), [&] { canonical_bits_equal_one_rank(GetParam(), reach, true); },
         refused_by_canonical(GetParam().op));
     if (!failure.empty()) FAIL() << failure;
   }

@@ -4,6 +4,7 @@
 #include <ATen/Functions.h>
 #include <rapidcheck.h>
 
+#include <set>
 #include <thread>
 
 #include "core/error.h"
@@ -12,6 +13,7 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/transport/simulated.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/rule_properties.h"
 
 namespace lockstep::testing {
 namespace {
@@ -204,6 +206,12 @@ std::string describe(const CanonicalCase& trial) {
   return fmt::format("{}) on mesh {}, batch {}, wire levels {}, {} (seed {}){}", text, mesh.text(), trial.batch_rows,
                      trial.rounded_levels, text_of(trial.delivery), trial.seed,
                      trial.weights.empty() ? "" : ", gradients");
+}
+
+int canonical_case_count(const OpCase& op_case) {
+  static const std::set<std::string_view> kSums = {
+      "sum", "sum.dim_IntList", "mean", "mean.dim", "mesh::weight_gradient", "embedding_dense_backward", "mesh::adamw"};
+  return case_count(kSums.contains(op_case.op) ? 2500 : 120);
 }
 
 void canonical_bits_equal_one_rank(const OpCase& op_case, Reach reach, bool gradients,

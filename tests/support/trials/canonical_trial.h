@@ -50,6 +50,10 @@ std::string bit_difference(const CanonicalOutcome& actual, const CanonicalOutcom
 /// "mm(f32[3,4], f32[4,5]) with [a=S(0)], [a=R] on a=2, batch 3, messages (seed 7)"
 std::string describe(const CanonicalCase& trial);
 
+/// How many cases of a row, for each reach, one run of the tests tries: so many that no fault of
+/// canonical_mutants_test.cpp gets through. A sum in a wrong order shows in few sizes, cuts and values.
+int canonical_case_count(const OpCase& op_case);
+
 /// Property: a random case gives one rank's bits on the mesh; `rules` are the mesh's.
 void canonical_bits_equal_one_rank(const OpCase& op_case, Reach reach, bool gradients,
                                    std::shared_ptr<const RuleSet> rules = {});
