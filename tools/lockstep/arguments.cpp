@@ -109,9 +109,11 @@ struct Parser {
     sub->add_option("name", bench.name, "collectives, dispatch, gpu, numerics, processes, record, rng or step")
         ->required()
         ->type_name("NAME");
-    sub->add_option("--rows", bench.rows,
-                    "Of collectives, numerics and processes, only rows whose name fits one of these patterns; of gpu, "
-                    "sizes (1MiB, 1GiB)")
+    sub->add_option(
+           "--rows", bench.rows,
+           "Of collectives, numerics and processes, only rows whose name fits one of these patterns (numerics: all but "
+           "the largest, \"*\" measures those, too); of gpu, "
+           "sizes (1MiB, 1GiB)")
         ->type_name("'PATTERN,...'");
     sub->add_option("--seconds", bench.seconds,
                     "Of collectives and processes (1) and numerics (0.3), for each row, but five pairs at least")
@@ -199,8 +201,7 @@ BenchOptions checked(const BenchOptions& bench) {
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
   const bool has_rows =
       bench.name == "collectives" || bench.name == "gpu" || bench.name == "numerics" || bench.name == "processes";
-  if (bench.rows != "*" && !has_rows)
-    fail<BadInput>("--rows is for lockstep bench collectives, gpu, numerics and processes.");
+  if (bench.rows && !has_rows) fail<BadInput>("--rows is for lockstep bench collectives, gpu, numerics and processes.");
   return bench;
 }
 

@@ -41,10 +41,10 @@ struct RulesOptions {
 };
 
 struct BenchOptions {
-  std::string name;               ///< "dispatch", "numerics", "step" or "rng"
-  std::string rows = "*";         ///< of numerics: shell wildcards, separated by commas
-  std::optional<double> seconds;  ///< for each row; none: the bench's own
-  std::string instructions;       ///< of Lockstep and LibTorch; empty: whatever the machine and the environment allow
+  std::string name;                 ///< "dispatch", "numerics", "step" or "rng"
+  std::optional<std::string> rows;  ///< shell wildcards, separated by commas; none: the bench's own choice
+  std::optional<double> seconds;    ///< for each row; none: the bench's own
+  std::string instructions;         ///< of Lockstep and LibTorch; empty: whatever the machine and the environment allow
   Output output;
 };
 

@@ -47,7 +47,7 @@ class Table {
 };
 
 void measure_numerics(const BenchOptions& options, Table& table) {
-  const auto cases = bench::numerics_cases(options.rows);
+  const auto cases = bench::numerics_cases(options.rows.value_or(""));
   constexpr double kSeconds = 0.3;  // all rows together take less than two minutes
   const double seconds = options.seconds.value_or(kSeconds);
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -82,11 +82,11 @@ ExitCode run_bench(const BenchOptions& options) {
   if (options.name == "numerics") {
     measure_numerics(options, table);
   } else if (options.name == "collectives") {
-    bench::measure_collectives(options.rows, seconds, add);
+    bench::measure_collectives(options.rows.value_or("*"), seconds, add);
   } else if (options.name == "processes") {
-    bench::measure_processes(options.rows, seconds, add);
+    bench::measure_processes(options.rows.value_or("*"), seconds, add);
   } else if (options.name == "gpu") {
-    bench::measure_gpu(options.rows, add);
+    bench::measure_gpu(options.rows.value_or("*"), add);
   } else {
     for (const auto& row : measure(options.name)) table.add(row);
   }
