@@ -143,10 +143,21 @@ ExitCode replay_alone(const ReplayOptions& options, const replay::RecordingFolde
   return agrees ? ExitCode::kFine : ExitCode::kInconsistent;
 }
 
+/// What the op of a case gives; errors name the file.
+std::optional<Blame> blame_of(const replay::OpCase& one, const std::string& file) {
+  try {
+    return replay::run_case(one);
+  } catch (const BadInput& error) {
+    fail<BadInput>("{}: {}", file, error.what());
+  } catch (const FileError& error) {
+    fail<FileError>("{}: {}", file, error.what());
+  }
+}
+
 /// One op that verify found, again.
 ExitCode run_case(const ReplayOptions& options) {
   const auto one = replay::read_case(options.case_file);
-  const auto blame = replay::run_case(one);
+  const auto blame = blame_of(one, options.case_file);
   const bool bits = one.domain == "native";
   fmt::print("{} on {}: {}\n", one.op, one.mesh,
              blame  ? "DIFFERS from one device"
