@@ -69,6 +69,7 @@ void print(const trainer::ReplayOutcome& outcome, int rank) {
   if (!outcome.is_identical())
     for (const auto& fact : outcome.other_machine) fmt::print("  machine   {}\n", fact);
   if (!outcome.stopped_by.empty()) fmt::print("  ended by   {}\n", outcome.stopped_by);
+  if (!outcome.ended_early.empty()) fmt::print("  recorded   up to here: {}\n", outcome.ended_early);
 }
 
 nlohmann::ordered_json to_json(const trainer::ReplayOutcome& outcome, int rank) {
@@ -88,6 +89,7 @@ nlohmann::ordered_json to_json(const trainer::ReplayOutcome& outcome, int rank) 
           {"differing_scalars", outcome.differing_scalars},
           {"other_machine", outcome.other_machine},
           {"other_numerics", outcome.other_numerics},
+          {"ended_early", outcome.ended_early},
           {"first_difference", difference}};
 }
 
