@@ -1,6 +1,7 @@
 #include "replay/op_case/case_arguments.h"
 
 #include <ATen/Functions.h>
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 
 #include <limits>
@@ -160,7 +161,6 @@ class Reader {
     const auto found = tensors_.find(name);
     if (found == tensors_.end() || name.starts_with(kExpected)) fail<BadInput>("the case has no tensor {}", name);
     used_.insert(name);
-    require_sizes(found->second->sizes, name);
     return *found->second;
   }
   at::Tensor from_parts(const Json& json) {
@@ -182,7 +182,12 @@ class Reader {
 }  // namespace
 
 at::Tensor plain_tensor(const RecordedTensor& recorded) {
-  const auto options = at::TensorOptions(static_cast<c10::ScalarType>(recorded.dtype));
+  require_sizes(recorded.sizes, recorded.name);
+  const auto options = at::TensorOptions(dtype_of(recorded.dtype, recorded.name));
+  const auto bytes = static_cast<size_t>(c10::multiply_integers(recorded.sizes)) * options.dtype().itemsize();
+  if (bytes != recorded.bytes.size())
+    fail<BadInput>("{} of the case has {} bytes for {}", recorded.name, recorded.bytes.size(),
+                   c10::str(c10::IntArrayRef(recorded.sizes)));
   return at::from_blob(const_cast<std::byte*>(recorded.bytes.data()), recorded.sizes, options).clone();
 }
 

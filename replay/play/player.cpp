@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
+
 #include "core/digest/tensor_digest.h"
 #include "core/error.h"
 #include "replay/capture/result_kind.h"
@@ -93,6 +95,11 @@ bool Player::ends_in(size_t op) const {
   return op == recording_->ops.size() || (!recording_->complete && is_last);
 }
 
+bool Player::is_on(const Mesh& mesh) const {
+  const auto& here = mesh.local_ranks();
+  return std::find(here.begin(), here.end(), recording_->rank) != here.end();
+}
+
 bool Player::is_next_result(size_t op, size_t index) const {
   return next_result_ < recording_->results.size() && recording_->results[next_result_].op == op &&
          recording_->results[next_result_].index == index;
@@ -101,6 +108,7 @@ bool Player::is_next_result(size_t op, size_t index) const {
 void Player::compare_all(const OpEvent& event, std::span<const OpResult> given) {
   const auto op = running_.back();
   if (ends_in(op)) return;
+  if (!given.empty() && !is_on(layout_of(given[0].tensor).mesh())) given = {};
   size_t index = 0;
   for (; index < given.size() && is_next_result(op, index); ++index)
     compare(event, recording_->results[next_result_++], given[index]);
@@ -143,6 +151,7 @@ void Player::compare(const OpEvent& event, const RecordedResult& recorded, const
 
 void Player::before_collective(const CollectiveEvent& event) {
   const auto& all = recording_->collectives;
+  if (!is_on(event.mesh)) return;
   require_all_received();
   arrived_.clear();
   if (is_past_end()) return;

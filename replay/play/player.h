@@ -75,6 +75,7 @@ class Player final : public Observer, public Transport {
   std::string text_of(const RecordedId& id) const;
   bool is(const RecordedId& recorded, const OpId& id) const;
   bool ends_in(size_t op) const;
+  bool is_on(const Mesh& mesh) const;  ///< whether the recorded rank has a part of what lies there
   bool is_next_result(size_t op, size_t index) const;
   void compare_all(const OpEvent& event, std::span<const OpResult> given);
   void compare(const OpEvent& event, const RecordedResult& recorded, const OpResult& result);
