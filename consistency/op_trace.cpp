@@ -11,26 +11,21 @@
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
-namespace {
-
-/// The floating tensors that an op computed: its results, or what it wrote in place.
-std::vector<at::Tensor> computed(const OpEvent& event, std::span<const c10::IValue> results) {
+std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c10::IValue> results) {
   std::vector<at::Tensor> tensors;
   for (auto& result : op_results(event, results))
     if (!result.is_alias && result.tensor.is_floating_point()) tensors.push_back(std::move(result.tensor));
   return tensors;
 }
 
-}  // namespace
-
 void OpTrace::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   auto& kept = results_[event.id.text()];
-  for (const auto& tensor : computed(event, results)) kept.push_back(gather(tensor));
+  for (const auto& tensor : computed_results(event, results)) kept.push_back(gather(tensor));
 }
 
 std::optional<Blame> compare_op(const OpEvent& event, std::span<const c10::IValue> results,
                                 const std::vector<at::Tensor>& expected, double tolerance) {
-  const auto tensors = computed(event, results);
+  const auto tensors = computed_results(event, results);
   for (size_t i = 0; i < std::min(tensors.size(), expected.size()); ++i) {
     StepRecord mine, theirs;
     mine.parameters = {{event.id.op, gather(tensors[i])}};
@@ -61,7 +56,7 @@ std::string Blame::text() const {
 
 void NonFiniteObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   if (!first_.empty()) return;
-  for (const auto& tensor : computed(event, results))
+  for (const auto& tensor : computed_results(event, results))
     if (!gather(tensor).isfinite().all().item<bool>()) first_ = event.id.text();
 }
 

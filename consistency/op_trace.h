@@ -30,6 +30,9 @@ struct Blame {
   std::string text() const;
 };
 
+/// The floating tensors that an op computed: its results, or what it wrote in place.
+std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c10::IValue> results);
+
 /// Compares the floating results of an op, gathered, with `expected`, one device's: the first that differs, if any.
 /// Results whose sizes differ are passed over.
 std::optional<Blame> compare_op(const OpEvent& event, std::span<const c10::IValue> results,

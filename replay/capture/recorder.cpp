@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include "runtime/dispatch/op_results.h"
+#include "replay/capture/result_kind.h"
 #include "runtime/planning/plan.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -118,7 +118,7 @@ void Recorder::before_op(const OpEvent& event) {
 void Recorder::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   const auto given = op_results(event, results);
   for (size_t r = 0; r < given.size(); ++r)
-    add_result(running_.back(), static_cast<uint32_t>(r), given[r].tensor, given[r].is_alias);
+    add_result(running_.back(), static_cast<uint32_t>(r), given[r].tensor, kind_of(given[r]));
   ops_[running_.back()].end = now();
   running_.pop_back();
 }
@@ -129,12 +129,9 @@ Name Recorder::layout_name(const TensorSpec& spec) {
   return layouts_[&spec] = names_[spec.text()];
 }
 
-void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, bool is_alias) {
+void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, ResultKind kind) {
   const auto& self = sharded(tensor);
   const Name layout = layout_name(self.spec());
-  const auto kind = is_alias                      ? ResultKind::kAlias
-                    : self.shards()->is_pending() ? ResultKind::kPending
-                                                  : ResultKind::kDigest;
   const auto& ranks = self.spec().layout.mesh().local_ranks();
   for (size_t i = 0; i < ranks.size(); ++i) {
     auto& mine = of(ranks[i]);

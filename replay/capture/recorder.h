@@ -70,7 +70,7 @@ class Recorder final : public Observer {
   uint64_t now() const;
   PerRank& of(int rank) { return ranks_[place_.at(rank)]; }
   Name layout_name(const TensorSpec& spec);
-  void add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, bool is_alias);
+  void add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, ResultKind kind);
   KeptPiece keep(PerRank& mine, const Digest& digest, std::span<const std::byte> bytes) const;
   static void take_over(PerRank& mine);
 

@@ -14,6 +14,7 @@
 #include "replay/format/datasets.h"
 #include "replay/format/dtypes.h"
 #include "replay/format/recorded_numerics.h"
+#include "replay/format/validate_order.h"
 
 namespace lockstep::replay {
 namespace {
@@ -177,6 +178,7 @@ void validate(const StepRecording& recording) {
   check_collectives(recording);
   check_pieces(recording);
   check_state(recording);
+  validate_order(recording);
 }
 
 }  // namespace lockstep::replay

@@ -1,11 +1,15 @@
 #include "replay/op_case/case_arguments.h"
 
 #include <ATen/Functions.h>
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
+
+#include <limits>
+#include <set>
 
 #include "core/error.h"
 #include "replay/capture/recorded_tensor.h"
-#include "replay/format/dtypes.h"
+#include "replay/op_case/case_values.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {
@@ -13,11 +17,35 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string name_of(size_t argument, int rank) { return fmt::format("argument.{}.rank{}", argument, rank); }
+constexpr std::string_view kExpected = "expected.";
+
+std::string name_of(int64_t argument, int rank) { return fmt::format("argument.{}.rank{}", argument, rank); }
 
 /// Doubles as hexadecimal text: every bit of them.
 std::string exact(double value) { return fmt::format("{:a}", value); }
-double inexact(const Json& json) { return std::strtod(json.get<std::string>().c_str(), nullptr); }
+
+double inexact(const Json& json) {
+  const auto text = json.get<std::string>();
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || end != text.c_str() + text.size()) fail<BadInput>("'{}' in the case is no number", text);
+  return value;
+}
+
+/// Numbers of a case are taken as they are: nlohmann's JSON would round and wrap them.
+int64_t integer(const Json& json) {
+  if (!json.is_number_integer()) fail<BadInput>("{} in the case is no integer", json.dump());
+  if (json.is_number_unsigned() && json.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
+    fail<BadInput>("{} in the case does not fit into 64 bits", json.dump());
+  return json.get<int64_t>();
+}
+
+std::vector<int64_t> integers(const Json& json) {
+  if (!json.is_array()) fail<BadInput>("{} in the case is no list of integers", json.dump());
+  std::vector<int64_t> values;
+  for (const auto& value : json) values.push_back(integer(value));
+  return values;
+}
 
 template <class List>
 Json list_of(const List& list) {
@@ -78,7 +106,7 @@ class Writer {
 
   const Mesh& mesh_;
   std::vector<RecordedTensor>& tensors_;
-  size_t count_ = 0;
+  int64_t count_ = 0;
 };
 
 class Reader {
@@ -87,23 +115,32 @@ class Reader {
     for (const auto& tensor : tensors) tensors_[tensor.name] = &tensor;
   }
 
-  c10::IValue read(const Json& json, const c10::TypePtr& type) const {
+  c10::IValue read(const Json& json, const c10::TypePtr& type) {
     if (json.is_null()) return {};
     if (json.is_boolean()) return json.get<bool>();
-    if (json.is_number_integer()) return json.get<int64_t>();
+    if (json.is_number_integer()) return integer(json);
     const auto kind = json.is_object() && !json.empty() ? json.begin().key() : "";
     const auto& value = kind.empty() ? json : json.begin().value();
+    if (kind != "sharded" && json.size() != 1)
+      fail<BadInput>("an argument of a case is {}, which is none", json.dump());
     if (kind == "double") return inexact(value);
     if (kind == "string") return value.get<std::string>();
-    if (kind == "device") return c10::Device(c10::kPrivateUse1);
-    if (kind == "ints") return value.get<std::vector<int64_t>>();
+    if (kind == "device" && value == true) return c10::Device(c10::kPrivateUse1);
+    if (kind == "ints") return integers(value);
     if (kind == "bools") return value.get<std::vector<bool>>();
     if (kind == "doubles") return doubles(value);
-    if (kind == "undefined") return at::Tensor();
+    if (kind == "undefined" && value == true) return at::Tensor();
     if (kind == "plain") return plain_tensor(recorded(value.get<std::string>()));
     if (kind == "sharded") return from_parts(json);
     if (kind == "list") return list(value, type);
     fail<BadInput>("an argument of a case is {}, which is none", json.dump());
+  }
+
+  /// What nothing reads was not meant to be there.
+  void require_all_read() const {
+    for (const auto& [name, unused] : tensors_)
+      if (!used_.contains(name) && !name.starts_with(kExpected))
+        fail<BadInput>("no argument of the case takes its tensor {}", name);
   }
 
  private:
@@ -112,36 +149,45 @@ class Reader {
     for (const auto& value : json) values.push_back(inexact(value));
     return values;
   }
-  c10::IValue list(const Json& json, const c10::TypePtr& type) const {
+  c10::IValue list(const Json& json, const c10::TypePtr& type) {
     const auto* list_type = type->castRaw<c10::ListType>();
-    if (!list_type) fail<BadInput>("an argument of a case is a list where {} is expected", type->str());
+    if (!list_type || !json.is_array())
+      fail<BadInput>("an argument of a case is a list where {} is expected", type->str());
     c10::impl::GenericList values(list_type->getElementType());
     for (const auto& value : json) values.push_back(read(value, list_type->getElementType()));
     return values;
   }
-  const RecordedTensor& recorded(const std::string& name) const {
+  const RecordedTensor& recorded(const std::string& name) {
     const auto found = tensors_.find(name);
-    if (found == tensors_.end()) fail<BadInput>("the case has no tensor {}", name);
+    if (found == tensors_.end() || name.starts_with(kExpected)) fail<BadInput>("the case has no tensor {}", name);
+    used_.insert(name);
     return *found->second;
   }
-  at::Tensor from_parts(const Json& json) const {
+  at::Tensor from_parts(const Json& json) {
     Shards shards;
-    for (const int rank : mesh_.local_ranks())
-      shards.push_back(plain_tensor(recorded(name_of(json.at("sharded").get<size_t>(), rank))));
-    const auto dtype = json.at("dtype").get<int8_t>();
-    if (!find_dtype(dtype)) fail<BadInput>("a tensor of the case has dtype {}", dtype);
-    return from_shards(std::move(shards), Layout::parse(mesh_, json.at("layout").get<std::string>()),
-                       json.at("sizes").get<std::vector<int64_t>>(), static_cast<c10::ScalarType>(dtype));
+    const auto number = integer(json.at("sharded"));
+    const auto what = fmt::format("tensor {}", number);
+    for (const int rank : mesh_.local_ranks()) shards.push_back(plain_tensor(recorded(name_of(number, rank))));
+    const auto dtype = dtype_of(integer(json.at("dtype")), what);
+    const auto sizes = integers(json.at("sizes"));
+    require_sizes(sizes, what);
+    return from_shards(std::move(shards), Layout::parse(mesh_, json.at("layout").get<std::string>()), sizes, dtype);
   }
 
   const Mesh& mesh_;
   std::map<std::string, const RecordedTensor*> tensors_;
+  std::set<std::string> used_;
 };
 
 }  // namespace
 
 at::Tensor plain_tensor(const RecordedTensor& recorded) {
-  const auto options = at::TensorOptions(static_cast<c10::ScalarType>(recorded.dtype));
+  require_sizes(recorded.sizes, recorded.name);
+  const auto options = at::TensorOptions(dtype_of(recorded.dtype, recorded.name));
+  const auto bytes = static_cast<size_t>(c10::multiply_integers(recorded.sizes)) * options.dtype().itemsize();
+  if (bytes != recorded.bytes.size())
+    fail<BadInput>("{} of the case has {} bytes for {}", recorded.name, recorded.bytes.size(),
+                   c10::str(c10::IntArrayRef(recorded.sizes)));
   return at::from_blob(const_cast<std::byte*>(recorded.bytes.data()), recorded.sizes, options).clone();
 }
 
@@ -157,9 +203,10 @@ std::vector<c10::IValue> arguments_from_json(const Json& json, const c10::Functi
   const auto& expected = schema.arguments();
   if (!json.is_array() || json.size() != expected.size())
     fail<BadInput>("the case has {} arguments, {} takes {}", json.size(), schema.name(), expected.size());
-  const Reader reader(mesh, tensors);
+  Reader reader(mesh, tensors);
   std::vector<c10::IValue> arguments;
   for (size_t a = 0; a < expected.size(); ++a) arguments.push_back(reader.read(json[a], expected[a].type()));
+  reader.require_all_read();
   return arguments;
 }
 

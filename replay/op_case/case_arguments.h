@@ -21,7 +21,7 @@ nlohmann::ordered_json arguments_to_json(std::span<const c10::IValue> arguments,
 std::vector<c10::IValue> arguments_from_json(const nlohmann::ordered_json& json, const c10::FunctionSchema& schema,
                                              const Mesh& mesh, const std::vector<RecordedTensor>& tensors);
 
-/// A recorded tensor as a plain one (a copy).
+/// A recorded tensor as a plain one (a copy). Throws BadInput where dtype, sizes and bytes do not fit together.
 at::Tensor plain_tensor(const RecordedTensor& recorded);
 
 }  // namespace lockstep::replay

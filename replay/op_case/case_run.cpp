@@ -1,86 +1,83 @@
 #include "replay/op_case/case_run.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/grad_mode.h>
+#include <ATen/Parallel.h>
 
-#include "consistency/comparison.h"
+#include <nlohmann/json.hpp>
+
 #include "core/error.h"
-#include "core/mesh_text.h"
-#include "replay/op_case/case_arguments.h"
-#include "runtime/context/scopes.h"
-#include "runtime/tensor/sharded_tensor.h"
+#include "replay/op_case/case_trial.h"
+#include "replay/sandbox/reader_process.h"
 
 namespace lockstep::replay {
 namespace {
 
-/// Compares the first op of a name with what it should give.
-class ResultCheck final : public Observer {
+using Json = nlohmann::ordered_json;
+
+/// Fields of a Blame in an answer.
+constexpr struct {
+  const char* name;
+  std::string Blame::*text;
+} kFields[] = {{"id", &Blame::id},
+               {"op", &Blame::op},
+               {"rule", &Blame::rule},
+               {"layouts", &Blame::layouts},
+               {"worst", &Blame::worst}};
+
+/// Texts come from the case and from LibTorch: what is no UTF-8 in them is replaced.
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// In the child.
+std::string answer_of(const OpCase& one, const std::shared_ptr<const RuleSet>& rules) {
+  try {
+    const auto blame = try_case(one, rules);
+    Json answer = Json::object();
+    for (const auto& field : kFields)
+      if (blame) answer[field.name] = (*blame).*field.text;
+    return dumped(answer);
+  } catch (const BadInput& error) {
+    return dumped({{"refused", error.what()}});
+  } catch (const std::exception& error) {  // of memory that is not there, or a check of ours
+    const std::string what = error.what();
+    fail<FileError>("cannot be run: {}", what.substr(0, what.find('\n')));
+  }
+}
+
+std::optional<Blame> blame_of(const std::string& text) {
+  try {
+    const auto answer = Json::parse(text);
+    if (answer.contains("refused")) fail<BadInput>("{}", answer.at("refused").get<std::string>());
+    if (answer.empty()) return std::nullopt;
+    Blame blame;
+    for (const auto& field : kFields) blame.*field.text = answer.at(field.name).get<std::string>();
+    return blame;
+  } catch (const nlohmann::json::exception& error) {
+    fail<FileError>("cannot be run: the op's process gave another answer than it should: {}", error.what());
+  }
+}
+
+/// A child has no threads but the one that forks: LibTorch must not wait for others.
+class OneThread {
  public:
-  ResultCheck(const OpCase& one, const c10::OperatorName& op) : id_(one.id), op_(op) {
-    for (size_t k = 0;; ++k) {
-      const auto name = fmt::format("expected.{}", k);
-      const auto found =
-          std::find_if(one.tensors.begin(), one.tensors.end(), [&](const auto& tensor) { return tensor.name == name; });
-      if (found == one.tensors.end()) break;
-      expected_.push_back(plain_tensor(*found));
-    }
-    tolerance_ = one.domain == to_text(Domain::kFloat64) ? kFloat64Tolerance : 0;
-  }
-
-  void after_op(const OpEvent& event, std::span<const c10::IValue> results) override {
-    if (came_ || event.op.operator_name() != op_) return;
-    came_ = true;
-    blame_ = compare_op(event, results, expected_, tolerance_);
-    if (blame_) blame_->id = id_;
-  }
-
-  std::optional<Blame> result() const {
-    if (!came_) fail<BadInput>("{} is no op that runs on shards", op_.name);
-    return blame_;
-  }
+  OneThread() : before_(at::get_num_threads()) { set(1); }
+  ~OneThread() { set(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
 
  private:
-  std::string id_;
-  c10::OperatorName op_;
-  std::vector<at::Tensor> expected_;
-  double tolerance_ = 0;
-  bool came_ = false;
-  std::optional<Blame> blame_;
+  static void set(int count) {
+    if (at::get_num_threads() != count) at::set_num_threads(count);
+  }
+  int before_;
 };
-
-World::Options options_of(const OpCase& one, std::shared_ptr<const RuleSet> rules) {
-  World::Options options;
-  options.rank_count = static_cast<int>(rank_count(parse_mesh_axes(one.mesh)));
-  options.domain = one.domain == to_text(Domain::kFloat64) ? Domain::kFloat64 : Domain::kDeclared;
-  options.numerics = one.numerics == to_text(Numerics::kCanonical) ? Numerics::kCanonical : Numerics::kNative;
-  options.rounded_levels = one.rounded_levels;
-  options.rules = std::move(rules);
-  return options;
-}
 
 }  // namespace
 
 std::optional<Blame> run_case(const OpCase& one, std::shared_ptr<const RuleSet> rules) {
-  const at::NoGradGuard no_grad;
-  World world(options_of(one, std::move(rules)));
-  const auto& mesh = world.mesh(one.mesh);
-  const MeshScope scope(mesh);
-  const c10::OperatorName name(one.op, one.overload);
-  const auto op = c10::Dispatcher::singleton().findSchema(name);
-  if (!op) fail<BadInput>("there is no op {}.{} here", one.op, one.overload);
-  ResultCheck check(one, name);
-  try {
-    const auto json = nlohmann::ordered_json::parse(one.arguments);
-    auto arguments = arguments_from_json(json, op->schema(), mesh, one.tensors);
-    op->schema().checkAndNormalizeInputs(arguments);
-    const ObserverScope watching(world.observers(), check);
-    op->callBoxed(arguments);
-  } catch (const nlohmann::json::exception& error) {
-    fail<BadInput>("the arguments of the case: {}", error.what());
-  } catch (const c10::Error& error) {
-    fail<BadInput>("{} does not take the arguments of the case: {}", one.op, error.what_without_backtrace());
-  }
-  return check.result();
+  size_t bytes = 0;
+  for (const auto& tensor : one.tensors) bytes += tensor.bytes.size();
+  const OneThread alone;
+  ReaderProcess process([&] { return answer_of(one, rules); }, limits_for_op(bytes));
+  return blame_of(process.answer());
 }
 
 }  // namespace lockstep::replay

@@ -2,12 +2,14 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
+
 #include "core/digest/tensor_digest.h"
 #include "core/error.h"
+#include "replay/capture/result_kind.h"
 #include "replay/play/op_dump.h"
 #include "replay/play/operand_statistics.h"
 #include "replay/view/trace_diff.h"
-#include "runtime/dispatch/op_results.h"
 #include "runtime/planning/plan.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/tensor/tensor_bytes.h"
@@ -26,7 +28,7 @@ void Player::load(const StepRecording& recording, std::string until) {
   recording_ = &recording;
   until_ = std::move(until);
   running_.clear();
-  next_op_ = next_result_ = next_collective_ = differing_ = 0;
+  next_op_ = next_result_ = next_collective_ = differing_ = next_piece_ = last_piece_ = 0;
   is_same_program_ = true;
   first_.reset();
   tensors_there_.clear();
@@ -53,6 +55,7 @@ std::string Player::next_text() const {
 }
 
 void Player::ended(const std::string& error) {
+  if (error.empty()) require_all_received();
   auto next = next_text();
   if (next.empty() && (error.empty() || !recording_->complete)) return;
   if (next.empty()) next = "the end of the step";
@@ -79,38 +82,77 @@ bool Player::stops_at(const OpEvent& event) const {
 }
 
 void Player::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
-  const auto given = op_results(event, results);
-  const auto& recorded = recording_->results;
-  for (; next_result_ < recorded.size() && recorded[next_result_].op == running_.back(); ++next_result_)
-    if (recorded[next_result_].index < given.size())
-      compare(event, recorded[next_result_], given[recorded[next_result_].index].tensor);
+  compare_all(event, op_results(event, results));
   running_.pop_back();
   if (!stops_at(event)) return;
   for (auto& tensor : results_of(event, results, recording_->rank)) tensors_there_.push_back(std::move(tensor));
   throw StoppedThere();
 }
 
-void Player::compare(const OpEvent& event, const RecordedResult& recorded, const at::Tensor& tensor) {
-  auto& self = sharded(tensor);
+/// Whether the recorded step ended while this op was under way: no other one began after it but such as it ran itself.
+bool Player::ends_in(size_t op) const {
+  const bool is_last = next_op_ == recording_->ops.size() && next_result_ == recording_->results.size();
+  return op == recording_->ops.size() || (!recording_->complete && is_last);
+}
+
+bool Player::is_on(const Mesh& mesh) const {
+  const auto& here = mesh.local_ranks();
+  return std::find(here.begin(), here.end(), recording_->rank) != here.end();
+}
+
+bool Player::is_next_result(size_t op, size_t index) const {
+  return next_result_ < recording_->results.size() && recording_->results[next_result_].op == op &&
+         recording_->results[next_result_].index == index;
+}
+
+void Player::compare_all(const OpEvent& event, std::span<const OpResult> given) {
+  const auto op = running_.back();
+  if (ends_in(op)) return;
+  if (!given.empty() && !is_on(layout_of(given[0].tensor).mesh())) given = {};
+  size_t index = 0;
+  for (; index < given.size() && is_next_result(op, index); ++index)
+    compare(event, recording_->results[next_result_++], given[index]);
+  size_t more = 0;
+  for (; next_result_ < recording_->results.size() && recording_->results[next_result_].op == op; ++more)
+    ++next_result_;
+  if (index == given.size() && more == 0) return;
+  ++differing_;
+  deviate({"the op has other results than are recorded", event.id.text(), layouts_of(event.plan),
+           fmt::format("{} results from number 0 on, {} others", index, more), fmt::format("{} results", given.size()),
+           ""});
+}
+
+void Player::compare(const OpEvent& event, const RecordedResult& recorded, const OpResult& result) {
+  static constexpr const char* kKinds[] = {"", " (an alias)", " (pending)"};
+  auto& self = sharded(result.tensor);
   const auto layout = self.spec().text();
+  const auto kind = kind_of(result);
   const int here = self.spec().layout.mesh().local_index(recording_->rank);
   Digest found;
-  if (recorded.kind == ResultKind::kDigest)
-    found = tensor_digest(bytes_of(self.shards()->local_tensors()[static_cast<size_t>(here)].contiguous().cpu()));
-  is_same_program_ &= layout == name(recorded.layout);
-  if (layout == name(recorded.layout) && (recorded.kind != ResultKind::kDigest || found == recorded.digest)) return;
+  uint64_t bytes = 0;
+  if (kind == ResultKind::kDigest) {
+    const auto tensor = self.shards()->local_tensors()[static_cast<size_t>(here)].contiguous().cpu();
+    found = tensor_digest(bytes_of(tensor));
+    bytes = tensor.nbytes();
+  }
+  const bool is_alike = layout == name(recorded.layout) && kind == recorded.kind && bytes == recorded.bytes;
+  is_same_program_ &= is_alike;
+  if (is_alike && found == recorded.digest) return;
   ++differing_;
   if (first_) return;
-  first_ = Deviation{fmt::format("result {} differs; everything before it is as recorded", recorded.index),
-                     event.id.text(),
-                     layouts_of(event.plan),
-                     fmt::format("{} {}", name(recorded.layout), recorded.digest.text()),
-                     fmt::format("{} {}", layout, found.text()),
-                     operand_statistics(event, static_cast<size_t>(here))};
+  first_ = Deviation{
+      fmt::format("result {} differs; everything before it is as recorded", recorded.index),
+      event.id.text(),
+      layouts_of(event.plan),
+      fmt::format("{} {}{}", name(recorded.layout), recorded.digest.text(), kKinds[static_cast<size_t>(recorded.kind)]),
+      fmt::format("{} {}{}", layout, found.text(), kKinds[static_cast<size_t>(kind)]),
+      operand_statistics(event, static_cast<size_t>(here))};
 }
 
 void Player::before_collective(const CollectiveEvent& event) {
   const auto& all = recording_->collectives;
+  if (!is_on(event.mesh)) return;
+  require_all_received();
   arrived_.clear();
   if (is_past_end()) return;
   const auto id = event.id.text();
@@ -118,20 +160,48 @@ void Player::before_collective(const CollectiveEvent& event) {
   const auto& recorded = all[next_collective_++];
   const auto& axis = event.mesh.axes()[static_cast<size_t>(event.axis)].name;
   if (!is(recorded.id, event.id) || recorded.kind != static_cast<uint8_t>(event.kind) || name(recorded.axis) != axis ||
-      recorded.dtype != static_cast<int8_t>(event.dtype))
-    leave(fmt::format("another collective, {} {} on {}, in", to_text(event.kind), c10::toString(event.dtype), axis), id,
-          fmt::format("{} {} on {} in {}", to_text(static_cast<CollectiveKind>(recorded.kind)),
+      name(recorded.mesh) != event.mesh.text() || recorded.dtype != static_cast<int8_t>(event.dtype))
+    leave(fmt::format("another collective, {} {} on {} of {}, in", to_text(event.kind), c10::toString(event.dtype),
+                      axis, event.mesh.text()),
+          id,
+          fmt::format("{} {} on {} of {} in {}", to_text(static_cast<CollectiveKind>(recorded.kind)),
                       c10::toString(static_cast<c10::ScalarType>(recorded.dtype)), name(recorded.axis),
-                      text_of(recorded.id)));
+                      name(recorded.mesh), text_of(recorded.id)));
   const auto group = event.mesh.group(recording_->rank, event.axis);
   header_ = {event.number, 0, recorded.kind, recorded.dtype, group_digest(group), 0};
-  for (uint32_t p = 0; p < recorded.pieces; ++p) {
-    const auto& piece = recording_->pieces[recorded.first_piece + p];
+  next_piece_ = recorded.first_piece;
+  last_piece_ = next_piece_ + recorded.pieces;
+  for (auto p = next_piece_; p < last_piece_; ++p) {
+    const auto& piece = recording_->pieces[p];
     auto& bytes = arrived_[piece.source];
     check_delivered(piece, event);
     const auto* from = recording_->payload.data() + piece.offset;
     bytes.insert(bytes.end(), from, from + piece.bytes);
   }
+}
+
+void Player::received(const CollectiveEvent& event, int rank, int source, at::Tensor& payload) {
+  if (rank != recording_->rank || (next_piece_ == last_piece_ && is_past_end())) return;
+  const auto& axis = event.mesh.axes()[static_cast<size_t>(event.axis)].name;
+  if (next_piece_ == last_piece_)
+    return deviate({fmt::format("rank {} sends more in {} on {} than is recorded", source, to_text(event.kind), axis),
+                    event.id.text(), "", "nothing", fmt::format("{} bytes", payload.nbytes()), ""});
+  const auto& piece = recording_->pieces[next_piece_++];
+  const auto tensor = payload.contiguous().cpu();
+  const auto found = tensor_digest(bytes_of(tensor));
+  if (piece.source == source && piece.bytes == tensor.nbytes() && piece.digest == found) return;
+  ++differing_;
+  deviate({fmt::format("what arrives in {} on {} is not what is recorded", to_text(event.kind), axis), event.id.text(),
+           "", fmt::format("{} bytes from rank {}, {}", piece.bytes, piece.source, piece.digest.text()),
+           fmt::format("{} bytes from rank {}, {}", tensor.nbytes(), source, found.text()), ""});
+}
+
+void Player::require_all_received() {
+  if (next_piece_ == last_piece_) return;
+  const auto& collective = recording_->collectives[next_collective_ - 1];
+  deviate({fmt::format("{} pieces are recorded that do not arrive", last_piece_ - next_piece_), text_of(collective.id),
+           "", fmt::format("{} pieces", collective.pieces), "the end of the collective", ""});
+  next_piece_ = last_piece_;
 }
 
 /// The file's bytes may be whole and the payload still not what arrived: who changed it also changed the file's digest.
@@ -165,6 +235,7 @@ bool Player::receive(int source, int, std::span<const MutableSpan> parts) {
   const auto message = arrived_.extract(source);
   std::span<const std::byte> rest = message.mapped();
   for (const auto& part : parts) {
+    LOCKSTEP_CHECK(part.size() <= rest.size(), "{} of {} bytes", part.size(), rest.size());
     deliver(rest.first(part.size()), part);
     rest = rest.subspan(part.size());
   }

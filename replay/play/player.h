@@ -5,6 +5,7 @@
 
 #include "replay/format/recording.h"
 #include "runtime/context/observer.h"
+#include "runtime/dispatch/op_results.h"
 #include "runtime/transport/transport.h"
 
 namespace lockstep::replay {
@@ -23,6 +24,10 @@ struct Deviation {
 /// Plays one rank's recorded step: as a transport it hands over what the rank received, as an observer it compares what
 /// the rank computes with the digests of what it computed then. Peers, and what is sent to them, do not exist.
 ///
+/// A recording that lacks something is not one that agrees: each op has the results, of the kinds, and each collective
+/// the pieces that are recorded, in their order, no fewer and no more. Of an incomplete step's last ops, which were
+/// under way, there need be none.
+///
 /// Throws Inconsistency where the program asks for something that was not recorded, since nothing can follow.
 class Player final : public Observer, public Transport {
  public:
@@ -39,6 +44,7 @@ class Player final : public Observer, public Transport {
   void before_op(const OpEvent& event) override;
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
   void before_collective(const CollectiveEvent& event) override;
+  void received(const CollectiveEvent& event, int rank, int source, at::Tensor& payload) override;
 
   void post(Message) override {}
   std::optional<MessageHeader> arrived(int source, int destination) override;
@@ -56,6 +62,7 @@ class Player final : public Observer, public Transport {
   /// How much was compared so far, and how much of it differed.
   size_t ops() const { return next_op_; }
   size_t collectives() const { return next_collective_; }
+  size_t results() const { return next_result_; }
   size_t differing_results() const { return differing_; }
   /// Whether nothing but the values of results differed: the same ops, layouts and collectives, to the end.
   bool is_same_program() const { return is_same_program_; }
@@ -67,7 +74,12 @@ class Player final : public Observer, public Transport {
   const std::string& name(Name name) const { return recording_->names[name]; }
   std::string text_of(const RecordedId& id) const;
   bool is(const RecordedId& recorded, const OpId& id) const;
-  void compare(const OpEvent& event, const RecordedResult& recorded, const at::Tensor& tensor);
+  bool ends_in(size_t op) const;
+  bool is_on(const Mesh& mesh) const;  ///< whether the recorded rank has a part of what lies there
+  bool is_next_result(size_t op, size_t index) const;
+  void compare_all(const OpEvent& event, std::span<const OpResult> given);
+  void compare(const OpEvent& event, const RecordedResult& recorded, const OpResult& result);
+  void require_all_received();
   bool stops_at(const OpEvent& event) const;
   void deliver(std::span<const std::byte> bytes, MutableSpan part) const;
   void check_delivered(const RecordedPiece& piece, const CollectiveEvent& event);
@@ -79,8 +91,9 @@ class Player final : public Observer, public Transport {
   std::string until_;
   std::vector<size_t> running_;  ///< ops that have begun and not ended: an op may run others
   size_t next_op_ = 0, next_result_ = 0, next_collective_ = 0, differing_ = 0;
-  MessageHeader header_;          ///< of the collective that runs
-  std::map<int, Bytes> arrived_;  ///< its payload, by source
+  size_t next_piece_ = 0, last_piece_ = 0;  ///< what the collective that runs has still to deliver
+  MessageHeader header_;                    ///< of the collective that runs
+  std::map<int, Bytes> arrived_;            ///< its payload, by source
   bool is_same_program_ = true;
   std::optional<Deviation> first_;
   std::vector<RecordedTensor> tensors_there_;

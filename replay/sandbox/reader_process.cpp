@@ -49,6 +49,19 @@ ReaderLimits limits_for(std::size_t file_bytes) {
           file_bytes + (std::size_t{64} << 10)};
 }
 
+ReaderLimits limits_for_op(std::size_t operand_bytes) {
+  const auto seconds = 2 + static_cast<unsigned>(std::min<std::size_t>(operand_bytes >> 20, 3600));
+  ReaderLimits limits;
+  limits.memory = 16 * operand_bytes + (std::size_t{2} << 30);
+  limits.processor_seconds = seconds;
+  limits.wall = std::chrono::seconds(10 * seconds);
+  limits.answer = std::size_t{1} << 20;
+  limits.others = OtherCalls::kRefuse;
+  limits.verb = "run";
+  limits.noun = "op";
+  return limits;
+}
+
 ReaderProcess::ReaderProcess(const std::function<std::string()>& work, const ReaderLimits& limits)
     : limits_(limits), deadline_(std::chrono::steady_clock::now() + limits.wall) {
   int ends[2];
@@ -70,7 +83,7 @@ std::string ReaderProcess::answer() {
   auto answer = read_all();
   const int status = wait_status();
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty())
-    fail<FileError>("cannot be read: {}. It is not what its digest says, or Lockstep did not write it",
+    fail<FileError>("cannot be {}: {}. It is not what its digest says, or Lockstep did not write it", limits_.verb,
                     why_it_died(status));
   const bool done = answer.front() == kDone;
   answer.erase(0, 1);
@@ -87,9 +100,10 @@ std::string ReaderProcess::read_all() {
     if (count < 0) system_failed("read");
     if (count == 0) return answer;
     answer.append(part, static_cast<std::size_t>(count));
-    if (answer.size() > limits_.answer) fail<FileError>("cannot be read: the reader said too much");
+    if (answer.size() > limits_.answer)
+      fail<FileError>("cannot be {}: the {} said too much", limits_.verb, limits_.noun);
   }
-  fail<FileError>("cannot be read: it took longer than {} s", limits_.wall.count());
+  fail<FileError>("cannot be {}: it took longer than {} s", limits_.verb, limits_.wall.count());
 }
 
 bool ReaderProcess::wait_readable() const {
@@ -115,18 +129,19 @@ int ReaderProcess::wait_status() {
     }
     if (reaped < 0 && errno != EINTR) system_failed("waitpid");
     if (std::chrono::steady_clock::now() > deadline_)
-      fail<FileError>("cannot be read: it took longer than {} s", limits_.wall.count());
+      fail<FileError>("cannot be {}: it took longer than {} s", limits_.verb, limits_.wall.count());
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 
 std::string ReaderProcess::why_it_died(int status) const {
-  if (!WIFSIGNALED(status)) return fmt::format("the reader ended with status {}", WEXITSTATUS(status));
+  if (!WIFSIGNALED(status)) return fmt::format("the {} ended with status {}", limits_.noun, WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   if (signal == SIGXCPU)
-    return fmt::format("the reader took longer than {} s of a processor", limits_.processor_seconds);
-  if (signal == SIGSYS) return "the reader asked the system for what it may not have (signal 31)";
-  return fmt::format("the reader crashed (signal {})", signal);
+    return fmt::format("the {} took longer than {} s of a processor", limits_.noun, limits_.processor_seconds);
+  if (signal == SIGSYS)
+    return fmt::format("the {} asked the system for what it may not have (signal 31)", limits_.noun);
+  return fmt::format("the {} crashed (signal {})", limits_.noun, signal);
 }
 
 }  // namespace lockstep::replay

@@ -90,15 +90,25 @@ void allow_sanitizer(const Filter& filter) {
     allow(filter, call);
 }
 
-/// Memory that holds no code and no file, writing to the pipe, the end. No file exists: HDF5 makes sure that there is
-/// none of the name that it gives to one in memory.
-void filter_calls(int pipe) {
-  const Filter filter(seccomp_init(SCMP_ACT_KILL_PROCESS), &seccomp_release);
-  if (!filter) require(-1, "seccomp");
-  const auto no_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+/// Memory that holds no file, and code only where the work may make some.
+void allow_memory(const Filter& filter, OtherCalls others) {
   const auto no_file = SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS);
+  if (others == OtherCalls::kRefuse) {
+    allow(filter, SCMP_SYS(mmap), no_file);
+    return allow(filter, SCMP_SYS(mprotect));
+  }
+  const auto no_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
   allow(filter, SCMP_SYS(mmap), no_code, no_file);
   allow(filter, SCMP_SYS(mprotect), no_code);
+}
+
+/// Memory, writing to the pipe, the end. No file exists: HDF5 makes sure that there is none of the name that it gives
+/// to one in memory.
+void filter_calls(OtherCalls others, int pipe) {
+  const auto other = others == OtherCalls::kKill ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(EPERM);
+  const Filter filter(seccomp_init(other), &seccomp_release);
+  if (!filter) require(-1, "seccomp");
+  allow_memory(filter, others);
   for (const int call :
        {SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(clock_gettime),
         SCMP_SYS(gettimeofday), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn)})
@@ -119,7 +129,7 @@ void enter_sandbox(const ReaderLimits& limits, int pipe) {
   limit_resources(limits);
   reset_signals();
   close_all_but(pipe);
-  filter_calls(pipe);
+  filter_calls(limits.others, pipe);
 }
 
 }  // namespace lockstep::replay

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -44,6 +45,34 @@ Bytes read_file(const std::string& path) {
   return bytes;
 }
 
+/// Deeper than any argument; what walks over JSON does so with a stack.
+constexpr int kMaxDepth = 16;
+
+nlohmann::ordered_json parse_description(const std::string& text, const std::string& path) {
+  const auto check_depth = [&](int depth, nlohmann::ordered_json::parse_event_t, nlohmann::ordered_json&) {
+    if (depth > kMaxDepth) fail<FileError>("{} is no case: its description is nested deeper than {}", path, kMaxDepth);
+    return true;
+  };
+  return nlohmann::ordered_json::parse(text, check_depth);
+}
+
+/// It is printed as it is: nothing in it may command a terminal.
+std::string printable(std::string text, const char* field, const std::string& path) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  if (std::any_of(text.begin(), text.end(), is_control))
+    fail<FileError>("{} is no case: {} has a control character in it", path, field);
+  return text;
+}
+
+/// Absent in cases that are older than it.
+int64_t rounded_levels_of(const nlohmann::ordered_json& description, const std::string& path) {
+  if (!description.contains("rounded_levels")) return 0;
+  const auto& levels = description.at("rounded_levels");
+  if (!levels.is_number_integer() || levels < 0 || levels > 6)
+    fail<FileError>("{} is no case: rounded_levels {}, expected 0 to 6", path, levels.dump());
+  return levels.get<int64_t>();
+}
+
 }  // namespace
 
 Bytes to_file(const OpCase& one) {
@@ -63,13 +92,11 @@ Bytes to_file(const OpCase& one) {
 OpCase read_case(const std::string& path) {
   auto file = from_file(read_file(path), path);
   try {
-    const auto description = nlohmann::ordered_json::parse(file.job);
+    const auto description = parse_description(file.job, path);
     if (description.at("kind") != kKind) fail<FileError>("{} is no case: its kind is another", path);
     OpCase one;
-    for (const auto& field : kFields) one.*field.text = description.at(field.name);
-    one.rounded_levels = description.value("rounded_levels", int64_t{0});
-    if (one.rounded_levels < 0 || one.rounded_levels > 6)
-      fail<FileError>("{} is no case: rounded_levels {}, expected 0 to 6", path, one.rounded_levels);
+    for (const auto& field : kFields) one.*field.text = printable(description.at(field.name), field.name, path);
+    one.rounded_levels = rounded_levels_of(description, path);
     one.arguments = description.at("arguments").dump();
     one.finding = std::move(file.reason);
     one.tensors = std::move(file.state);

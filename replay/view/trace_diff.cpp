@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <optional>
 
 #include "core/numerics_version.h"
 #include "core/op_text.h"
@@ -11,12 +12,33 @@
 namespace lockstep::replay {
 namespace {
 
-/// Every result by the text of its op and its number.
+struct Identified {
+  std::string id;
+  const RecordedResult* result;
+};
+
+/// Every result with the text of its op and its number. No two are alike: those that come again are counted.
+std::vector<Identified> with_ids(const StepRecording& recording) {
+  std::vector<Identified> results;
+  std::map<std::string, size_t> times;
+  for (const auto& result : recording.results) {
+    auto id = fmt::format("{} result {}", text_of(recording.ops[result.op].id, recording), result.index);
+    if (const auto again = times[id]++; again > 0) id += fmt::format(" (again, {})", again);
+    results.push_back({std::move(id), &result});
+  }
+  return results;
+}
+
 std::map<std::string, const RecordedResult*> by_id(const StepRecording& recording) {
   std::map<std::string, const RecordedResult*> results;
-  for (const auto& result : recording.results)
-    results[fmt::format("{} result {}", text_of(recording.ops[result.op].id, recording), result.index)] = &result;
+  for (auto& [id, result] : with_ids(recording)) results.emplace(std::move(id), result);
   return results;
+}
+
+std::optional<double> scalar_of(const StepRecording& recording, const std::string& name) {
+  for (const auto& scalar : recording.scalars)
+    if (scalar.name == name) return std::bit_cast<double>(scalar.bits);
+  return std::nullopt;
 }
 
 bool is_whole(const std::string& layout) {
@@ -38,10 +60,11 @@ class Comparison {
       : left_(left), right_(right), left_results_(by_id(left)), right_results_(by_id(right)) {}
 
   TraceDiff run() {
-    for (const auto& result : left_.results) compare(result);
+    for (const auto& [id, result] : with_ids(left_)) compare(id, *result);
     for (const auto& [id, result] : right_results_)
       if (!left_results_.contains(id)) count(right_, *result, &DiffCounts::only_right);
     compare_scalars();
+    compare_batches();
     compare_numerics();
     return std::move(diff_);
   }
@@ -52,8 +75,7 @@ class Comparison {
     ++(diff_.by_module[recording.names[recording.ops[result.op].id.module]].*member);
   }
 
-  void compare(const RecordedResult& mine) {
-    const auto id = fmt::format("{} result {}", text_of(left_.ops[mine.op].id, left_), mine.index);
+  void compare(const std::string& id, const RecordedResult& mine) {
     const auto found = right_results_.find(id);
     if (found == right_results_.end()) return count(left_, mine, &DiffCounts::only_left);
     const auto& theirs = *found->second;
@@ -72,6 +94,23 @@ class Comparison {
         if (mine.name == theirs.name && mine.bits != theirs.bits)
           diff_.scalars.push_back(fmt::format("{}: {}, {}", mine.name, std::bit_cast<double>(mine.bits),
                                               std::bit_cast<double>(theirs.bits)));
+    for (const auto& mine : left_.scalars)
+      if (!scalar_of(right_, mine.name))
+        diff_.scalars.push_back(fmt::format("{}: {}, none", mine.name, std::bit_cast<double>(mine.bits)));
+    for (const auto& theirs : right_.scalars)
+      if (!scalar_of(left_, theirs.name))
+        diff_.scalars.push_back(fmt::format("{}: none, {}", theirs.name, std::bit_cast<double>(theirs.bits)));
+  }
+
+  /// The global batch is the same on all meshes.
+  void compare_batches() {
+    if (left_.rows != right_.rows || left_.seq_len != right_.seq_len)
+      diff_.batch =
+          fmt::format("{} x {} tokens, {} x {} tokens", left_.rows, left_.seq_len, right_.rows, right_.seq_len);
+    else if (left_.tokens != right_.tokens || left_.labels != right_.labels)
+      diff_.batch = left_.tokens != right_.tokens ? "other tokens" : "other labels";
+    else if (left_.first_sample != right_.first_sample)
+      diff_.batch = fmt::format("first sample {}, first sample {}", left_.first_sample, right_.first_sample);
   }
 
   void compare_numerics() {

@@ -18,15 +18,18 @@ struct TraceDiff {
   DiffCounts all;
   std::map<std::string, DiffCounts> by_module;
   std::string first;  ///< the first result of the left one that differs, with both layouts and digests; empty: none
-  std::vector<std::string> scalars;  ///< "loss: 2.5, 2.25", those that differ
+  std::vector<std::string> scalars;  ///< "loss: 2.5, 2.25", those that differ; "loss: 2.5, none"
+  std::string batch;                 ///< in what the batches differ; empty: in nothing
   /// Where two numerics versions explain what differs: "left by numerics version 1, right by numerics version 2: ...".
   /// Versions that are not known are told only where something differs.
   std::string numerics;
-  bool agrees() const { return all.different + all.only_left + all.only_right + scalars.size() == 0; }
+  bool agrees() const { return all.different + all.only_left + all.only_right + scalars.size() == 0 && batch.empty(); }
+  /// Whether any result of both was compared. What was not is not equal.
+  bool is_comparable() const { return all.same + all.different > 0; }
 };
 
-/// Aligns by op id, not by position. Results compare where both ranks hold the same part: under equal layouts, or
-/// whole.
+/// Aligns by op id, not by position; ids that come again by how often they came. Results compare where both ranks hold
+/// the same part: under equal layouts, or whole.
 TraceDiff diff(const StepRecording& left, const StepRecording& right);
 
 /// "microbatch 0, forward, layers.0.attention, linear #0"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -83,35 +84,60 @@ class RandomRecording {
     return all[up_to(all.size() - 1)].number;
   }
 
+  /// Texts that are there once.
+  std::vector<std::string> different_texts(std::size_t most) {
+    std::set<std::string> texts;
+    for (auto i = some(); i > 0; --i) texts.insert(text(most));
+    return {texts.begin(), texts.end()};
+  }
+
   void make_tables() {
-    for (auto i = some(); i > 0; --i) r_.scalars.push_back({text(replay::kScalarNameSize - 1), word()});
-    for (auto i = some(); i > 0; --i) r_.names.push_back(text(40));
+    for (const auto& name : different_texts(replay::kScalarNameSize - 1)) r_.scalars.push_back({name, word()});
+    r_.names = different_texts(40);
     if (r_.names.empty()) return;  // nothing can be named
+    uint64_t time = 0;
     for (auto i = some(); i > 0; --i) {
-      const auto begin = word() / 2;
-      r_.ops.push_back({id(), begin, begin + word() / 2});
+      const auto begin = time + up_to(1000);
+      r_.ops.push_back({id(), begin, time = begin + up_to(1000)});
     }
-    for (auto i = r_.ops.empty() ? 0 : some(); i > 0; --i)
-      r_.results.push_back({static_cast<uint32_t>(up_to(r_.ops.size() - 1)), static_cast<uint32_t>(word()),
-                            static_cast<replay::ResultKind>(up_to(2)), name(), word(), any_digest()});
+    for (uint32_t op = 0; op < r_.ops.size(); ++op)
+      for (auto count = up_to(2), index = uint64_t{0}; index < count; ++index) make_result(op, index);
+  }
+
+  void make_result(uint32_t op, uint64_t index) {
+    const auto kind = static_cast<replay::ResultKind>(up_to(2));
+    const bool is_known = kind == replay::ResultKind::kDigest;
+    r_.results.push_back(
+        {op, static_cast<uint32_t>(index), kind, name(), is_known ? word() : 0, is_known ? any_digest() : Digest{}});
   }
 
   void make_pieces() {
-    r_.payload = bytes(some() * 10);
-    for (auto i = some(); i > 0; --i) {
-      const auto offset = up_to(r_.payload.size());
-      const auto length = up_to(r_.payload.size() - offset);
-      const bool kept = up_to(3) != 0;
-      r_.pieces.push_back({int_up_to(r_.world - 1), static_cast<uint32_t>(word()), kept ? length : word(),
-                           kept ? offset : replay::kNoPayload, any_digest()});
-    }
+    const bool keeps = up_to(3) != 0;
+    uint64_t time = 0;
     for (auto i = r_.names.empty() ? 0 : some(); i > 0; --i) {
-      const auto first = up_to(r_.pieces.size());
-      const auto begin = word() / 2;
+      const auto begin = time + up_to(1000), first = r_.pieces.size();
+      const auto senders = up_to(std::min<uint64_t>(3, static_cast<uint64_t>(r_.world)));
+      for (auto tensor = senders == 0 ? 0 : up_to(2), t = uint64_t{0}; t < tensor; ++t)
+        for (uint64_t source = 0; source < senders; ++source) make_piece(source, t, keeps);
       r_.collectives.push_back({id(), name(), name(), static_cast<uint8_t>(up_to(3)), dtype(),
-                                static_cast<uint32_t>(first), static_cast<uint32_t>(up_to(r_.pieces.size() - first)),
-                                begin, begin + word() / 2});
+                                static_cast<uint32_t>(first), static_cast<uint32_t>(r_.pieces.size() - first), begin,
+                                time = begin + up_to(1000)});
     }
+  }
+
+  /// New bytes, or such as an earlier piece has.
+  void make_piece(uint64_t source, uint64_t tensor, bool keeps) {
+    replay::RecordedPiece piece{static_cast<int32_t>(source), static_cast<uint32_t>(tensor), up_to(4 * size_),
+                                replay::kNoPayload, any_digest()};
+    if (keeps && !r_.pieces.empty() && up_to(3) == 0) {
+      const auto& earlier = r_.pieces[up_to(r_.pieces.size() - 1)];
+      piece.bytes = earlier.bytes, piece.offset = earlier.offset, piece.digest = earlier.digest;
+    } else if (keeps) {
+      const auto more = bytes(piece.bytes);
+      piece.offset = r_.payload.size();
+      r_.payload.insert(r_.payload.end(), more.begin(), more.end());
+    }
+    r_.pieces.push_back(piece);
   }
 
   void make_state() {
@@ -135,6 +161,18 @@ class RandomRecording {
 
 inline replay::StepRecording random_recording(uint64_t seed, std::size_t size = 20) {
   return RandomRecording(seed, size).make();
+}
+
+/// One collective more, of one piece of so many bytes.
+inline void add_payload(replay::StepRecording& recording, std::size_t bytes) {
+  if (recording.names.empty()) recording.names.emplace_back();
+  for (auto& piece : recording.pieces)
+    if (piece.offset == replay::kNoPayload) piece.bytes = 0, piece.offset = recording.payload.size();
+  const auto time = recording.collectives.empty() ? 0 : recording.collectives.back().end;
+  const auto first = static_cast<uint32_t>(recording.pieces.size());
+  recording.collectives.push_back({{}, 0, 0, 0, 6, first, 1, time, time});
+  recording.pieces.push_back({0, 0, bytes, recording.payload.size(), {}});
+  recording.payload.resize(recording.payload.size() + bytes, std::byte{7});
 }
 
 }  // namespace lockstep::testing

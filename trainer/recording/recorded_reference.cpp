@@ -1,13 +1,15 @@
 #include "trainer/recording/recorded_reference.h"
 
+#include <bit>
 #include <memory>
 
 #include "core/error.h"
 #include "replay/play/player.h"
-#include "trainer/job/job_file.h"
 #include "trainer/recording/local_state.h"
 #include "trainer/recording/machine_facts.h"
+#include "trainer/recording/recorded_job.h"
 #include "trainer/recording/recorded_step.h"
+#include "trainer/recording/scalar_comparison.h"
 #include "trainer/verify/finding.h"
 #include "trainer/verify/step_verifier.h"
 
@@ -16,6 +18,26 @@ namespace {
 
 using Recordings = std::vector<replay::StepRecording>;
 
+uint64_t learning_rate_bits(const replay::StepRecording& recording) {
+  return std::bit_cast<uint64_t>(scalar_of(recording, "learning_rate"));
+}
+
+/// What all ranks are given is the same on all of them.
+void require_alike(const replay::StepRecording& first, const replay::StepRecording& other) {
+  const auto require = [&](bool is_same, const char* what) {
+    if (!is_same)
+      fail<FileError>("the recordings of step {} do not belong together: rank {} has another {} than rank {}",
+                      first.step, other.rank, what, first.rank);
+  };
+  require(other.job == first.job, "job");
+  require(other.rows == first.rows && other.seq_len == first.seq_len && other.tokens == first.tokens &&
+              other.labels == first.labels && other.first_sample == first.first_sample,
+          "batch");
+  require(learning_rate_bits(other) == learning_rate_bits(first), "learning_rate");
+  require(other.world == first.world, "number of ranks");
+  require_payloads(other);
+}
+
 Recordings read_all(const replay::RecordingFolder& folder, int64_t step) {
   Recordings all;
   const auto ranks = folder.ranks();
@@ -23,6 +45,7 @@ Recordings read_all(const replay::RecordingFolder& folder, int64_t step) {
   if (all.empty() || static_cast<size_t>(all.front().world) != all.size())
     fail<BadInput>("a comparison with one device needs the recordings of all {} ranks; there are {}",
                    all.empty() ? 0 : all.front().world, all.size());
+  for (const auto& one : all) require_alike(all.front(), one);
   return all;
 }
 
@@ -35,15 +58,23 @@ class AllRanksCheck final : public StepListener {
   void begin_step(int64_t, const TokenBatch&, double, const TrainingState&) override {
     scopes_.clear();
     players_.resize(recordings_->size());
+    scalars_.assign(recordings_->size(), {});
     for (size_t i = 0; i < players_.size(); ++i) {
       players_[i] = std::make_unique<replay::Player>();
       players_[i]->load((*recordings_)[i]);
       scopes_.push_back(std::make_unique<ObserverScope>(world_.observers(), *players_[i]));
     }
   }
-  void end_step(std::span<const StepScalar>) override {
+  void end_step(std::span<const StepScalar> scalars) override {
     scopes_.clear();
     for (auto& player : players_) player->ended("");
+    for (size_t i = 0; i < players_.size(); ++i) scalars_[i] = compare_scalars((*recordings_)[i], scalars);
+  }
+
+  /// Where a rank left its recording; empty if it did not.
+  std::string deviation(size_t i) const {
+    if (const auto& first = players_[i]->first_deviation()) return first->text();
+    return scalars_[i].agrees() ? "" : "  " + scalars_[i].different.front();
   }
 
   const std::vector<std::unique_ptr<replay::Player>>& players() const { return players_; }
@@ -52,6 +83,7 @@ class AllRanksCheck final : public StepListener {
   World& world_;
   const Recordings* recordings_ = nullptr;
   std::vector<std::unique_ptr<replay::Player>> players_;
+  std::vector<ScalarComparison> scalars_;
   std::vector<std::unique_ptr<ObserverScope>> scopes_;
 };
 
@@ -67,7 +99,8 @@ StepCheck check_step(const Job& job, TrainingRun& run, const replay::StepRecordi
   const auto options = options_for(job);
   auto verifier = StepVerifier::compares_bits(job) ? StepVerifier(job, options, run) : StepVerifier(job, options);
   verifier.load(run.state());
-  return verifier.check(recording.step, batch_of(recording), scalar_of(recording, "learning_rate"));
+  return verifier.check(recording.step, batch_of(recording, run.model().vocabulary()),
+                        scalar_of(recording, "learning_rate"));
 }
 
 }  // namespace
@@ -76,11 +109,12 @@ ReferenceVerdict compare_with_reference(const replay::RecordingFolder& folder, i
                                         std::span<const Setting> changes) {
   int64_t now = folder.first_with_state(folder.ranks().front(), step);
   auto recordings = read_all(folder, now);
-  const auto job = parse_job(recordings[0].job, "the recorded job", changes);
+  const auto job = recorded_job(recordings[0], changes);
+  for (const auto& recording : recordings) require_state_fits(recording, job);
   TrainingRun run(job, options_for(job));
   for (size_t i = 0; i < recordings.size(); ++i) load_local_state(recordings[i].state, run.state(), i);
   for (; now < step; recordings = read_all(folder, ++now))
-    run.step(now, batch_of(recordings[0]), scalar_of(recordings[0], "learning_rate"));
+    run.step(now, batch_of(recordings[0], run.model().vocabulary()), scalar_of(recordings[0], "learning_rate"));
   AllRanksCheck as_recorded(run.world());
   as_recorded.load(recordings);
   run.set_listener(&as_recorded);
@@ -93,9 +127,10 @@ ReferenceVerdict compare_with_reference(const replay::RecordingFolder& folder, i
   for (size_t i = 0; i < as_recorded.players().size(); ++i) {
     const auto& player = *as_recorded.players()[i];
     verdict.ops = player.ops();
-    if (!player.first_deviation() || !verdict.is_as_recorded) continue;
+    const auto deviation = as_recorded.deviation(i);
+    if (deviation.empty() || !verdict.is_as_recorded) continue;
     verdict.is_as_recorded = false;
-    verdict.deviation = fmt::format("rank {}\n{}", recordings[i].rank, player.first_deviation()->text());
+    verdict.deviation = fmt::format("rank {}\n{}", recordings[i].rank, deviation);
   }
   verdict.other_numerics = numerics_difference(recordings[0], job, !verdict.is_as_recorded);
   return verdict;

@@ -9,7 +9,11 @@ namespace lockstep::trainer {
 /// A recorded number. Throws FileError if there is none of this name.
 double scalar_of(const replay::StepRecording& recording, std::string_view name);
 
-/// The recorded global batch.
-TokenBatch batch_of(const replay::StepRecording& recording);
+/// The recorded global batch. Throws FileError for a token or a label that a model of so large a vocabulary does not
+/// know.
+TokenBatch batch_of(const replay::StepRecording& recording, int64_t vocabulary);
+
+/// Throws BadInput where the payloads were not kept.
+void require_payloads(const replay::StepRecording& recording);
 
 }  // namespace lockstep::trainer

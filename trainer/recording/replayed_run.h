@@ -9,6 +9,7 @@
 #include "replay/format/recording.h"
 #include "replay/play/player.h"
 #include "trainer/job/job_setting.h"
+#include "trainer/recording/scalar_comparison.h"
 #include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
@@ -35,7 +36,8 @@ struct ReplayOutcome {
   std::vector<std::string> other_machine;             ///< in what this machine is another than the recorded one
   /// Where the numerics versions explain what differs: numerics_difference().
   std::string other_numerics;
-  std::string stopped_by;  ///< an error that ended it early, as the recorded step may have ended
+  std::string stopped_by;   ///< an error that ended it early, as the recorded step may have ended
+  std::string ended_early;  ///< why the recorded step did: nothing after that was compared
   ReplayVerdict verdict = ReplayVerdict::kIdentical;
   bool is_identical() const { return verdict == ReplayVerdict::kIdentical; }
   bool agrees() const { return verdict != ReplayVerdict::kDiffers; }
@@ -45,19 +47,28 @@ struct ReplayOutcome {
 class ReplayedRun {
  public:
   /// `first` holds a state. `changes` are made to its job, training.device among them; `make_model` as in
-  /// TrainingRun::Options. Throws FileError where state and job do not fit, BadInput where this machine or the job's
-  /// numerics do not have the device.
+  /// TrainingRun::Options. Throws FileError where state and job do not fit, BadInput for a job that a job file could
+  /// not hold or that does not fit the recording, and where this machine or the job's numerics do not have the device.
   explicit ReplayedRun(const replay::StepRecording& first, std::span<const Setting> changes = {},
                        std::function<std::unique_ptr<models::Model>()> make_model = {});
 
-  /// Replays the step, which must follow the one before (or be the first). `until` as Player::load() has it. Throws
-  /// BadInput where payloads were not kept.
+  /// Replays the step, which must follow the one before (or be the first). `until` as Player::load() has it. Batch and
+  /// state are compared, too: the batch's ids are ones that the model knows, a recorded state is that which the steps
+  /// before led to. Throws BadInput where payloads were not kept, FileError for a step of another job or rank, and for
+  /// one that holds nothing to compare.
   ReplayOutcome replay(const replay::StepRecording& recording, const std::string& until = "");
 
   const TrainingState& state() const { return run_.state(); }
 
  private:
+  void play(const replay::StepRecording& recording, const TokenBatch& batch, ReplayOutcome& outcome);
+  void conclude(const replay::StepRecording& recording, const ScalarComparison& scalars, bool rounds,
+                ReplayOutcome& outcome) const;
+
   Job job_;
+  std::string recorded_job_;
+  int rank_;
+  int64_t first_step_;  ///< whose state was loaded
   std::shared_ptr<replay::Player> player_;
   TrainingRun run_;
 };

@@ -54,7 +54,7 @@ TEST(Format, H5dumpReadsIt) {
   StepRecording recording;
   recording.names = {"", "layers.3.attention", "linear", "float [2]"};
   recording.ops = {{{1, 0, 1, 2, 7}, 5, 9}};
-  recording.results = {{0, 0, ResultKind::kAlias, 3, 8, {1, 2}}};
+  recording.results = {{0, 0, ResultKind::kDigest, 3, 8, {1, 2}}};
   recording.scalars = {{"loss", 0x3ff0000000000000}};
   recording.rows = 1;
   recording.seq_len = 2;

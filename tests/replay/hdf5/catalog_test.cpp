@@ -23,7 +23,7 @@ StepRecording full_recording() {
   recording.names = {"", "linear"};
   recording.ops = {{{1, 0, 0, 1, 0}, 5, 9}};
   recording.machine = {{"threads", "1"}};
-  recording.payload.resize(12'345);
+  lockstep::testing::add_payload(recording, 12'345);
   recording.has_state = true;
   recording.state = {{"weight", 6, {2}, Bytes(8)}};
   return recording;

@@ -202,7 +202,7 @@ TEST(Refusals, NumbersThatPointNowhere) {
     auto recording = small_recording();
     recording.results = {{0, 0, ResultKind::kDigest, 1, 8, {}}};
     recording.collectives = {{{1, 0, 0, 1, 0}, 1, 1, 1, 6, 0, 1, 5, 9}};
-    recording.pieces = {{0, 0, 4, 1, {}}};
+    recording.pieces = {{0, 0, 5, 0, {}}};
     recording.payload.resize(5);
     change(recording);
     return message_of<BadInput>([&] { to_file(recording); });
@@ -220,9 +220,9 @@ TEST(Refusals, NumbersThatPointNowhere) {
   EXPECT_EQ(with([](auto& r) { r.collectives[0].first_piece = ~0U; }),
             "/collectives row 0: pieces 4294967295 to 4294967296 of 1");
   EXPECT_EQ(with([](auto& r) { r.pieces[0].source = 1; }), "/pieces row 0: from rank 1 of 1");
-  EXPECT_EQ(with([](auto& r) { r.pieces[0].bytes = 5; }), "/pieces row 0: 5 bytes at 1 of a payload of 5");
+  EXPECT_EQ(with([](auto& r) { r.pieces[0].bytes = 6; }), "/pieces row 0: 6 bytes at 0 of a payload of 5");
   EXPECT_EQ(with([](auto& r) { r.pieces[0].offset = ~0ULL - 1; }),
-            "/pieces row 0: 4 bytes at 18446744073709551614 of a payload of 5");
+            "/pieces row 0: 5 bytes at 18446744073709551614 of a payload of 5");
 }
 
 TEST(Refusals, WhatARecordingMayNotHold) {

@@ -30,7 +30,7 @@ struct Acknowledged {
 /// Every third one is so large that a kill is likely to hit its writing.
 StepRecording step_to_record(const Acknowledged& what) {
   auto recording = step_of(what.step, what.step % 4 == 0, what.seed);
-  if (what.step % 3 == 0) recording.payload.resize(recording.payload.size() + (3 << 20), std::byte{7});
+  if (what.step % 3 == 0) add_payload(recording, 3 << 20);
   return recording;
 }
 

@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 StepRecording large_step(int64_t step, std::size_t bytes) {
   auto recording = step_of(step, false);
-  recording.payload.resize(recording.payload.size() + bytes);
+  add_payload(recording, bytes);
   return recording;
 }
 

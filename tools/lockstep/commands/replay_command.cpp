@@ -69,6 +69,7 @@ void print(const trainer::ReplayOutcome& outcome, int rank) {
   if (!outcome.is_identical())
     for (const auto& fact : outcome.other_machine) fmt::print("  machine   {}\n", fact);
   if (!outcome.stopped_by.empty()) fmt::print("  ended by   {}\n", outcome.stopped_by);
+  if (!outcome.ended_early.empty()) fmt::print("  recorded   up to here: {}\n", outcome.ended_early);
 }
 
 nlohmann::ordered_json to_json(const trainer::ReplayOutcome& outcome, int rank) {
@@ -88,6 +89,7 @@ nlohmann::ordered_json to_json(const trainer::ReplayOutcome& outcome, int rank) 
           {"differing_scalars", outcome.differing_scalars},
           {"other_machine", outcome.other_machine},
           {"other_numerics", outcome.other_numerics},
+          {"ended_early", outcome.ended_early},
           {"first_difference", difference}};
 }
 
@@ -143,10 +145,21 @@ ExitCode replay_alone(const ReplayOptions& options, const replay::RecordingFolde
   return agrees ? ExitCode::kFine : ExitCode::kInconsistent;
 }
 
+/// What the op of a case gives; errors name the file.
+std::optional<Blame> blame_of(const replay::OpCase& one, const std::string& file) {
+  try {
+    return replay::run_case(one);
+  } catch (const BadInput& error) {
+    fail<BadInput>("{}: {}", file, error.what());
+  } catch (const FileError& error) {
+    fail<FileError>("{}: {}", file, error.what());
+  }
+}
+
 /// One op that verify found, again.
 ExitCode run_case(const ReplayOptions& options) {
   const auto one = replay::read_case(options.case_file);
-  const auto blame = replay::run_case(one);
+  const auto blame = blame_of(one, options.case_file);
   const bool bits = one.domain == "native";
   fmt::print("{} on {}: {}\n", one.op, one.mesh,
              blame  ? "DIFFERS from one device"

@@ -107,6 +107,9 @@ void print_diff(const replay::TraceDiff& diff, int rank, int64_t step) {
   fmt::print("rank {}, step {}: {} results equal, {} differ, {} cannot be compared, {} and {} on one side only\n", rank,
              step, diff.all.same, diff.all.different, diff.all.incomparable, diff.all.only_left, diff.all.only_right);
   if (!diff.numerics.empty()) fmt::print("  {}\n", diff.numerics);
+  if (!diff.is_comparable())
+    fmt::print("  nothing to compare: no result of both is cut alike, or whole, and has a digest\n");
+  if (!diff.batch.empty()) fmt::print("  batch: {}\n", diff.batch);
   for (const auto& scalar : diff.scalars) fmt::print("  {}\n", scalar);
   if (!diff.first.empty()) fmt::print("  first: {}\n", diff.first);
   if (diff.agrees()) return;
@@ -116,11 +119,17 @@ void print_diff(const replay::TraceDiff& diff, int rank, int64_t step) {
                  counts.different, counts.different + counts.same, counts.only_left + counts.only_right);
 }
 
+const char* verdict_of(bool agrees, bool is_comparable) {
+  if (!agrees) return "differs";
+  return is_comparable ? "equal" : "not comparable";
+}
+
 ExitCode compare(const TraceOptions& options) {
   const RecordingFolder left(options.folder), right(options.other);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   bool agrees = true;
   size_t compared = 0;
+  std::vector<std::string> empty;  // of which no result was compared
   for (const int rank : chosen(common(left.ranks(), right.ranks()), options.rank, "rank", "both recordings"))
     for (const auto step :
          chosen(common(left.steps(rank), right.steps(rank)), options.step, "step", "both recordings")) {
@@ -128,6 +137,7 @@ ExitCode compare(const TraceOptions& options) {
       print_diff(diff, rank, step);
       agrees = agrees && diff.agrees();
       ++compared;
+      if (!diff.is_comparable()) empty.push_back(fmt::format("rank {}, step {}", rank, step));
       rows.push_back({{"rank", rank},
                       {"step", step},
                       {"same", diff.all.same},
@@ -136,11 +146,15 @@ ExitCode compare(const TraceOptions& options) {
                       {"only_left", diff.all.only_left},
                       {"only_right", diff.all.only_right},
                       {"numerics", diff.numerics},
+                      {"batch", diff.batch},
                       {"scalars", diff.scalars},
                       {"first", diff.first}});
     }
   if (compared == 0) fail<BadInput>("{} and {} have no step of one rank in common.", options.folder, options.other);
-  write_json(options.output, {{"verdict", agrees ? "equal" : "differs"}, {"steps", rows}});
+  write_json(options.output, {{"verdict", verdict_of(agrees, empty.empty())}, {"steps", rows}});
+  if (agrees && !empty.empty())
+    fail<BadInput>("{} and {} have no result that can be compared in {} of {} steps: {}.", options.folder,
+                   options.other, empty.size(), compared, empty.front());
   return agrees ? ExitCode::kFine : ExitCode::kInconsistent;
 }
 
