@@ -10,7 +10,7 @@
 namespace lockstep::replay {
 
 inline constexpr const char* kFormat = "lockstep-recording";
-inline constexpr int64_t kVersion = 2;
+inline constexpr int64_t kVersion = 3;
 
 inline constexpr std::size_t kMaxName = 1024;       ///< bytes of a name
 inline constexpr std::size_t kMaxText = 64 * 1024;  ///< bytes of `/reason`, `/job` and `/machine`

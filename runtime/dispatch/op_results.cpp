@@ -1,7 +1,6 @@
 #include "runtime/dispatch/op_results.h"
 
 #include "runtime/planning/plan.h"
-#include "runtime/planning/rule.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -20,7 +19,6 @@ void add(std::vector<OpResult>& all, const c10::IValue& value, bool is_alias) {
 
 std::vector<OpResult> op_results(const OpEvent& event, std::span<const c10::IValue> results) {
   const auto& schema = event.op.schema();
-  const bool is_view = event.plan.rule && (event.plan.rule->traits & Rule::kRearranges);
   std::vector<OpResult> all;
   for (size_t a = 0; event.plan.written >= 0 && a < schema.arguments().size(); ++a) {
     const auto* alias = schema.arguments()[a].alias_info();
@@ -28,7 +26,7 @@ std::vector<OpResult> op_results(const OpEvent& event, std::span<const c10::IVal
   }
   if (event.plan.written >= 0) return all;
   for (size_t r = 0; r < results.size(); ++r)
-    add(all, results[r], is_view || (r < schema.returns().size() && schema.returns()[r].alias_info()));
+    add(all, results[r], r < schema.returns().size() && schema.returns()[r].alias_info());
   return all;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "replay/store/recording_file.h"
 #include "tests/support/hdf5_edit.h"
@@ -56,12 +58,23 @@ TEST(Refusals, NoRecordingAtAll) {
   EXPECT_EQ(refusal_of(file), "x.h5: no whole HDF5 file");
 }
 
+/// A file that a build of that version wrote.
+TEST(Refusals, ARecordingOfVersion2) {
+  std::ifstream sample(LOCKSTEP_SOURCE_DIR "/tests/replay/samples/version-2.h5", std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(sample), {});
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  EXPECT_EQ(
+      refusal_of(Bytes(bytes, bytes + text.size())),
+      "x.h5: made by an older Lockstep: version 2, this one reads 3. Record again, or use the build that /machine "
+      "names (h5dump -d /machine)");
+}
+
 TEST(Refusals, OtherVersionsAndFormats) {
-  EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 3); }),
-            "x.h5: made by a newer Lockstep: version 3, this one reads 2");
+  EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 4); }),
+            "x.h5: made by a newer Lockstep: version 4, this one reads 3");
   EXPECT_EQ(
       refusal_after([](hid_t file) { set_number(file, "version", 1); }),
-      "x.h5: made by an older Lockstep: version 1, this one reads 2. Record again, or use the build that /machine "
+      "x.h5: made by an older Lockstep: version 1, this one reads 3. Record again, or use the build that /machine "
       "names (h5dump -d /machine)");
   EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 0); }), "x.h5: version 0, which never was");
   EXPECT_EQ(refusal_after([](hid_t file) { H5Adelete(file, "format"); }), "x.h5: no recording of Lockstep");
