@@ -1,8 +1,8 @@
-#include <cstdio>
 #include <exception>
 #include <string_view>
 
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
 
@@ -10,7 +10,7 @@ namespace lockstep::tool {
 namespace {
 
 ExitCode run(const PrintText& print) {
-  std::fputs(print.text.c_str(), stdout);
+  write_out(print.text);
   return ExitCode::kFine;
 }
 
@@ -43,7 +43,7 @@ ExitCode run(const CheckpointOptions& options) { return require_json_place(optio
 
 /// One line is enough for an error; what LibTorch adds after it is a stack trace.
 int report(ExitCode code, std::string_view message) {
-  fmt::print(stderr, "lockstep: {}\n", message.substr(0, message.find('\n')));
+  print_err("lockstep: {}\n", message.substr(0, message.find('\n')));
   return static_cast<int>(code);
 }
 
@@ -53,8 +53,8 @@ int main_of(int count, const char* const* arguments) {
   try {
     const auto command = parse_arguments(count, arguments);
     const auto code = std::visit([](const auto& options) { return run(options); }, command);
-    if (std::fflush(stdout) != 0) fail<FileError>("standard output cannot be written.");
-    return static_cast<int>(code);
+    const auto problem = unwritten_results();
+    return problem.empty() ? static_cast<int>(code) : report(code == ExitCode::kFine ? ExitCode::kFile : code, problem);
   } catch (const Error& error) {
     return report(error.code(), error.what());
   } catch (const std::exception& error) {

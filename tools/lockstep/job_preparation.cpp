@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
 #include "trainer/job/launcher_environment.h"
@@ -15,11 +16,10 @@ void greet(const trainer::Job& job, const trainer::Launcher& launcher) {
   const auto batching = trainer::derive_batching(job, mesh);
   const auto where = launcher.launch.simulated ? std::string("simulated in one process")
                                                : fmt::format("{} processes", launcher.launch.world);
-  fmt::print(stderr, "{}: {} {} on {}, {}\n", job.job.description, job.model.name, job.model.flavor, mesh.text(),
-             where);
-  fmt::print(stderr, "compute {}, seed {}, {} steps of {} x {} tokens (local batch {}, accumulated {} times)\n",
-             job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
-             job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
+  print_err("{}: {} {} on {}, {}\n", job.job.description, job.model.name, job.model.flavor, mesh.text(), where);
+  print_err("compute {}, seed {}, {} steps of {} x {} tokens (local batch {}, accumulated {} times)\n",
+            job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
+            job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
 }
 
 }  // namespace

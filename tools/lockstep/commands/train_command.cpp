@@ -1,9 +1,10 @@
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/elementary/floating_environment.h"
+#include "core/interruption.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/dry_run_report.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/data/text_dataset.h"
@@ -31,8 +32,8 @@ class Reporter {
   void line(const std::string& text) {
     if (quiet_) return;
     if (draws_) bar_.clear();
-    fmt::print("{}", text);
-    std::fflush(stdout);
+    print_out("{}", text);
+    flush_out();
   }
 
   void summary(const trainer::TrainOutcome& outcome) {
@@ -47,7 +48,7 @@ class Reporter {
   }
 
  private:
-  static void to_stderr(std::string_view text) { fmt::print(stderr, "{}", text); }
+  static void to_stderr(std::string_view text) { print_err("{}", text); }
 
   std::string verdict(bool agrees) const {
     const auto what = fmt::format("{}  {} steps on {} beside one device", agrees ? "verified" : "DIFFERS ", checked_,
@@ -99,12 +100,13 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
   auto processes = trainer::join_processes(trainer::detect_launcher(variable), variable, job.comm);
   if (job.training.device == "cuda") trainer::use_gpus(processes, job.comm);
+  const InterruptionHandler handler;  // until the results are written, too
   Reporter reporter(job, options.output.quiet || !processes.is_first());
   const auto outcome = trainer::train(job, reporter.events(), processes);
   reporter.summary(outcome);
   if (processes.is_first()) write_json(options.output, to_json(outcome));
   for (const auto& finding : outcome.findings)
-    if (processes.is_first()) fmt::print("{}\n", finding);
+    if (processes.is_first()) print_out("{}\n", finding);
   if (!outcome.findings.empty()) return ExitCode::kInconsistent;
   if (!outcome.interrupted_by.empty())
     fail<Interrupted>(
