@@ -55,6 +55,9 @@ int main_of(int count, const char* const* arguments) {
     const auto code = std::visit([](const auto& options) { return run(options); }, command);
     const auto problem = unwritten_results();
     return problem.empty() ? static_cast<int>(code) : report(code == ExitCode::kFine ? ExitCode::kFile : code, problem);
+  } catch (const trainer::RefusedJob& error) {
+    for (const auto& line : error.lines()) report(error.code(), line);
+    return static_cast<int>(error.code());
   } catch (const Error& error) {
     return report(error.code(), error.what());
   } catch (const std::exception& error) {
