@@ -14,9 +14,12 @@ namespace {
 constexpr int64_t kMostIndexBytes = 1 << 30;
 
 std::string read_index_text(const std::string& folder) {
-  if (!std::filesystem::is_directory(folder)) fail<BadInput>("{}: no such checkpoint folder.", folder);
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    fail<BadInput>("{}: no such checkpoint folder{}.", folder, error ? ": " + error.message() : "");
   const auto path = fmt::format("{}/{}", folder, kIndexFile);
-  if (!std::filesystem::exists(path)) fail<FileError>("{}: incomplete checkpoint: it has no {}.", folder, kIndexFile);
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, error)))
+    fail<FileError>("{}: incomplete checkpoint: it has no {}.", folder, kIndexFile);
   return RandomAccessFile(path).text(kMostIndexBytes);
 }
 

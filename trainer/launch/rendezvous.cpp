@@ -3,10 +3,11 @@
 #include <c10/util/Exception.h>
 
 #include <charconv>
-#include <fstream>
+#include <sstream>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/error.h"
+#include "core/files/random_access_file.h"
 #include "runtime/context/gpu.h"
 #include "runtime/transport/device/device_transport.h"
 #include "runtime/transport/device/nccl_link.h"
@@ -29,10 +30,23 @@ std::string value_of(const Environment& variable, const char* name, const char* 
   return value ? value : otherwise;
 }
 
+/// The first word of the file.
+std::string token_in(const std::string& file) {
+  constexpr int64_t kMostBytes = 4096;
+  try {
+    std::istringstream text(RandomAccessFile(file).text(kMostBytes));
+    std::string token;
+    text >> token;
+    return token;
+  } catch (const FileError& error) {
+    fail<BadInput>("environment: LOCKSTEP_JOB_TOKEN_FILE: {} The job's secret was expected there.", error.what());
+  }
+}
+
 std::string token_of(const Environment& variable) {
   auto token = value_of(variable, "LOCKSTEP_JOB_TOKEN");
   const auto file = value_of(variable, "LOCKSTEP_JOB_TOKEN_FILE");
-  if (token.empty() && !file.empty()) std::ifstream(file) >> token;
+  if (token.empty() && !file.empty()) token = token_in(file);
   if (token.size() < kLeastToken)
     fail<BadInput>(
         "environment: every process needs the job's token, the same secret of {} characters or more, in "

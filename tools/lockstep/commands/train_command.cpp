@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/elementary/floating_environment.h"
 #include "core/interruption.h"
@@ -61,6 +62,7 @@ class Reporter {
   }
 
   void step(const trainer::StepMetrics& metrics) {
+    if (!handler_) handler_.emplace();
     const bool logs =
         metrics.step % job_.metrics.log_freq == 0 || metrics.step == 1 || metrics.step == job_.training.steps;
     if (logs) line(trainer::log_line(metrics, job_.training.steps) + "\n");
@@ -78,6 +80,7 @@ class Reporter {
   const trainer::Job& job_;
   bool quiet_, draws_;
   trainer::ProgressBar bar_;
+  std::optional<InterruptionHandler> handler_;  ///< as soon as there is a step to tell of: until it is told
   int64_t checked_ = 0, differing_bits_ = 0;
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
 };
@@ -100,7 +103,6 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
   auto processes = trainer::join_processes(trainer::detect_launcher(variable), variable, job.comm);
   if (job.training.device == "cuda") trainer::use_gpus(processes, job.comm);
-  const InterruptionHandler handler;  // until the results are written, too
   Reporter reporter(job, options.output.quiet || !processes.is_first());
   const auto outcome = trainer::train(job, reporter.events(), processes);
   reporter.summary(outcome);
