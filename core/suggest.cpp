@@ -28,10 +28,11 @@ std::optional<std::string> nearest(std::string_view text, std::span<const std::s
   std::optional<std::string> best;
   int best_distance = std::numeric_limits<int>::max();
   for (const auto& candidate : candidates) {
-    const auto longer = static_cast<int>(std::max(text.size(), candidate.size()));
+    const auto [shorter, longer] = std::minmax({static_cast<int>(text.size()), static_cast<int>(candidate.size())});
+    const int most = std::max(2, longer / 3);
+    if (longer - shorter > most) continue;  // so many edits at least: nothing is computed for a text of megabytes
     const int distance = edit_distance(text, candidate);
-    const bool near = distance <= std::max(2, longer / 3) && distance < longer;
-    if (near && distance < best_distance) {
+    if (distance <= most && distance < longer && distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }

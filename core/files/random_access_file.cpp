@@ -32,4 +32,11 @@ void RandomAccessFile::read(int64_t at, std::span<std::byte> out) const {
   }
 }
 
+std::string RandomAccessFile::text(int64_t most) const {
+  if (size_ > most) fail<FileError>("{}: is of {} bytes, {} are the most that it can be.", path_, size_, most);
+  std::string text(static_cast<size_t>(size_), '\0');
+  read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 }  // namespace lockstep::trainer

@@ -21,6 +21,9 @@ class RandomAccessFile {
   /// Fills `out` from position `at`. FileError when the file ends before that or cannot be read.
   void read(int64_t at, std::span<std::byte> out) const;
 
+  /// All of it. FileError when that is more than `most` bytes.
+  std::string text(int64_t most) const;
+
  private:
   std::string path_;
   FileDescriptor descriptor_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,13 @@ TEST(Nearest, IsSilentWhenNothingIsClose) {
   EXPECT_EQ(nearest("xy", kKeys), std::nullopt);
   EXPECT_EQ(nearest("", kKeys), std::nullopt);
   EXPECT_EQ(nearest("steps", {}), std::nullopt);
+}
+
+TEST(Nearest, AMegabyteIsNotCompared) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> names(1000, "local_batch_size");
+  EXPECT_EQ(nearest(std::string(1 << 20, 'a'), names), std::nullopt);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{1});
 }
 
 TEST(Nearest, TheFirstOfEquallyCloseOnesWins) {

@@ -1,28 +1,34 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/digest/digest.h"
+#include "tests/support/sanitized.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
 namespace {
 
-/// A checkpoint made from docs/checkpoint.md alone, without the code that reads it: one tensor of three bytes. With no
-/// numerics version it is of format version 1.
-void write_checkpoint(const TemporaryFolder& folder, const std::string& bytes, const nlohmann::json& numerics = 7) {
-  const std::string header = R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})";
+constexpr const char* kFile = "data-0000-00000-0000.safetensors";
+
+/// A file of tensors, made from docs/checkpoint.md alone, without the code that reads it.
+void write_tensors(const TemporaryFolder& folder, const std::string& header, const std::string& bytes) {
   const uint64_t length = header.size();
   std::string prefix(8, '\0');
   std::memcpy(prefix.data(), &length, 8);
-  folder.write("data-0000-00000-0000.safetensors", prefix + header + bytes);
-  const nlohmann::json chunk = {{"offset", {0}},
-                                {"size", {3}},
-                                {"file", "data-0000-00000-0000.safetensors"},
-                                {"tensor", "a"},
-                                {"digest", digest("abc").text()}};
-  const nlohmann::json tensor = {{"name", "a"}, {"dtype", "U8"}, {"shape", {3}}, {"chunks", {chunk}}};
+  folder.write(kFile, prefix + header + bytes);
+}
+
+nlohmann::json chunk_of(const char* tensor, int64_t size, const char* bytes) {
+  return {{"offset", {0}}, {"size", {size}}, {"file", kFile}, {"tensor", tensor}, {"digest", digest(bytes).text()}};
+}
+
+/// An index in the same way, of one tensor of three bytes. With no numerics version it is of format version 1.
+void write_index(const TemporaryFolder& folder, const nlohmann::json& chunks, const nlohmann::json& numerics = 7) {
+  const nlohmann::json tensor = {{"name", "a"}, {"dtype", "U8"}, {"shape", {3}}, {"chunks", chunks}};
   nlohmann::json contents = {{"format", "lockstep-checkpoint"}, {"version", 1},       {"step", 5}, {"sample", 40},
                              {"job", "[training]\n"},           {"tensors", {tensor}}};
   if (!numerics.is_null()) {
@@ -31,6 +37,11 @@ void write_checkpoint(const TemporaryFolder& folder, const std::string& bytes, c
   }
   folder.write("index.json",
                nlohmann::json({{"contents", contents}, {"digest", digest(contents.dump()).text()}}).dump());
+}
+
+void write_checkpoint(const TemporaryFolder& folder, const std::string& bytes, const nlohmann::json& numerics = 7) {
+  write_tensors(folder, R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})", bytes);
+  write_index(folder, nlohmann::json::array({chunk_of("a", 3, "abc")}), numerics);
 }
 
 TEST(CheckpointInspect, ListsTensorsAndChecksThem) {
@@ -73,6 +84,23 @@ TEST(CheckpointInspect, ANumericsVersionThatIsNoneIsRefused) {
   EXPECT_EQ(error(-1), "damaged: an integer of at least 0" + place);
   EXPECT_EQ(error(1.5), "damaged: an integer of at least 0" + place);
   EXPECT_EQ(error(1'000'000), "damaged: a version of at most 999999" + place);
+}
+
+TEST(CheckpointInspect, ManyChunksTakeASecond) {
+  const TemporaryFolder folder;
+  write_tensors(
+      folder,
+      R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"e":{"dtype":"U8","shape":[0],"data_offsets":[3,3]}})",
+      "abc");
+  nlohmann::json chunks(60'000, chunk_of("e", 0, ""));
+  chunks.push_back(chunk_of("a", 3, "abc"));
+  write_index(folder, chunks);
+  const auto start = std::chrono::steady_clock::now();
+  const auto run = run_lockstep("checkpoint inspect " + folder.path());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, ::testing::HasSubstr("in 60001 chunks\n"));
+  EXPECT_LT(took.count(), testing::kSanitized ? 20 : 2);
 }
 
 TEST(CheckpointInspect, DamageIsExitFive) {

@@ -117,6 +117,17 @@ TEST(CommandLine, ABadJobFileIsNamedWithItsLine) {
                          ":2: parallelism.tensor_parallel_degre is not a key. Did you mean tensor_parallel_degree?\n");
 }
 
+TEST(CommandLine, EveryRefusedKeyHasALine) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("job.toml", "[training]\nsteps = 0\nstpes = 2\n[compile]\nenable = true\n");
+  const auto run = run_lockstep("train " + path + " --training.steps 5 --optimizer.lr fast");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.err, "lockstep: " + path + ":3: training.stpes is not a key. Did you mean steps?\nlockstep: " + path +
+                         ":5: compile.enable = true asks for something that Lockstep does not support; leave it out or "
+                         "set it to false.\n"
+                         "lockstep: command line: optimizer.lr must be a number, not \"fast\".\n");
+}
+
 TEST(CommandLine, ManyProcessesAreForTrainAlone) {
   const auto verify = run_lockstep("verify jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
   EXPECT_EQ(verify.code, 2);

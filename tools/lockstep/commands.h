@@ -37,6 +37,9 @@ extern const bool kIsFront;
 /// the command can be one of many processes.
 trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many = false);
 
+/// BadInput if the tokens of one step do not fit into this machine.
+void require_tokens_fit(const trainer::Job& job);
+
 /// Checks now that the file of --json could be written later.
 void require_json_place(const Output& output);
 

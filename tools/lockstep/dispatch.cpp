@@ -1,8 +1,9 @@
-#include <cstdio>
 #include <exception>
+#include <new>
 #include <string_view>
 
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
 
@@ -10,7 +11,7 @@ namespace lockstep::tool {
 namespace {
 
 ExitCode run(const PrintText& print) {
-  std::fputs(print.text.c_str(), stdout);
+  write_out(print.text);
   return ExitCode::kFine;
 }
 
@@ -19,6 +20,7 @@ ExitCode run(const TrainOptions& options) {
   auto job = prepare_job(options.job, options.output, /*many=*/!options.dry_run && !options.print_job);
   if (options.verify) job.verify.enable = true;
   if (options.print_job) return run(PrintText{trainer::to_toml(job)});
+  require_tokens_fit(job);
   if (!options.dry_run) trainer::require_dataset_path(job);
   return run_train(options, job);
 }
@@ -28,6 +30,7 @@ ExitCode run(const VerifyOptions& options) {
   auto meshes = options.meshes.empty() ? std::vector<trainer::MeshDegrees>{} : trainer::parse_meshes(options.meshes);
   const auto job = prepare_job(options.job, options.output);
   trainer::require_dataset_path(job);
+  require_tokens_fit(job);
   if (meshes.empty()) meshes.push_back(trainer::mesh_of(job));
   for (const auto& mesh : meshes) trainer::derive_batching(job, mesh);  // fails now, not after the meshes before it
   return run_verify(options, job, meshes);
@@ -41,9 +44,15 @@ ExitCode run(const DoctorOptions& options) { return require_json_place(options.o
 ExitCode run(const LaunchOptions& options) { return run_launch(options); }
 ExitCode run(const CheckpointOptions& options) { return require_json_place(options.output), run_checkpoint(options); }
 
+constexpr std::string_view kNoMemory =
+    "this machine does not have the memory that was asked for. Choose a smaller model, batch or sequence.";
+
+/// LibTorch has no type for it.
+bool is_lack_of_memory(std::string_view message) { return message.find("can't allocate memory") != message.npos; }
+
 /// One line is enough for an error; what LibTorch adds after it is a stack trace.
 int report(ExitCode code, std::string_view message) {
-  fmt::print(stderr, "lockstep: {}\n", message.substr(0, message.find('\n')));
+  print_err("lockstep: {}\n", message.substr(0, message.find('\n')));
   return static_cast<int>(code);
 }
 
@@ -53,11 +62,17 @@ int main_of(int count, const char* const* arguments) {
   try {
     const auto command = parse_arguments(count, arguments);
     const auto code = std::visit([](const auto& options) { return run(options); }, command);
-    if (std::fflush(stdout) != 0) fail<FileError>("standard output cannot be written.");
-    return static_cast<int>(code);
+    const auto problem = unwritten_results();
+    return problem.empty() ? static_cast<int>(code) : report(code == ExitCode::kFine ? ExitCode::kFile : code, problem);
+  } catch (const trainer::RefusedJob& error) {
+    for (const auto& line : error.lines()) report(error.code(), line);
+    return static_cast<int>(error.code());
   } catch (const Error& error) {
     return report(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return report(ExitCode::kBadInput, kNoMemory);
   } catch (const std::exception& error) {
+    if (is_lack_of_memory(error.what())) return report(ExitCode::kBadInput, kNoMemory);
     return report(ExitCode::kInternal, fmt::format("internal error: {}", error.what()));
   }
 }

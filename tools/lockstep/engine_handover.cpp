@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/interruption.h"
 #include "tools/lockstep/commands.h"
 
 /// The commands that need LibTorch, in `lockstep`: the same command line, run by `lockstep-engine` beside it.
@@ -35,6 +36,7 @@ std::string own_command_line() {
   for (size_t at = 0; at < line.size(); at += std::strlen(&line[at]) + 1) arguments.push_back(&line[at]);
   arguments.push_back(nullptr);
   std::fflush(nullptr);
+  const InterruptionsBlocked until_it_runs;
   // OpenMP's waiting threads sleep instead of spinning: on busy cores spinning makes a step up to ten times slower.
   ::setenv("GOMP_SPINCOUNT", "0", /*overwrite=*/0);
   ::execv(engine.c_str(), arguments.data());

@@ -1,7 +1,10 @@
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
 #include "trainer/job/launcher_environment.h"
@@ -15,19 +18,40 @@ void greet(const trainer::Job& job, const trainer::Launcher& launcher) {
   const auto batching = trainer::derive_batching(job, mesh);
   const auto where = launcher.launch.simulated ? std::string("simulated in one process")
                                                : fmt::format("{} processes", launcher.launch.world);
-  fmt::print(stderr, "{}: {} {} on {}, {}\n", job.job.description, job.model.name, job.model.flavor, mesh.text(),
-             where);
-  fmt::print(stderr, "compute {}, seed {}, {} steps of {} x {} tokens (local batch {}, accumulated {} times)\n",
-             job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
-             job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
+  print_err("{}: {} {} on {}, {}\n", job.job.description, job.model.name, job.model.flavor, mesh.text(), where);
+  print_err("compute {}, seed {}, {} steps of {} x {} tokens (local batch {}, accumulated {} times)\n",
+            job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
+            job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
+}
+
+/// Before a second of work: what ends a process by a signal when it is tried.
+void require_simulable(const trainer::MeshDegrees& mesh) {
+  constexpr int64_t kMostRanks = 1024;
+  if (mesh.ranks() > kMostRanks)
+    fail<BadInput>(
+        "mesh {} has {} ranks; one process simulates {} at most. lockstep train --dry-run counts for any mesh.",
+        mesh.text(), mesh.ranks(), kMostRanks);
 }
 
 }  // namespace
+
+void require_tokens_fit(const trainer::Job& job) {
+  constexpr double kBytesOfToken = 16, kGibibyte = 1 << 30;  // itself and its label
+  const auto bytes =
+      static_cast<double>(job.training.global_batch_size) * static_cast<double>(job.training.seq_len) * kBytesOfToken;
+  const auto memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (bytes > memory)
+    fail<BadInput>(
+        "a step of {} samples of {} tokens takes {:.0f} GiB for the tokens alone, this machine has {:.0f} GiB. Choose "
+        "a smaller training.global_batch_size, training.local_batch_size or training.seq_len.",
+        job.training.global_batch_size, job.training.seq_len, bytes / kGibibyte, memory / kGibibyte);
+}
 
 trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many) {
   const auto launcher = trainer::detect_launcher([](const char* name) { return std::getenv(name); });
   if (!many) trainer::require_single_process(launcher);
   auto job = trainer::resolve(trainer::load_job(arguments.file, arguments.overrides), launcher.launch);
+  if (many && launcher.launch.simulated) require_simulable(trainer::mesh_of(job));
   if (kIsFront && !output.quiet && launcher.launch.rank == 0) greet(job, launcher);
   return job;
 }

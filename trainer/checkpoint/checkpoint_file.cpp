@@ -10,14 +10,17 @@
 namespace lockstep::trainer {
 namespace {
 
+/// Several million chunks.
+constexpr int64_t kMostIndexBytes = 1 << 30;
+
 std::string read_index_text(const std::string& folder) {
-  if (!std::filesystem::is_directory(folder)) fail<BadInput>("{}: no such checkpoint folder.", folder);
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    fail<BadInput>("{}: no such checkpoint folder{}.", folder, error ? ": " + error.message() : "");
   const auto path = fmt::format("{}/{}", folder, kIndexFile);
-  if (!std::filesystem::exists(path)) fail<FileError>("{}: incomplete checkpoint: it has no {}.", folder, kIndexFile);
-  const RandomAccessFile file(path);
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
-  return text;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, error)))
+    fail<FileError>("{}: incomplete checkpoint: it has no {}.", folder, kIndexFile);
+  return RandomAccessFile(path).text(kMostIndexBytes);
 }
 
 bool uses(const TensorRecord& tensor, const std::set<std::string>& files) {

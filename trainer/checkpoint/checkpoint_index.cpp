@@ -2,6 +2,7 @@
 
 #include "core/digest/digest.h"
 #include "core/error.h"
+#include "trainer/checkpoint/exact_cover.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/strict_json.h"
 
@@ -47,13 +48,9 @@ ChunkRecord read_chunk(const JsonPlace& place, const TensorRecord& tensor) {
 }
 
 void require_exact_cover(const JsonPlace& place, const TensorRecord& tensor) {
-  auto missing = element_count(tensor.shape);
-  for (const auto& chunk : tensor.chunks) {
-    missing -= chunk.box.elements();
-    for (const auto* other = tensor.chunks.data(); other != &chunk; ++other)
-      if (chunk.box.overlap(other->box).elements() != 0) place.fail_expected("chunks that do not overlap");
-  }
-  if (missing != 0) place.fail_expected("chunks that cover the tensor");
+  std::vector<Box> boxes;
+  for (const auto& chunk : tensor.chunks) boxes.push_back(chunk.box);
+  if (const auto problem = cover_problem(tensor.shape, boxes); !problem.empty()) place.fail_expected(problem);
 }
 
 TensorRecord read_tensor(const JsonPlace& place, Coverage coverage) {

@@ -8,30 +8,54 @@
 namespace lockstep::trainer {
 namespace {
 
-constexpr int kMaxDepth = 16;
+constexpr size_t kMaxDepth = 16;
 
-using Event = nlohmann::json::parse_event_t;
+/// Goes through a text for what the library lets through. A pass of its own: the library's parser takes time quadratic
+/// in the length of a list if it is watched while it builds a document.
+class Check final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Check(const std::string& path) : path_(path) {}
 
-/// Watches a parse for what the library lets through.
-struct Watch {
-  const std::string& path;
-  std::vector<std::set<std::string>> keys = {};
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
 
-  bool operator()(int depth, Event event, nlohmann::json& value) {
-    if (depth > kMaxDepth) fail<FileError>("{}: damaged: JSON nested deeper than {} levels.", path, kMaxDepth);
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
-      fail<FileError>("{}: damaged: the key {} occurs twice.", path, value.dump());
+  bool key(string_t& name) override {
+    if (!keys_.back().insert(name).second)
+      fail<FileError>("{}: damaged: the key {} occurs twice.", path_, nlohmann::json(name).dump());
     return true;
   }
+
+  /// What is not JSON is left to who builds the document.
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+ private:
+  bool enter() {
+    if (keys_.size() == kMaxDepth) fail<FileError>("{}: damaged: JSON nested deeper than {} levels.", path_, kMaxDepth);
+    keys_.emplace_back();
+    return true;
+  }
+  bool leave() { return keys_.pop_back(), true; }
+
+  const std::string& path_;
+  std::vector<std::set<std::string>> keys_;  ///< of every object and list that is open
 };
 
 }  // namespace
 
 nlohmann::json parse_strict_json(std::string_view text, const std::string& path) {
   try {
-    return nlohmann::json::parse(text, Watch{path});
+    Check check(path);
+    nlohmann::json::sax_parse(text, &check);
+    return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     fail<FileError>("{}: damaged: not valid JSON at byte {}.", path, error.byte);
   } catch (const nlohmann::json::exception&) {

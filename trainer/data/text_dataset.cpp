@@ -11,6 +11,7 @@ namespace lockstep::trainer {
 namespace {
 
 constexpr int64_t kScanBytes = 1 << 20;
+constexpr int64_t kCountedBytes = 256 << 20;  ///< a fraction of a second; a text of terabytes would be read for hours
 
 RandomAccessFile open_dataset(const std::string& path) {
   try {
@@ -20,12 +21,13 @@ RandomAccessFile open_dataset(const std::string& path) {
   }
 }
 
-/// Calls `visit(position, bytes)` for successive blocks of the file.
+/// Calls `visit(position, bytes)` for successive blocks of the file's first `most` bytes.
 template <class Visit>
-void scan(const RandomAccessFile& file, const Visit& visit) {
+void scan(const RandomAccessFile& file, int64_t most, const Visit& visit) {
   std::vector<std::byte> block;
-  for (int64_t at = 0; at < file.size(); at += kScanBytes) {
-    block.resize(static_cast<size_t>(std::min(kScanBytes, file.size() - at)));
+  const auto end = std::min(file.size(), most);
+  for (int64_t at = 0; at < end; at += kScanBytes) {
+    block.resize(static_cast<size_t>(std::min(kScanBytes, end - at)));
     file.read(at, block);
     visit(at, std::span<const std::byte>(block));
   }
@@ -44,7 +46,7 @@ TextDataset::TextDataset(const std::string& path, int64_t seq_len, int64_t vocab
 
 void TextDataset::check_vocabulary(int64_t vocabulary) const {
   if (vocabulary > 255) return;
-  scan(file_, [&](int64_t at, std::span<const std::byte> block) {
+  scan(file_, file_.size(), [&](int64_t at, std::span<const std::byte> block) {
     const auto outside = [&](std::byte token) { return std::to_integer<int64_t>(token) >= vocabulary; };
     const auto bad = std::find_if(block.begin(), block.end(), outside);
     if (bad != block.end())
@@ -76,7 +78,7 @@ TokenBatch TextDataset::batch(int64_t start, int64_t count) const {
 
 std::vector<int64_t> byte_counts(const std::string& path) {
   std::vector<int64_t> counts(256);
-  scan(open_dataset(path), [&](int64_t, std::span<const std::byte> block) {
+  scan(open_dataset(path), kCountedBytes, [&](int64_t, std::span<const std::byte> block) {
     for (const auto byte : block) ++counts[std::to_integer<size_t>(byte)];
   });
   return counts;

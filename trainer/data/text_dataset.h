@@ -35,10 +35,10 @@ class TextDataset final : public Dataset {
   uint64_t seed_;
 };
 
-/// How often each byte value occurs in a file.
+/// How often each byte value occurs in the first 256 MiB of a file.
 std::vector<int64_t> byte_counts(const std::string& path);
 
-/// The entropy of single bytes in nats: the loss of the best model that ignores context.
+/// The entropy of single bytes, of those of byte_counts(), in nats: the loss of the best model that ignores context.
 double unigram_entropy(const std::string& path);
 
 }  // namespace lockstep::trainer

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "core/error.h"
 #include "core/mesh_text.h"
@@ -63,6 +64,19 @@ void require_optimizer_reads(const OptimizerSection& optimizer) {
                    *optimizer.momentum, optimizer.name);
 }
 
+/// Parameters and their updates are float32, where larger numbers are infinite and smaller ones 0.
+void require_float_range(const OptimizerSection& optimizer) {
+  constexpr double kMost = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::min();
+  const auto require = [&](const char* key, double value, bool fits) {
+    if (!fits)
+      fail<BadInput>("optimizer.{} is {}, which float32 cannot hold: from {:.2g} to {:.2g}.", key, value, kLeast,
+                     kMost);
+  };
+  require("lr", optimizer.lr, optimizer.lr <= kMost);
+  require("weight_decay", optimizer.weight_decay, optimizer.weight_decay <= kMost);
+  require("eps", optimizer.eps, optimizer.eps >= kLeast && optimizer.eps <= kMost);
+}
+
 }  // namespace
 
 Job resolve(Job job, const Launch& launch) {
@@ -74,6 +88,7 @@ Job resolve(Job job, const Launch& launch) {
   require_device_offered(job);
   require_levels_offered(job);
   require_optimizer_reads(job.optimizer);
+  require_float_range(job.optimizer);
   if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);
   if (!launch.simulated && mesh.ranks() != launch.world)
     fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <type_traits>
 
 #include "core/error.h"
@@ -37,24 +38,29 @@ std::vector<std::string> names_in(std::string_view section) {
   return names;
 }
 
+constexpr const char* kListed = "'lockstep train --help' lists the keys.";
+
 [[noreturn]] void fail_unknown(const Setting& setting) {
   const auto section = section_of(setting.key);
   if (setting.key.find('.') == setting.key.npos) {
     for (const auto& key : job_keys())
       if (key.name == setting.key)
         fail<BadInput>("{}: {} stands outside any section. Did you mean {}?", setting.where, setting.key, key.dotted());
-    fail<BadInput>("{}: {} stands outside any section and is not a key.", setting.where, setting.key);
+    fail<BadInput>("{}: {} stands outside any section and is not a key. {}", setting.where, setting.key, kListed);
   }
   if (!is_section(section)) {
     std::vector<std::string> sections(job_sections().begin(), job_sections().end());
-    fail<BadInput>("{}: [{}] is not a section.{}", setting.where, section, did_you_mean(section, sections, "[{}]"));
+    const auto hint = did_you_mean(section, sections, "[{}]");
+    fail<BadInput>("{}: [{}] is not a section.{}", setting.where, section,
+                   hint.empty() ? ' ' + std::string(kListed) : hint);
   }
   const auto name = setting.key.substr(section.size() + 1);
   auto hint = did_you_mean(name, names_in(section), "{}");
   // The right key under the wrong section is the likelier slip when nothing in the section is close.
   for (const auto& key : job_keys())
     if (hint.empty() && key.name == name) hint = fmt::format(" Did you mean {}?", key.dotted());
-  fail<BadInput>("{}: {} is not a key.{}", setting.where, setting.key, hint);
+  fail<BadInput>("{}: {} is not a key.{}", setting.where, setting.key,
+                 hint.empty() ? ' ' + std::string(kListed) : hint);
 }
 
 void check_torchtitan_key(const TorchtitanKey& key, const Setting& setting) {
@@ -123,21 +129,47 @@ void apply(const Setting& setting, Job& job) {
   fail_unknown(setting);
 }
 
+/// Without those that a later setting of the same key replaces.
+std::vector<Setting> last_of_each(const std::vector<Setting>& settings) {
+  std::map<std::string_view, const Setting*> last;
+  for (const auto& setting : settings) last[setting.key] = &setting;
+  std::vector<Setting> kept;
+  for (const auto& setting : settings)
+    if (last.at(setting.key) == &setting) kept.push_back(setting);
+  return kept;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += (text.empty() ? "" : "\n") + line;
+  return text;
+}
+
 }  // namespace
 
+RefusedJob::RefusedJob(const std::vector<std::string>& lines) : BadInput(joined(lines)), lines_(lines) {}
+
 Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
+  constexpr size_t kMostLines = 20;  // another kind of file has thousands
+  auto settings = parse_toml(text, name);
+  settings.insert(settings.end(), overrides.begin(), overrides.end());
   Job job;
-  for (const auto& setting : parse_toml(text, name)) apply(setting, job);
-  for (const auto& setting : overrides) apply(setting, job);
+  std::vector<std::string> problems;
+  for (const auto& setting : last_of_each(settings)) try {
+      if (problems.size() <= kMostLines) apply(setting, job);
+    } catch (const BadInput& error) {
+      problems.emplace_back(error.what());
+    }
+  if (problems.size() > kMostLines) problems.back() = fmt::format("{}: there is more; is this a job?", name);
+  if (!problems.empty()) throw RefusedJob(problems);
   return job;
 }
 
 Job load_job(const std::string& path, std::span<const Setting> overrides) {
+  constexpr int64_t kMostBytes = 1 << 20;
   std::string text;
   try {
-    const RandomAccessFile file(path);
-    text.resize(static_cast<size_t>(file.size()));
-    file.read(0, std::as_writable_bytes(std::span(text)));
+    text = RandomAccessFile(path).text(kMostBytes);
   } catch (const FileError& error) {
     fail<BadInput>("{} A job file (TOML) was expected.", error.what());
   }

@@ -2,19 +2,33 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/error.h"
 #include "trainer/job/job.h"
 #include "trainer/job/job_setting.h"
 
 /// Reads jobs from TOML and writes them back.
 ///
-/// Every problem is a BadInput of one line that starts with its place: "jobs/demo.toml:14: ..." or "command line: ...".
+/// Every problem is one line that starts with its place: "jobs/demo.toml:14: ..." or "command line: ...".
 namespace lockstep::trainer {
 
-/// The job of a TOML text; `name` stands for the file in messages. Keys that are absent keep their defaults.
+/// All the settings of a job that are refused; what() has a line for each.
+class RefusedJob : public BadInput {
+ public:
+  explicit RefusedJob(const std::vector<std::string>& lines);
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+/// The job of a TOML text; `name` stands for the file in messages. Keys that are absent keep their defaults. Of several
+/// settings of one key the last counts, and only that is looked at: an override also replaces a value that is wrong.
+/// BadInput for text that is not TOML, RefusedJob for everything else that is wrong.
 Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides = {});
 
-/// The job in the file `path`, changed by `overrides` in their order.
+/// The job in the file `path`, changed by `overrides` in their order. A file of more than 1 MiB is a BadInput.
 Job load_job(const std::string& path, std::span<const Setting> overrides = {});
 
 /// The whole job as TOML, every key of the table spelled out; parse_job(to_toml(job), ...) gives the same job.

@@ -14,7 +14,8 @@ constexpr std::string_view kIntroduction = R"(# Job files
 
 A job is a TOML file; sections and keys are torchtitan v0.2.2's wherever it has them. Every key can be overridden on the
 command line: `--training.steps 50` or `--training.steps=50`. A key that is not in these tables is an error with the
-nearest name. `lockstep train job.toml --print-job` prints the resolved job: every key spelled out, nothing left open.
+nearest name; all errors are named at once, and a value that is overridden is not looked at. `lockstep train job.toml
+--print-job` prints the resolved job: every key spelled out, nothing left open.
 
 This page is generated from the tables that the parser reads (trainer/job/job_keys.cpp, trainer/job/torchtitan_keys.cpp).
 )";

@@ -12,6 +12,8 @@
 namespace lockstep::trainer {
 namespace {
 
+constexpr int kMostNesting = 16;  ///< of brackets, and of dots in one key
+
 std::string place(const std::string& name, const toml::source_region& source) {
   return fmt::format("{}:{}", name, source.begin.line);
 }
@@ -71,9 +73,59 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+/// Finds the line on which a text goes deeper than the parser's stack should: tables, lists and dotted keys nest it one
+/// call each. Sees what is text and what is structure; what is no TOML at all is left to the parser, which stops there.
+class NestingScan {
+ public:
+  explicit NestingScan(std::string_view text) : rest_(text) {}
+
+  /// 0 if there is none.
+  int64_t too_deep_line() {
+    while (!rest_.empty()) {
+      if (rest_[0] == '"' || rest_[0] == '\'')
+        skip_string();
+      else if (rest_[0] == '#')
+        skip(std::min(rest_.find('\n'), rest_.size()));
+      else
+        step(rest_[0]);
+      if (brackets_ > kMostNesting || dots_ > kMostNesting) return line_;
+    }
+    return 0;
+  }
+
+ private:
+  void step(char character) {
+    if (character == '[' || character == '{') ++brackets_;
+    if ((character == ']' || character == '}') && brackets_ > 0) --brackets_;
+    if (character == '.') ++dots_;
+    if (std::string_view("=,[]{}\n").find(character) != std::string_view::npos) dots_ = 0;  // the key ends
+    skip(1);
+  }
+
+  void skip_string() {
+    const std::string quote(rest_.substr(0, 3) == std::string(3, rest_[0]) ? 3 : 1, rest_[0]);
+    skip(quote.size());
+    while (!rest_.empty() && !rest_.starts_with(quote) && (quote.size() == 3 || rest_[0] != '\n'))
+      skip(quote[0] == '"' && rest_[0] == '\\' ? 2 : 1);
+    if (rest_.starts_with(quote)) skip(quote.size());
+  }
+
+  void skip(size_t count) {
+    count = std::min(count, rest_.size());
+    line_ += std::count(rest_.begin(), rest_.begin() + static_cast<ptrdiff_t>(count), '\n');
+    rest_.remove_prefix(count);
+  }
+
+  std::string_view rest_;
+  int64_t line_ = 1;
+  int brackets_ = 0, dots_ = 0;
+};
+
 }  // namespace
 
 std::vector<Setting> parse_toml(std::string_view text, const std::string& name) {
+  if (const auto line = NestingScan(text).too_deep_line(); line > 0)
+    fail<BadInput>("{}:{}: nested deeper than {} levels; a job has sections and keys.", name, line, kMostNesting);
   std::vector<Setting> settings;
   try {
     flatten(toml::parse(text), "", name, settings);

@@ -3,10 +3,11 @@
 #include <c10/util/Exception.h>
 
 #include <charconv>
-#include <fstream>
+#include <sstream>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "core/error.h"
+#include "core/files/random_access_file.h"
 #include "runtime/context/gpu.h"
 #include "runtime/transport/device/device_transport.h"
 #include "runtime/transport/device/nccl_link.h"
@@ -16,6 +17,7 @@
 #include "runtime/transport/streams/shared_tensors.h"
 #include "runtime/transport/streams/socket_stream.h"
 #include "runtime/transport/streams/stream_transport.h"
+#include "trainer/launch/within.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -29,10 +31,23 @@ std::string value_of(const Environment& variable, const char* name, const char* 
   return value ? value : otherwise;
 }
 
+/// The first word of the file.
+std::string token_in(const std::string& file) {
+  constexpr int64_t kMostBytes = 4096;
+  try {
+    std::istringstream text(RandomAccessFile(file).text(kMostBytes));
+    std::string token;
+    text >> token;
+    return token;
+  } catch (const FileError& error) {
+    fail<BadInput>("environment: LOCKSTEP_JOB_TOKEN_FILE: {} The job's secret was expected there.", error.what());
+  }
+}
+
 std::string token_of(const Environment& variable) {
   auto token = value_of(variable, "LOCKSTEP_JOB_TOKEN");
   const auto file = value_of(variable, "LOCKSTEP_JOB_TOKEN_FILE");
-  if (token.empty() && !file.empty()) std::ifstream(file) >> token;
+  if (token.empty() && !file.empty()) token = token_in(file);
   if (token.size() < kLeastToken)
     fail<BadInput>(
         "environment: every process needs the job's token, the same secret of {} characters or more, in "
@@ -74,29 +89,54 @@ FileDescriptor store_socket(const Launcher& launcher, const Environment& variabl
   return listen_on(master, bound);
 }
 
-Store open_store(FileDescriptor socket, const Address& master, std::chrono::milliseconds timeout) {
-  c10d::TCPStoreOptions options;
-  options.port = master.port;
-  options.isServer = socket.is_open();
-  options.waitWorkers = false;
-  options.timeout = timeout;
-  if (socket.is_open()) options.masterListenFd = socket.release();
-  return c10::make_intrusive<c10d::TCPStore>(master.host, options);
-}
+/// Longer than the store's own calls wait, where they know how to: their errors say more.
+constexpr std::chrono::milliseconds kMore{500};
+
+/// The store, all of whose calls end in time. Its own client waits without a limit for what answers nothing: whatever
+/// listens at that address, or a server that is stopped.
+class BoundedStore {
+ public:
+  BoundedStore(int rank, FileDescriptor socket, const Address& master, std::chrono::milliseconds timeout)
+      : timeout_(timeout), waiting_(fmt::format("rank {} has waited at the store {}", rank, master.text())) {
+    c10d::TCPStoreOptions options;
+    options.port = master.port;
+    options.isServer = socket.is_open();
+    options.waitWorkers = false;
+    options.timeout = timeout;
+    if (socket.is_open()) options.masterListenFd = socket.release();
+    store_ = within(timeout + kMore, waiting_, [host = master.host, options]() -> Store {
+      return c10::make_intrusive<c10d::TCPStore>(host, options);
+    });
+  }
+
+  const Store& store() const { return store_; }
+
+  void set(const std::string& key, const std::string& value) const {
+    within(timeout_ + kMore, waiting_, [store = store_, key, value] { store->set(key, value); });
+  }
+  std::vector<uint8_t> get(const std::string& key) const {
+    return within(timeout_ + kMore, waiting_, [store = store_, key] { return store->get(key); });
+  }
+
+ private:
+  std::chrono::milliseconds timeout_;
+  std::string waiting_;
+  Store store_;
+};
 
 /// Where ranks can be reached, in the store: "HOST:PORT NAME SIGNATURE", signed together with the key.
 class Directory {
  public:
-  Directory(Store store, std::string token, std::string prefix)
-      : store_(std::move(store)), token_(std::move(token)), prefix_(std::move(prefix)) {}
+  Directory(const BoundedStore& store, std::string token, std::string prefix)
+      : store_(store), token_(std::move(token)), prefix_(std::move(prefix)) {}
 
   void publish(int rank, const Reach& reach) const {
     const auto text = reach.address.text() + " " + reach.local_name;
-    store_->set(key(rank), text + " " + signature(rank, text));
+    store_.set(key(rank), text + " " + signature(rank, text));
   }
 
   Reach find(int rank) const {
-    const auto bytes = store_->get(key(rank));
+    const auto bytes = store_.get(key(rank));
     const std::string value(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), kMostValue)));
     const auto end = std::min(value.rfind(' '), value.size());
     const auto text = value.substr(0, end), expected = signature(rank, text);
@@ -111,7 +151,7 @@ class Directory {
   std::string key(int rank) const { return fmt::format("{}address/{}", prefix_, rank); }
   std::string signature(int rank, const std::string& text) const { return sign(token_, key(rank) + " " + text); }
 
-  Store store_;
+  const BoundedStore& store_;
   std::string token_, prefix_;
 };
 
@@ -149,7 +189,7 @@ std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& 
   const auto rank = static_cast<int>(launcher.launch.rank), world = static_cast<int>(launcher.launch.world);
   const Membership membership{rank, world, token_of(variable), meeting, carrier_of(comm)};
   const auto master = master_of(variable);
-  const auto store = open_store(store_socket(launcher, variable, master), master, meeting);
+  const BoundedStore store(rank, store_socket(launcher, variable, master), master, meeting);
   const auto restart = value_of(variable, "TORCHELASTIC_RESTART_COUNT", "0");
   const Directory directory(store, membership.token, fmt::format("lockstep/{}/", restart));
   Reach reach;
@@ -157,8 +197,8 @@ std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& 
   const auto listeners = listen_for(membership.carrier, bind, reach);
   directory.publish(rank, reach);
   auto connections = connect_ranks(membership, listeners, [&](int other) { return directory.find(other); });
-  const auto kept =
-      std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), training, recorder_of(variable));
+  const auto kept = std::make_shared<Kept>(store.store(), rank, streams_of(rank, std::move(connections)), training,
+                                           recorder_of(variable));
   return {kept, &kept->transport};
 }
 

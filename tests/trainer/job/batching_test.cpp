@@ -75,6 +75,21 @@ TEST(Resolve, RefusesWhatDoesNotFitWithTheNumbers) {
             "mesh pp=2: the axis pp (parallelism.pipeline_parallel_degree) is not available yet, it must be 1.");
 }
 
+TEST(Resolve, RefusesNumbersThatFloat32CannotHold) {
+  const auto message = [](double OptimizerSection::*key, double value) {
+    auto job = job_of(1, 1, 1, 1, -1);
+    job.optimizer.*key = value;
+    return problem([&] { resolve(job, kSimulated); });
+  };
+  const std::string reason = ", which float32 cannot hold: from 1.2e-38 to 3.4e+38.";
+  EXPECT_EQ(message(&OptimizerSection::lr, 1e39), "optimizer.lr is 1e+39" + reason);
+  EXPECT_EQ(message(&OptimizerSection::weight_decay, 1e300), "optimizer.weight_decay is 1e+300" + reason);
+  EXPECT_EQ(message(&OptimizerSection::eps, 1e-320), "optimizer.eps is 1e-320" + reason);
+  EXPECT_EQ(message(&OptimizerSection::eps, 1e39), "optimizer.eps is 1e+39" + reason);
+  EXPECT_EQ(message(&OptimizerSection::lr, 0), "");
+  EXPECT_EQ(message(&OptimizerSection::lr, 3e38), "");
+}
+
 TEST(Resolve, RefusesRoundedLevelsWhereNothingWouldBeRounded) {
   auto job = job_of(1, 1, 2, 4, 8);
   job.numerics.rounded_levels = 1;

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <filesystem>
+
 #include "core/error.h"
+#include "tests/support/temporary_folder.h"
 #include "trainer/job/job_keys.h"
 
 namespace lockstep::trainer {
@@ -29,12 +32,14 @@ struct BadJob {
 constexpr BadJob kBadJobs[] = {
     {"[parallelism]\n\ntensor_parallel_degre = 2",
      "job.toml:3: parallelism.tensor_parallel_degre is not a key. Did you mean tensor_parallel_degree?"},
-    {"[training]\nfoo_bar_baz = 2", "job.toml:2: training.foo_bar_baz is not a key."},
+    {"[training]\nfoo_bar_baz = 2",
+     "job.toml:2: training.foo_bar_baz is not a key. 'lockstep train --help' lists the keys."},
     {"[optimizer]\nseq_len = 2", "job.toml:2: optimizer.seq_len is not a key. Did you mean training.seq_len?"},
     {"[trainning]\nsteps = 2", "job.toml:2: [trainning] is not a section. Did you mean [training]?"},
     {"\n[trainning]", "job.toml:2: [trainning] is not a section. Did you mean [training]?"},
     {"steps = 2", "job.toml:1: steps stands outside any section. Did you mean training.steps?"},
-    {"stepp = 2", "job.toml:1: stepp stands outside any section and is not a key."},
+    {"stepp = 2",
+     "job.toml:1: stepp stands outside any section and is not a key. 'lockstep train --help' lists the keys."},
     {"[training]\nsteps = \"ten\"", "job.toml:2: training.steps must be an integer, not \"ten\"."},
     {"[training]\nsteps = 1.5", "job.toml:2: training.steps must be an integer, not 1.5."},
     {"[training]\nsteps = true", "job.toml:2: training.steps must be an integer, not true."},
@@ -66,7 +71,7 @@ constexpr BadJob kBadJobs[] = {
     {"[checkpoint]\ninitial_load_path = \"x\"",
      "job.toml:2: checkpoint.initial_load_path = x asks for something that Lockstep does not support; leave it out or "
      "set it to \"\"."},
-    {"[compile]\nenabel = false", "job.toml:2: compile.enabel is not a key."},
+    {"[compile]\nenabel = false", "job.toml:2: compile.enabel is not a key. 'lockstep train --help' lists the keys."},
 };
 
 TEST(JobFile, NamesPlaceProblemAndExpectation) {
@@ -100,6 +105,44 @@ freq = 5
 [record]
 )";
   EXPECT_EQ(problem(text), "");
+}
+
+TEST(JobFile, NamesEverythingThatIsRefusedAtOnce) {
+  const auto* text = "[training]\nstpes = 2\nseq_len = 0\n[compile]\nenable = true\n[optimizer]\nlr = 1e-3\n";
+  EXPECT_EQ(
+      problem(text, {command_line_setting("model.name", "gpt2")}),
+      "job.toml:2: training.stpes is not a key. Did you mean steps?\n"
+      "job.toml:3: training.seq_len is 0, must be from 1 to 1073741824.\n"
+      "job.toml:5: compile.enable = true asks for something that Lockstep does not support; leave it out or set it "
+      "to false.\n"
+      "command line: model.name is \"gpt2\", must be llama3 or mlp.");
+}
+
+TEST(JobFile, NamesTwentyOfThousands) {
+  std::string text = "[training]\n";
+  for (int i = 0; i < 1000; ++i) text += "key_" + std::to_string(i) + " = 1\n";
+  const auto message = problem(text);
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 20);
+  EXPECT_THAT(message, testing::StartsWith("job.toml:2: training.key_0 is not a key."));
+  EXPECT_THAT(message, testing::EndsWith("\njob.toml: there is more; is this a job?"));
+}
+
+TEST(JobFile, AnOverrideReplacesWhatIsWrongInTheFile) {
+  const auto* text = "[training]\nsteps = 0\nseq_len = \"long\"\n[compile]\nenable = true\n[model]\nname = \"gpt5\"\n";
+  const std::vector<Setting> overrides = {
+      command_line_setting("training.steps", "7"), command_line_setting("training.seq_len", "8"),
+      command_line_setting("compile.enable", "false"), command_line_setting("model.name", "mlp")};
+  EXPECT_EQ(problem(text, overrides), "");
+  EXPECT_EQ(parse_job(text, "job.toml", overrides).training.steps, 7);
+  EXPECT_EQ(problem(text, {overrides.begin(), overrides.end() - 1}),
+            "job.toml:7: model.name is \"gpt5\", must be llama3 or mlp.");
+}
+
+TEST(JobFile, AnOverrideHidesNoMisspelledKey) {
+  EXPECT_EQ(problem("[training]\nstpes = 1", {command_line_setting("training.stpes", "2")}),
+            "command line: training.stpes is not a key. Did you mean steps?");
+  EXPECT_EQ(problem("", {command_line_setting("training.steps", "ten"), command_line_setting("training.steps", "3")}),
+            "");
 }
 
 TEST(JobFile, AnIntegerServesAsANumber) {
@@ -138,6 +181,20 @@ TEST(JobFile, AMissingFileIsNamed) {
         throw;
       },
       BadInput);
+}
+
+TEST(JobFile, AHugeFileIsNotRead) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("job.toml", "");
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
+  try {
+    load_job(path);
+    FAIL();
+  } catch (const BadInput& error) {
+    EXPECT_EQ(
+        error.what(),
+        path + ": is of 1099511627776 bytes, 1048576 are the most that it can be. A job file (TOML) was expected.");
+  }
 }
 
 TEST(JobFile, TheDemoIsValid) {

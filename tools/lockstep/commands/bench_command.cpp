@@ -11,6 +11,7 @@
 #include "tools/bench/rows/rng_rows.h"
 #include "tools/bench/rows/step_rows.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
@@ -29,14 +30,14 @@ nlohmann::ordered_json json_of(const BenchRow& row) {
 class Table {
  public:
   Table() {
-    fmt::print("{:<30} {:>10} {:>10}  {:<10} {:>8} {:>14}  {}\n", "name", "ours", "peer", "unit", "ratio",
-               "95 % at most", "peer");
+    print_out("{:<30} {:>10} {:>10}  {:<10} {:>8} {:>14}  {}\n", "name", "ours", "peer", "unit", "ratio",
+              "95 % at most", "peer");
   }
 
   void add(const BenchRow& row) {
-    fmt::print("{:<30} {:>10.4g} {:>10.4g}  {:<10} {:>8.3f} {:>14.3f}  {}\n", row.name, row.ours, row.peer, row.unit,
-               row.ratio, row.ratio_upper, row.peer_name);
-    std::fflush(stdout);
+    print_out("{:<30} {:>10.4g} {:>10.4g}  {:<10} {:>8.3f} {:>14.3f}  {}\n", row.name, row.ours, row.peer, row.unit,
+              row.ratio, row.ratio_upper, row.peer_name);
+    flush_out();
     rows_.push_back(json_of(row));
   }
 
@@ -51,7 +52,7 @@ void measure_numerics(const BenchOptions& options, Table& table) {
   constexpr double kSeconds = 0.3;  // all rows together take less than two minutes
   const double seconds = options.seconds.value_or(kSeconds);
   for (size_t i = 0; i < cases.size(); ++i) {
-    if (!options.output.quiet) fmt::print(stderr, "{} of {}: {}\n", i + 1, cases.size(), cases[i].name);
+    if (!options.output.quiet) print_err("{} of {}: {}\n", i + 1, cases.size(), cases[i].name);
     table.add(cases[i].measure({.seconds = std::min(0.005, seconds), .budget = seconds}));
   }
 }
@@ -75,7 +76,7 @@ void check_instructions(const BenchOptions& options) {
 
 ExitCode run_bench(const BenchOptions& options) {
   check_instructions(options);
-  if (!options.output.quiet) fmt::print(stderr, "Measuring in pairs ...\n");
+  if (!options.output.quiet) print_err("Measuring in pairs ...\n");
   const double seconds = options.seconds.value_or(1);
   Table table;
   const auto add = [&](const BenchRow& row) { table.add(row); };

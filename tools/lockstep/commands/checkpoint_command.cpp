@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/checkpoint/checkpoint_file.h"
 
@@ -21,8 +22,8 @@ nlohmann::ordered_json numerics_version(const trainer::CheckpointMetadata& metad
 
 void print_tensors(const trainer::Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint.tensors())
-    fmt::print("{:<48} {:<5} [{}] in {} chunks\n", name, tensor.dtype, fmt::join(tensor.shape, ", "),
-               tensor.chunks.size());
+    print_out("{:<48} {:<5} [{}] in {} chunks\n", name, tensor.dtype, fmt::join(tensor.shape, ", "),
+              tensor.chunks.size());
 }
 
 }  // namespace
@@ -40,8 +41,8 @@ ExitCode run_checkpoint(const CheckpointOptions& options) {
                               {"tensors", rows},
                               {"damage", damage}});
   if (!damage.empty()) fail<FileError>("{} {} chunks are damaged.", damage.front(), damage.size());
-  fmt::print("step {}, next sample {}, by {}, {} tensors; every digest matches\n", metadata.step, metadata.sample,
-             numerics_version_text(metadata.numerics_version), checkpoint.tensors().size());
+  print_out("step {}, next sample {}, by {}, {} tensors; every digest matches\n", metadata.step, metadata.sample,
+            numerics_version_text(metadata.numerics_version), checkpoint.tensors().size());
   return ExitCode::kFine;
 }
 

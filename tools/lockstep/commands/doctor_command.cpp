@@ -3,6 +3,7 @@
 
 #include "core/numerics_version.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/doctor_report.h"
 #include "tools/lockstep/reports/json_output.h"
 
@@ -28,7 +29,7 @@ ExitCode run_doctor(const DoctorOptions& options) {
   auto rows = nlohmann::ordered_json::array();
   bool healthy = true;
   for (const auto& finding : findings) {
-    fmt::print("{:<6}  {:<13} {}\n", word(finding.health), finding.name, finding.text);
+    print_out("{:<6}  {:<13} {}\n", word(finding.health), finding.name, finding.text);
     rows.push_back({{"name", finding.name}, {"health", word(finding.health)}, {"text", finding.text}});
     healthy = healthy && finding.health != Health::kBroken;
   }

@@ -3,8 +3,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/interruption.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/commands/launched_ranks.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/flight_report.h"
 #include "tools/lockstep/reports/json_output.h"
 
@@ -47,24 +49,25 @@ void add_ranks(const std::string& path, bool is_written, const std::vector<RankS
   try {
     write_json(output, result);
   } catch (const FileError& error) {  // what ended the ranks says more than this
-    fmt::print(stderr, "lockstep: {}\n", error.what());
+    print_err("lockstep: {}\n", error.what());
   }
 }
 
 /// What happened, for a launch that lost a rank.
 void report_loss(const std::vector<RankStory>& stories) {
-  fmt::print(stderr, "{}", flight_table(stories));
-  if (const auto sentence = blame(stories); !sentence.empty()) fmt::print(stderr, "lockstep: {}.\n", sentence);
+  print_err("{}", flight_table(stories));
+  if (const auto sentence = blame(stories); !sentence.empty()) print_err("lockstep: {}.\n", sentence);
 }
 
 }  // namespace
 
 ExitCode run_launch(const LaunchOptions& options) {
+  const InterruptionHandler handler;
   const auto json = json_file_of(options.command);
   const FileIdentity before(json);
   LaunchedRanks ranks(options);
   ranks.wait();
-  fmt::print(stderr, "{}", ranks.reports());
+  print_err("{}", ranks.reports());
   const auto code = ranks.code();
   if (code == ExitCode::kFine) return code;
   if (ranks.lost_one()) report_loss(ranks.stories());

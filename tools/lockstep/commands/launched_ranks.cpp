@@ -56,7 +56,6 @@ LaunchedRanks::LaunchedRanks(const LaunchOptions& options) : grace_(options.grac
 }
 
 void LaunchedRanks::wait() {
-  const InterruptionHandler handler;
   while (any_runs()) {
     wait_for_news();
     for (auto& rank : ranks_) rank->poll();
@@ -106,8 +105,15 @@ void LaunchedRanks::wait_for_news() const {
   ::poll(events.data(), events.size(), 50);
 }
 
+/// Others would wait at the meeting for as long as comm.init_timeout_seconds says.
+bool LaunchedRanks::one_left_before_the_meeting() const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+    return !rank->runs() && rank->code() == ExitCode::kInterrupted && !rank->has_begun();
+  });
+}
+
 void LaunchedRanks::forward_signal() {
-  if (forwarded_ || !interruption_requested()) return;
+  if (forwarded_ || !(interruption_requested() || one_left_before_the_meeting())) return;
   forwarded_ = true;
   const int number = std::string_view(interruption_signal()) == "SIGINT" ? SIGINT : SIGTERM;
   for (const auto& rank : ranks_) rank->signal(number);

@@ -15,7 +15,8 @@ class LaunchedRanks {
  public:
   explicit LaunchedRanks(const LaunchOptions& options);
 
-  /// Until all have ended. SIGINT and SIGTERM are passed on.
+  /// Until all have ended. SIGINT and SIGTERM are passed on, if an InterruptionHandler lives; one that ended a single
+  /// rank before its first collective, too.
   ///
   /// When a rank is lost (killed, a bug, an error of a collective) the job cannot go on: ranks that have not noticed
   /// are ended half a second later; those that have, and all after any other failure, get `--grace` to write what they
@@ -37,6 +38,7 @@ class LaunchedRanks {
 
   bool any_runs() const;
   void wait_for_news() const;
+  bool one_left_before_the_meeting() const;
   void forward_signal();
   void note_failures();
   void hurry();

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/interruption.h"
+
 namespace lockstep::tool {
 namespace {
 
@@ -61,6 +63,7 @@ RankProcess::RankProcess(int rank, int world, const std::vector<std::string>& co
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
   const auto words = pointers(command);
   const pid_t parent = ::getpid();
+  const InterruptionsBlocked until_it_runs;
   id_ = ::fork();
   if (id_ < 0) fail<TransportError>("rank {} cannot be started: {}", rank, std::strerror(errno));
   if (id_ == 0) become(words.data(), parent, write_end.get(), inherited);

@@ -50,6 +50,8 @@ class RankProcess {
   int descriptor() const { return errors_.get(); }
   /// Since when it has been stopped; none if it is not.
   std::optional<std::chrono::steady_clock::time_point> stopped_since() const { return stopped_since_; }
+  /// Whether it has begun a collective, as far as is known.
+  bool has_begun() const { return !record_ || record_->last(); }
   /// Whether it ended by an error of a collective, or is about to.
   bool has_given_up() const { return record_ && record_->has_given_up(); }
   /// Whether it knows that it has to end.

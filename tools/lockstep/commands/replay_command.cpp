@@ -1,6 +1,5 @@
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/elementary/floating_environment.h"
@@ -8,6 +7,7 @@
 #include "replay/play/op_dump.h"
 #include "replay/store/recording_folder.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/recording/recorded_reference.h"
 #include "trainer/recording/replayed_run.h"
@@ -56,20 +56,20 @@ const char* text_of(trainer::ReplayVerdict verdict) {
 
 /// The versions stand before the verdict: they are its first explanation.
 void print(const trainer::ReplayOutcome& outcome, int rank) {
-  if (!outcome.other_numerics.empty()) fmt::print("{}\n", outcome.other_numerics);
-  fmt::print("rank {}, step {}: ", rank, outcome.step);
+  if (!outcome.other_numerics.empty()) print_out("{}\n", outcome.other_numerics);
+  print_out("rank {}, step {}: ", rank, outcome.step);
   if (outcome.agrees()) {
-    fmt::print("{}: {} ops, {} collectives{}\n", text_of(outcome.verdict), outcome.ops, outcome.collectives,
-               outcome.stopped_there ? ", up to the op that was asked for" : "");
+    print_out("{}: {} ops, {} collectives{}\n", text_of(outcome.verdict), outcome.ops, outcome.collectives,
+              outcome.stopped_there ? ", up to the op that was asked for" : "");
   } else {
-    fmt::print("DIFFERS in {} results of {} ops\n", outcome.differing_results, outcome.ops);
-    if (outcome.first_difference) fmt::print("{}\n", outcome.first_difference->text());
+    print_out("DIFFERS in {} results of {} ops\n", outcome.differing_results, outcome.ops);
+    if (outcome.first_difference) print_out("{}\n", outcome.first_difference->text());
   }
-  for (const auto& scalar : outcome.differing_scalars) fmt::print("  {}\n", scalar);
+  for (const auto& scalar : outcome.differing_scalars) print_out("  {}\n", scalar);
   if (!outcome.is_identical())
-    for (const auto& fact : outcome.other_machine) fmt::print("  machine   {}\n", fact);
-  if (!outcome.stopped_by.empty()) fmt::print("  ended by   {}\n", outcome.stopped_by);
-  if (!outcome.ended_early.empty()) fmt::print("  recorded   up to here: {}\n", outcome.ended_early);
+    for (const auto& fact : outcome.other_machine) print_out("  machine   {}\n", fact);
+  if (!outcome.stopped_by.empty()) print_out("  ended by   {}\n", outcome.stopped_by);
+  if (!outcome.ended_early.empty()) print_out("  recorded   up to here: {}\n", outcome.ended_early);
 }
 
 nlohmann::ordered_json to_json(const trainer::ReplayOutcome& outcome, int rank) {
@@ -104,17 +104,17 @@ void print_repeats(const std::vector<trainer::ReplayOutcome>& outcomes) {
   };
   for (size_t i = 1; i < outcomes.size(); ++i)
     if (text(outcomes[i]) != text(outcomes[0]))
-      return fmt::print("NONDETERMINISTIC  replay {} is not as replay 1\n", i + 1);
-  fmt::print("{} replays, all alike\n", outcomes.size());
+      return print_out("NONDETERMINISTIC  replay {} is not as replay 1\n", i + 1);
+  print_out("{} replays, all alike\n", outcomes.size());
 }
 
 ExitCode compare(const ReplayOptions& options, const replay::RecordingFolder& folder, int64_t step) {
   const auto verdict = trainer::compare_with_reference(folder, step, options.changes);
-  if (!verdict.other_numerics.empty()) fmt::print("{}\n", verdict.other_numerics);
-  fmt::print("step {}, all ranks, {} one device: {}\n", step, verdict.agrees ? "as" : "not as",
-             verdict.agrees ? "every compared value agrees" : "INCONSISTENT");
-  if (!verdict.finding.empty()) fmt::print("{}\n", verdict.finding);
-  if (!verdict.is_as_recorded) fmt::print("and this run is not as the recorded one: {}\n", verdict.deviation);
+  if (!verdict.other_numerics.empty()) print_out("{}\n", verdict.other_numerics);
+  print_out("step {}, all ranks, {} one device: {}\n", step, verdict.agrees ? "as" : "not as",
+            verdict.agrees ? "every compared value agrees" : "INCONSISTENT");
+  if (!verdict.finding.empty()) print_out("{}\n", verdict.finding);
+  if (!verdict.is_as_recorded) print_out("and this run is not as the recorded one: {}\n", verdict.deviation);
   write_json(options.output, {{"verdict", verdict.agrees ? "agrees" : "differs"},
                               {"step", step},
                               {"as_recorded", verdict.is_as_recorded},
@@ -130,8 +130,7 @@ void require_stop(const ReplayOptions& options, const trainer::ReplayOutcome& ou
   if (op.empty()) return;
   if (!outcome.stopped_there) fail<BadInput>("step {} has no op {}; lockstep trace dump lists them.", outcome.step, op);
   if (options.break_at.empty()) return;
-  for (const auto& path : replay::write_tensors(options.dump, op, outcome.tensors_there))
-    fmt::print("wrote {}\n", path);
+  for (const auto& path : replay::write_tensors(options.dump, op, outcome.tensors_there)) print_out("wrote {}\n", path);
 }
 
 ExitCode replay_alone(const ReplayOptions& options, const replay::RecordingFolder& folder, int rank, int64_t step) {
@@ -161,11 +160,11 @@ ExitCode run_case(const ReplayOptions& options) {
   const auto one = replay::read_case(options.case_file);
   const auto blame = blame_of(one, options.case_file);
   const bool bits = one.domain == "native";
-  fmt::print("{} on {}: {}\n", one.op, one.mesh,
-             blame  ? "DIFFERS from one device"
-             : bits ? "as on one device, bit by bit"
-                    : "as on one device");
-  fmt::print("{}\n", blame ? blame->text() : fmt::format("  once       {}", one.id));
+  print_out("{} on {}: {}\n", one.op, one.mesh,
+            blame  ? "DIFFERS from one device"
+            : bits ? "as on one device, bit by bit"
+                   : "as on one device");
+  print_out("{}\n", blame ? blame->text() : fmt::format("  once       {}", one.id));
   write_json(options.output, {{"verdict", blame  ? "differs"
                                           : bits ? "identical"
                                                  : "within bound"},

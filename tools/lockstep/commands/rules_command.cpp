@@ -11,6 +11,7 @@
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
@@ -50,8 +51,8 @@ std::string traits_of(const Rule& rule) {
 }
 
 void print_row(const Rule& rule, const Names& in_place, int64_t checked) {
-  fmt::print("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}{}{}\n", rule.op, rule.family, rule.dims, rule.linearity,
-             traits_of(rule), checked, in_place.empty() ? "" : "  ", fmt::join(in_place, " "));
+  print_out("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}{}{}\n", rule.op, rule.family, rule.dims, rule.linearity,
+            traits_of(rule), checked, in_place.empty() ? "" : "  ", fmt::join(in_place, " "));
 }
 
 nlohmann::ordered_json json_row(const std::string& op, const Rule& rule, const nlohmann::json& cases) {
@@ -71,14 +72,14 @@ ExitCode run_rules(const RulesOptions& options) {
   auto forms = in_place_forms(rules);
   const auto cases = checked_cases();
   auto rows = nlohmann::ordered_json::array();
-  fmt::print("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}  {}\n", "op", "family", "dims", "linearity", "traits", "checked",
-             "in place");
+  print_out("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}  {}\n", "op", "family", "dims", "linearity", "traits", "checked",
+            "in place");
   for (const auto& [op, rule] : rules.rows()) {
     print_row(rule, forms[op], cases.value(op, int64_t{0}));
     rows.push_back(json_row(op, rule, cases));
     for (const auto& name : forms[op]) rows.push_back(json_row(name, rule, cases));
   }
-  fmt::print("{} rows, {} ops\n", rules.rows().size(), rows.size());
+  print_out("{} rows, {} ops\n", rules.rows().size(), rows.size());
   write_json(options.output, {{"rows", rows}});
   return ExitCode::kFine;
 }

@@ -1,7 +1,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "replay/view/timeline_page.h"
 #include "replay/view/trace_diff.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
@@ -33,12 +33,12 @@ std::vector<T> chosen(std::vector<T> all, const std::optional<int64_t>& wanted, 
 ExitCode list(const TraceOptions& options) {
   const RecordingFolder folder(options.folder);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  fmt::print("{:>5} {:>8} {:>6} {:>9} {:>12}  {}\n", "rank", "step", "state", "complete", "bytes", "file");
+  print_out("{:>5} {:>8} {:>6} {:>9} {:>12}  {}\n", "rank", "step", "state", "complete", "bytes", "file");
   for (const int rank : folder.ranks())
     for (const int64_t step : folder.steps(rank)) {
       const auto& entry = folder.entry(rank, step);
-      fmt::print("{:>5} {:>8} {:>6} {:>9} {:>12}  {}\n", rank, entry.step, entry.has_state ? "yes" : "-",
-                 entry.complete ? "yes" : "no", entry.bytes, entry.file);
+      print_out("{:>5} {:>8} {:>6} {:>9} {:>12}  {}\n", rank, entry.step, entry.has_state ? "yes" : "-",
+                entry.complete ? "yes" : "no", entry.bytes, entry.file);
       rows.push_back({{"rank", rank},
                       {"step", entry.step},
                       {"state", entry.has_state},
@@ -47,8 +47,8 @@ ExitCode list(const TraceOptions& options) {
                       {"file", entry.file}});
     }
   const auto damage = folder.damage();
-  for (const auto& line : damage) fmt::print("DAMAGED  {}\n", line);
-  for (const auto& line : folder.leftovers()) fmt::print("left over  {}\n", line);
+  for (const auto& line : damage) print_out("DAMAGED  {}\n", line);
+  for (const auto& line : folder.leftovers()) print_out("left over  {}\n", line);
   write_json(options.output, {{"steps", rows}, {"damage", damage}});
   if (rows.empty() && damage.empty())
     fail<BadInput>("{} is an empty recording: no step was written into it.", options.folder);
@@ -57,32 +57,32 @@ ExitCode list(const TraceOptions& options) {
 
 void print_result(const StepRecording& recording, const replay::RecordedResult& result) {
   static constexpr const char* kKinds[] = {"", "alias", "pending"};
-  fmt::print(
+  print_out(
       "    {} {}\n", recording.names[result.layout],
       result.kind == replay::ResultKind::kDigest ? result.digest.text() : kKinds[static_cast<size_t>(result.kind)]);
 }
 
 void print_step(const StepRecording& recording) {
-  fmt::print("rank {} of {}, step {}: {} ops, {} collectives, {} bytes of payload{}\n", recording.rank, recording.world,
-             recording.step, recording.ops.size(), recording.collectives.size(), recording.payload.size(),
-             recording.complete ? "" : "; ended early: " + recording.reason);
-  for (const auto& [key, value] : recording.machine) fmt::print("  {} = {}\n", key, value);
+  print_out("rank {} of {}, step {}: {} ops, {} collectives, {} bytes of payload{}\n", recording.rank, recording.world,
+            recording.step, recording.ops.size(), recording.collectives.size(), recording.payload.size(),
+            recording.complete ? "" : "; ended early: " + recording.reason);
+  for (const auto& [key, value] : recording.machine) print_out("  {} = {}\n", key, value);
   for (const auto& scalar : recording.scalars)
-    fmt::print("  {} = {} ({:#018x})\n", scalar.name, std::bit_cast<double>(scalar.bits), scalar.bits);
+    print_out("  {} = {} ({:#018x})\n", scalar.name, std::bit_cast<double>(scalar.bits), scalar.bits);
   std::multimap<uint32_t, const replay::RecordedResult*> results;
   for (const auto& result : recording.results) results.emplace(result.op, &result);
   for (uint32_t op = 0; op < recording.ops.size(); ++op) {
-    fmt::print("  {}\n", text_of(recording.ops[op].id, recording));
+    print_out("  {}\n", text_of(recording.ops[op].id, recording));
     const auto [first, last] = results.equal_range(op);
     for (auto result = first; result != last; ++result) print_result(recording, *result->second);
   }
   for (const auto& collective : recording.collectives) {
-    fmt::print("  {} on {} in {}\n", kCollectiveNames[collective.kind], recording.names[collective.axis],
-               text_of(collective.id, recording));
+    print_out("  {} on {} in {}\n", kCollectiveNames[collective.kind], recording.names[collective.axis],
+              text_of(collective.id, recording));
     for (uint32_t p = 0; p < collective.pieces; ++p) {
       const auto& piece = recording.pieces[collective.first_piece + p];
-      fmt::print("    from rank {} tensor {}: {} bytes {}\n", piece.source, piece.tensor, piece.bytes,
-                 piece.digest.text());
+      print_out("    from rank {} tensor {}: {} bytes {}\n", piece.source, piece.tensor, piece.bytes,
+                piece.digest.text());
     }
   }
 }
@@ -91,7 +91,7 @@ ExitCode dump(const TraceOptions& options) {
   const RecordingFolder folder(options.folder);
   for (const int rank : chosen(folder.ranks(), options.rank, "rank", options.folder))
     for (const auto step : chosen(folder.steps(rank), options.step, "step", options.folder))
-      print_step(folder.read(rank, step));
+      if (!out_has_ended()) print_step(folder.read(rank, step));
   return ExitCode::kFine;
 }
 
@@ -104,19 +104,19 @@ std::vector<T> common(const std::vector<T>& left, const std::vector<T>& right) {
 }
 
 void print_diff(const replay::TraceDiff& diff, int rank, int64_t step) {
-  fmt::print("rank {}, step {}: {} results equal, {} differ, {} cannot be compared, {} and {} on one side only\n", rank,
-             step, diff.all.same, diff.all.different, diff.all.incomparable, diff.all.only_left, diff.all.only_right);
-  if (!diff.numerics.empty()) fmt::print("  {}\n", diff.numerics);
+  print_out("rank {}, step {}: {} results equal, {} differ, {} cannot be compared, {} and {} on one side only\n", rank,
+            step, diff.all.same, diff.all.different, diff.all.incomparable, diff.all.only_left, diff.all.only_right);
+  if (!diff.numerics.empty()) print_out("  {}\n", diff.numerics);
   if (!diff.is_comparable())
-    fmt::print("  nothing to compare: no result of both is cut alike, or whole, and has a digest\n");
-  if (!diff.batch.empty()) fmt::print("  batch: {}\n", diff.batch);
-  for (const auto& scalar : diff.scalars) fmt::print("  {}\n", scalar);
-  if (!diff.first.empty()) fmt::print("  first: {}\n", diff.first);
+    print_out("  nothing to compare: no result of both is cut alike, or whole, and has a digest\n");
+  if (!diff.batch.empty()) print_out("  batch: {}\n", diff.batch);
+  for (const auto& scalar : diff.scalars) print_out("  {}\n", scalar);
+  if (!diff.first.empty()) print_out("  first: {}\n", diff.first);
   if (diff.agrees()) return;
   for (const auto& [module, counts] : diff.by_module)
     if (counts.different + counts.only_left + counts.only_right > 0)
-      fmt::print("  {:<40} {:>6} differ of {:>6}, one side only {:>4}\n", module.empty() ? "(no module)" : module,
-                 counts.different, counts.different + counts.same, counts.only_left + counts.only_right);
+      print_out("  {:<40} {:>6} differ of {:>6}, one side only {:>4}\n", module.empty() ? "(no module)" : module,
+                counts.different, counts.different + counts.same, counts.only_left + counts.only_right);
 }
 
 const char* verdict_of(bool agrees, bool is_comparable) {
@@ -171,7 +171,7 @@ ExitCode draw(const TraceOptions& options) {
   if (!options.html.empty()) write_file_atomically(options.html, replay::timeline_page(ranks));
   if (!options.chrome.empty()) write_file_atomically(options.chrome, replay::chrome_trace(ranks));
   for (const auto& file : {options.html, options.chrome})
-    if (!file.empty()) fmt::print("wrote {}\n", file);
+    if (!file.empty()) print_out("wrote {}\n", file);
   return ExitCode::kFine;
 }
 

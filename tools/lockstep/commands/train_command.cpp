@@ -1,9 +1,11 @@
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/elementary/floating_environment.h"
+#include "core/interruption.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/dry_run_report.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/data/text_dataset.h"
@@ -31,8 +33,8 @@ class Reporter {
   void line(const std::string& text) {
     if (quiet_) return;
     if (draws_) bar_.clear();
-    fmt::print("{}", text);
-    std::fflush(stdout);
+    print_out("{}", text);
+    flush_out();
   }
 
   void summary(const trainer::TrainOutcome& outcome) {
@@ -47,7 +49,7 @@ class Reporter {
   }
 
  private:
-  static void to_stderr(std::string_view text) { fmt::print(stderr, "{}", text); }
+  static void to_stderr(std::string_view text) { print_err("{}", text); }
 
   std::string verdict(bool agrees) const {
     const auto what = fmt::format("{}  {} steps on {} beside one device", agrees ? "verified" : "DIFFERS ", checked_,
@@ -60,6 +62,7 @@ class Reporter {
   }
 
   void step(const trainer::StepMetrics& metrics) {
+    if (!handler_) handler_.emplace();
     const bool logs =
         metrics.step % job_.metrics.log_freq == 0 || metrics.step == 1 || metrics.step == job_.training.steps;
     if (logs) line(trainer::log_line(metrics, job_.training.steps) + "\n");
@@ -77,6 +80,7 @@ class Reporter {
   const trainer::Job& job_;
   bool quiet_, draws_;
   trainer::ProgressBar bar_;
+  std::optional<InterruptionHandler> handler_;  ///< as soon as there is a step to tell of: until it is told
   int64_t checked_ = 0, differing_bits_ = 0;
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
 };
@@ -104,7 +108,7 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   reporter.summary(outcome);
   if (processes.is_first()) write_json(options.output, to_json(outcome));
   for (const auto& finding : outcome.findings)
-    if (processes.is_first()) fmt::print("{}\n", finding);
+    if (processes.is_first()) print_out("{}\n", finding);
   if (!outcome.findings.empty()) return ExitCode::kInconsistent;
   if (!outcome.interrupted_by.empty())
     fail<Interrupted>(

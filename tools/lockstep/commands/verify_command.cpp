@@ -1,10 +1,10 @@
 #include <ATen/Parallel.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/elementary/floating_environment.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "tools/lockstep/reports/price_report.h"
 #include "trainer/data/dataset.h"
@@ -52,16 +52,16 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
 }
 
 void print_row(const MeshVerdict& verdict) {
-  fmt::print("{:<34}{:<9}{:>9.1e}{:>11.1e}{:>12.1e}  {:<22}{:>9.2f} MB{:>8.2f}x\n", verdict.mesh,
-             verdict.agrees ? "agrees" : "DIFFERS", verdict.loss, verdict.gradient, verdict.parameter, verdict.worst,
-             verdict.bytes / 1e6, verdict.ratio);
-  std::fflush(stdout);
+  print_out("{:<34}{:<9}{:>9.1e}{:>11.1e}{:>12.1e}  {:<22}{:>9.2f} MB{:>8.2f}x\n", verdict.mesh,
+            verdict.agrees ? "agrees" : "DIFFERS", verdict.loss, verdict.gradient, verdict.parameter, verdict.worst,
+            verdict.bytes / 1e6, verdict.ratio);
+  flush_out();
 }
 
 /// Bytes of a step beside native numerics, where there are any.
 void print_price(const MeshVerdict& verdict) {
   if (!verdict.prices || verdict.prices->rows.empty()) return;
-  fmt::print("\n{}: what a rank sends in a step\n", verdict.mesh);
+  print_out("\n{}: what a rank sends in a step\n", verdict.mesh);
   print_prices(*verdict.prices);
 }
 
@@ -77,10 +77,10 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes) {
   check_floating_environment();
   const bool bits = job.numerics.is_canonical();
-  fmt::print("{} steps {} one device; worst relative difference per mesh\n", job.verify.steps,
-             bits ? "bit by bit beside" : "in float64 beside");
-  fmt::print("{:<34}{:<9}{:>9}{:>11}{:>12}  {:<22}{:>12}{:>9}\n", "mesh", "verdict", "loss", "gradients", "parameters",
-             "worst op", "comm/step", "time");
+  print_out("{} steps {} one device; worst relative difference per mesh\n", job.verify.steps,
+            bits ? "bit by bit beside" : "in float64 beside");
+  print_out("{:<34}{:<9}{:>9}{:>11}{:>12}  {:<22}{:>12}{:>9}\n", "mesh", "verdict", "loss", "gradients", "parameters",
+            "worst op", "comm/step", "time");
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::vector<std::string> findings;
   std::vector<MeshVerdict> verdicts;
@@ -103,7 +103,7 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
     verdicts.push_back(verdict);
   }
   for (const auto& verdict : verdicts) print_price(verdict);
-  for (const auto& finding : findings) fmt::print("\n{}\n", finding);
+  for (const auto& finding : findings) print_out("\n{}\n", finding);
   write_json(options.output, {{"job", job.job.description},
                               {"seed", job.debug.seed},
                               {"meshes", rows},

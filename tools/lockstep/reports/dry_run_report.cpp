@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "tools/lockstep/reports/price_report.h"
 
@@ -23,12 +24,12 @@ std::string state_text(const DryRun& dry) {
 }
 
 void print_collectives(const DryRun& dry) {
-  fmt::print("{:<13} {:<15} {:>9} {:>13}\n", "axis", "collective", "per step", "MiB sent");
+  print_out("{:<13} {:<15} {:>9} {:>13}\n", "axis", "collective", "per step", "MiB sent");
   for (const auto& [axis, kinds] : dry.traffic.by_axis())
     for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
       if (kinds[kind].count > 0)
-        fmt::print("{:<13} {:<15} {:>9} {:>13.3f}\n", axis, to_text(static_cast<CollectiveKind>(kind)),
-                   kinds[kind].count, mebibytes(kinds[kind].bytes));
+        print_out("{:<13} {:<15} {:>9} {:>13.3f}\n", axis, to_text(static_cast<CollectiveKind>(kind)),
+                  kinds[kind].count, mebibytes(kinds[kind].bytes));
 }
 
 /// A row per class; MiB per kind of collective, those that occur.
@@ -37,13 +38,13 @@ void print_classes(const DryRun& dry) {
   for (size_t kind = 0; kind < kCollectiveKinds; ++kind)
     if (dry.traffic.total(static_cast<CollectiveKind>(kind)).count > 0)
       kinds.push_back(static_cast<CollectiveKind>(kind));
-  fmt::print("{:<16} {:>5} {:>10}", "ranks", "count", "MiB held");
-  for (const auto kind : kinds) fmt::print(" {:>14}", to_text(kind));
-  fmt::print("\n");
+  print_out("{:<16} {:>5} {:>10}", "ranks", "count", "MiB held");
+  for (const auto kind : kinds) print_out(" {:>14}", to_text(kind));
+  print_out("\n");
   for (const auto& each : dry.classes) {
-    fmt::print("{:<16} {:>5} {:>10.3f}", range_text(each.ranks, 16), each.ranks.size(), mebibytes(each.state_bytes));
-    for (const auto kind : kinds) fmt::print(" {:>14.3f}", mebibytes(each.sent_of(kind)));
-    fmt::print("\n");
+    print_out("{:<16} {:>5} {:>10.3f}", range_text(each.ranks, 16), each.ranks.size(), mebibytes(each.state_bytes));
+    for (const auto kind : kinds) print_out(" {:>14.3f}", mebibytes(each.sent_of(kind)));
+    print_out("\n");
   }
 }
 
@@ -81,9 +82,9 @@ std::string range_text(const std::vector<int>& numbers, size_t width) {
 ExitCode report_dry_run(const TrainOptions& options, const trainer::Job& job) {
   const auto dry = trainer::dry_run(job);
   const auto mesh = trainer::mesh_of(job).text();
-  fmt::print("model {} {}: {}\n", job.model.name, job.model.flavor, dry.sizes);
-  fmt::print("mesh {}: {} parameters, {} MiB of parameters and optimizer state on a rank\n", mesh, dry.parameters,
-             state_text(dry));
+  print_out("model {} {}: {}\n", job.model.name, job.model.flavor, dry.sizes);
+  print_out("mesh {}: {} parameters, {} MiB of parameters and optimizer state on a rank\n", mesh, dry.parameters,
+            state_text(dry));
   const bool canonical = job.numerics.is_canonical();
   const auto prices = trainer::price_table(dry, canonical ? trainer::dry_run(trainer::with_native_numerics(job)) : dry);
   if (canonical)

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "tools/lockstep/console.h"
 
 namespace lockstep::tool {
 namespace {
@@ -17,27 +18,27 @@ std::string ratio_text(double ratio) { return std::isfinite(ratio) ? fmt::format
 Json finite_or_null(double ratio) { return std::isfinite(ratio) ? Json(ratio) : Json(nullptr); }
 
 void print_row(const Price& price) {
-  fmt::print("{:<13} {:<15} {:>9} {:>13.3f} {:>7} {:>9.3f} {:>7}\n", price.axis, to_text(price.kind),
-             price.canonical.count, mebibytes(price.canonical.bytes),
-             price.nodes > 0 ? fmt::format("{:.2f}", price.nodes) : "-", mebibytes(price.native.bytes),
-             ratio_text(price.ratio()));
+  print_out("{:<13} {:<15} {:>9} {:>13.3f} {:>7} {:>9.3f} {:>7}\n", price.axis, to_text(price.kind),
+            price.canonical.count, mebibytes(price.canonical.bytes),
+            price.nodes > 0 ? fmt::format("{:.2f}", price.nodes) : "-", mebibytes(price.native.bytes),
+            ratio_text(price.ratio()));
 }
 
 }  // namespace
 
 void print_prices(const PriceTable& prices) {
-  fmt::print("{:<13} {:<15} {:>9} {:>13} {:>7} {:>9} {:>7}\n", "axis", "collective", "per step", "MiB sent", "nodes",
-             "native", "ratio");
+  print_out("{:<13} {:<15} {:>9} {:>13} {:>7} {:>9} {:>7}\n", "axis", "collective", "per step", "MiB sent", "nodes",
+            "native", "ratio");
   for (const auto& price : prices.rows) print_row(price);
-  fmt::print("{:<39} {:>13.3f} {:>7} {:>9.3f} {:>7}\n", "all", mebibytes(prices.canonical_bytes), "",
-             mebibytes(prices.native_bytes), ratio_text(prices.ratio()));
+  print_out("{:<39} {:>13.3f} {:>7} {:>9.3f} {:>7}\n", "all", mebibytes(prices.canonical_bytes), "",
+            mebibytes(prices.native_bytes), ratio_text(prices.ratio()));
   print_gathered(prices.gathered);
 }
 
 void print_gathered(const std::map<ImplicitGather, int64_t>& gathered) {
   for (const auto& [gather, plans] : gathered)
-    fmt::print("warning: {} gathers an operand unasked ({} {}):\n         {}\n", gather.op, plans,
-               plans == 1 ? "plan" : "plans", gather.reason);
+    print_out("warning: {} gathers an operand unasked ({} {}):\n         {}\n", gather.op, plans,
+              plans == 1 ? "plan" : "plans", gather.reason);
 }
 
 Json prices_json(const PriceTable& prices) {
