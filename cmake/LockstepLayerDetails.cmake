@@ -9,6 +9,7 @@ target_link_libraries(lockstep_replay_store PUBLIC Threads::Threads PRIVATE nloh
 target_link_libraries(lockstep_replay_view PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_replay_op_case PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_job PRIVATE tomlplusplus::tomlplusplus nlohmann_json::nlohmann_json)
+target_link_libraries(lockstep_trainer_launch PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_checkpoint PRIVATE nlohmann_json::nlohmann_json)
 if(LOCKSTEP_CUDA)
   target_link_libraries(lockstep_runtime_transport_device PRIVATE $<BUILD_INTERFACE:CUDA::nccl> $<BUILD_INTERFACE:CUDA::cudart>)

@@ -110,7 +110,7 @@ ExitCode run_rank(const Settings& settings) {
   trainer::CommSection comm;
   comm.transport = settings.carrier;
   comm.train_timeout_seconds = settings.timeout;
-  Program(settings, trainer::join_processes(trainer::detect_launcher(variable), variable, comm)).run();
+  Program(settings, trainer::join_processes(trainer::detect_launcher(variable), variable, comm, {})).run();
   return ExitCode::kFine;
 }
 

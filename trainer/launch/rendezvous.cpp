@@ -17,14 +17,13 @@
 #include "runtime/transport/streams/shared_tensors.h"
 #include "runtime/transport/streams/socket_stream.h"
 #include "runtime/transport/streams/stream_transport.h"
+#include "trainer/launch/signed_store.h"
 #include "trainer/launch/within.h"
 
 namespace lockstep::trainer {
 namespace {
 
-using Store = c10::intrusive_ptr<c10d::Store>;
-
-constexpr size_t kLeastToken = 16, kMostValue = 512;
+constexpr size_t kLeastToken = 16;
 
 std::string value_of(const Environment& variable, const char* name, const char* otherwise = "") {
   const char* value = variable(name);
@@ -92,68 +91,37 @@ FileDescriptor store_socket(const Launcher& launcher, const Environment& variabl
 /// Longer than the store's own calls wait, where they know how to: their errors say more.
 constexpr std::chrono::milliseconds kMore{500};
 
-/// The store, all of whose calls end in time. Its own client waits without a limit for what answers nothing: whatever
-/// listens at that address, or a server that is stopped.
-class BoundedStore {
- public:
-  BoundedStore(int rank, FileDescriptor socket, const Address& master, std::chrono::milliseconds timeout)
-      : timeout_(timeout), waiting_(fmt::format("rank {} has waited at the store {}", rank, master.text())) {
-    c10d::TCPStoreOptions options;
-    options.port = master.port;
-    options.isServer = socket.is_open();
-    options.waitWorkers = false;
-    options.timeout = timeout;
-    if (socket.is_open()) options.masterListenFd = socket.release();
-    store_ = within(timeout + kMore, waiting_, [host = master.host, options]() -> Store {
-      return c10::make_intrusive<c10d::TCPStore>(host, options);
-    });
-  }
+/// The store of the launch, served by this process if it has the socket. What belongs to one restart has its number.
+SignedStore open_store(const Launcher& launcher, const Environment& variable, const Membership& membership) {
+  const auto master = master_of(variable);
+  auto socket = store_socket(launcher, variable, master);
+  const auto waiting = fmt::format("rank {} has waited at the store {}", membership.rank, master.text());
+  c10d::TCPStoreOptions options;
+  options.port = master.port;
+  options.isServer = socket.is_open();
+  options.waitWorkers = false;
+  options.timeout = membership.timeout;
+  if (socket.is_open()) options.masterListenFd = socket.release();
+  auto store = within(membership.timeout + kMore, waiting, [host = master.host, options]() -> SignedStore::Store {
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  });
+  const auto restart = value_of(variable, "TORCHELASTIC_RESTART_COUNT", "0");
+  return {std::move(store), membership.token, fmt::format("lockstep/{}/", restart), membership.timeout + kMore,
+          waiting};
+}
 
-  const Store& store() const { return store_; }
+/// Where ranks can be reached, in the store: "HOST:PORT NAME".
+std::string address_key(int rank) { return fmt::format("address of rank {}", rank); }
 
-  void set(const std::string& key, const std::string& value) const {
-    within(timeout_ + kMore, waiting_, [store = store_, key, value] { store->set(key, value); });
-  }
-  std::vector<uint8_t> get(const std::string& key) const {
-    return within(timeout_ + kMore, waiting_, [store = store_, key] { return store->get(key); });
-  }
+void publish(const SignedStore& store, int rank, const Reach& reach) {
+  store.set(address_key(rank), reach.address.text() + " " + reach.local_name);
+}
 
- private:
-  std::chrono::milliseconds timeout_;
-  std::string waiting_;
-  Store store_;
-};
-
-/// Where ranks can be reached, in the store: "HOST:PORT NAME SIGNATURE", signed together with the key.
-class Directory {
- public:
-  Directory(const BoundedStore& store, std::string token, std::string prefix)
-      : store_(store), token_(std::move(token)), prefix_(std::move(prefix)) {}
-
-  void publish(int rank, const Reach& reach) const {
-    const auto text = reach.address.text() + " " + reach.local_name;
-    store_.set(key(rank), text + " " + signature(rank, text));
-  }
-
-  Reach find(int rank) const {
-    const auto bytes = store_.get(key(rank));
-    const std::string value(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), kMostValue)));
-    const auto end = std::min(value.rfind(' '), value.size());
-    const auto text = value.substr(0, end), expected = signature(rank, text);
-    const auto given = std::string_view(value).substr(std::min(end + 1, value.size()));
-    if (bytes.size() > kMostValue || !equal(std::as_bytes(std::span(given)), std::as_bytes(std::span(expected))))
-      fail<TransportError>("the store's address of rank {} is not signed with this job's token", rank);
-    const auto space = text.find(' ');
-    return {parse_address(text.substr(0, space)), text.substr(space + 1)};
-  }
-
- private:
-  std::string key(int rank) const { return fmt::format("{}address/{}", prefix_, rank); }
-  std::string signature(int rank, const std::string& text) const { return sign(token_, key(rank) + " " + text); }
-
-  const BoundedStore& store_;
-  std::string token_, prefix_;
-};
+Reach find(const SignedStore& store, int rank) {
+  const auto text = store.get(address_key(rank));
+  const auto space = text.find(' ');
+  return {parse_address(text.substr(0, space)), text.substr(space + 1)};
+}
 
 using Streams = std::vector<std::unique_ptr<Stream>>;
 
@@ -172,10 +140,10 @@ Streams streams_of(int rank, std::vector<Connection> connections) {
 
 /// The store lives as long as the transport: ranks that are slower still read from it.
 struct Kept {
-  Kept(Store server, int rank, Streams streams, std::chrono::milliseconds timeout,
+  Kept(SignedStore server, int rank, Streams streams, std::chrono::milliseconds timeout,
        std::unique_ptr<FlightRecorder> recorder)
       : store(std::move(server)), transport(rank, std::move(streams), timeout, std::move(recorder)) {}
-  Store store;
+  SignedStore store;
   StreamTransport transport;
 };
 
@@ -184,31 +152,31 @@ Carrier carrier_of(const CommSection& comm) {
   return comm.transport == "shared_memory" ? Carrier::kMemory : Carrier::kAny;
 }
 
-std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& variable, const CommSection& comm) {
+std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& variable, const CommSection& comm,
+                                   const Facts& facts) {
   const std::chrono::seconds meeting(comm.init_timeout_seconds), training(comm.train_timeout_seconds);
   const auto rank = static_cast<int>(launcher.launch.rank), world = static_cast<int>(launcher.launch.world);
   const Membership membership{rank, world, token_of(variable), meeting, carrier_of(comm)};
-  const auto master = master_of(variable);
-  const BoundedStore store(rank, store_socket(launcher, variable, master), master, meeting);
-  const auto restart = value_of(variable, "TORCHELASTIC_RESTART_COUNT", "0");
-  const Directory directory(store, membership.token, fmt::format("lockstep/{}/", restart));
+  const auto store = open_store(launcher, variable, membership);
+  agree(store, rank, world, facts);
   Reach reach;
   const Address bind{value_of(variable, "LOCKSTEP_BIND_ADDRESS", "127.0.0.1"), 0};
   const auto listeners = listen_for(membership.carrier, bind, reach);
-  directory.publish(rank, reach);
-  auto connections = connect_ranks(membership, listeners, [&](int other) { return directory.find(other); });
-  const auto kept = std::make_shared<Kept>(store.store(), rank, streams_of(rank, std::move(connections)), training,
-                                           recorder_of(variable));
+  publish(store, rank, reach);
+  auto connections = connect_ranks(membership, listeners, [&](int other) { return find(store, other); });
+  const auto kept =
+      std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), training, recorder_of(variable));
   return {kept, &kept->transport};
 }
 
 }  // namespace
 
-Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm) {
+Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm,
+                         const Facts& facts) {
   if (launcher.launch.simulated) return {};
   try {
     return {static_cast<int>(launcher.launch.rank), static_cast<int>(launcher.launch.world),
-            connect(launcher, variable, comm)};
+            connect(launcher, variable, comm, facts)};
   } catch (const c10::Error& error) {
     fail<TransportError>("rank {} could not meet the others through the store at {}: {}", launcher.launch.rank,
                          master_of(variable).text(), error.what_without_backtrace());

@@ -4,6 +4,7 @@
 #include "runtime/transport/transport.h"
 #include "trainer/job/job.h"
 #include "trainer/job/launcher_environment.h"
+#include "trainer/launch/agreement.h"
 
 namespace lockstep::trainer {
 
@@ -19,9 +20,11 @@ struct Processes {
 /// connects to each of them (docs/processes.md has the variables). Rank 0 serves the store, unless torchrun's agent
 /// does.
 ///
-/// What is in the store is not trusted: addresses are signed with the job's token. Throws BadInput for what is missing
-/// in the environment, TransportError for who is missing at the meeting.
-Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm);
+/// Before that they compare `facts`, and meet only if these are the same. What is in the store is not trusted: it is
+/// signed with the job's token. Throws BadInput for what is missing in the environment, Disagreement, TransportError
+/// for who is missing at the meeting.
+Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm,
+                         const Facts& facts);
 
 /// Each process takes a GPU into use, its rank's modulo their number; the bytes of messages go over NCCL from then on,
 /// their headers as before. Throws BadInput for what is missing, TransportError when NCCL fails.

@@ -11,6 +11,7 @@
 #include "trainer/data/text_dataset.h"
 #include "trainer/job/launcher_environment.h"
 #include "trainer/launch/rendezvous.h"
+#include "trainer/loop/run_facts.h"
 #include "trainer/loop/train_loop.h"
 
 namespace lockstep::tool {
@@ -95,13 +96,29 @@ nlohmann::ordered_json to_json(const trainer::TrainOutcome& outcome) {
   return {{"steps", steps}, {"state_digest", outcome.state_digest}, {"findings", outcome.findings}};
 }
 
+/// Before the first step all processes agree on what they are about to do; where they do not, rank 0 writes it down for
+/// all.
+trainer::Processes join(const TrainOptions& options, const trainer::Job& job) {
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  const auto launcher = trainer::detect_launcher(variable);
+  if (launcher.launch.simulated) return {};
+  try {
+    return trainer::join_processes(launcher, variable, job.comm, trainer::run_facts(job));
+  } catch (const trainer::Disagreement& error) {
+    nlohmann::ordered_json values;
+    for (const auto& [rank, value] : error.values()) values[std::to_string(rank)] = value;
+    if (launcher.launch.rank == 0)
+      write_json(options.output, {{"agreed", false}, {"key", error.name()}, {"values", values}});
+    throw;
+  }
+}
+
 }  // namespace
 
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   check_floating_environment();
   if (options.dry_run) return report_dry_run(options, job);
-  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
-  auto processes = trainer::join_processes(trainer::detect_launcher(variable), variable, job.comm);
+  auto processes = join(options, job);
   if (job.training.device == "cuda") trainer::use_gpus(processes, job.comm);
   Reporter reporter(job, options.output.quiet || !processes.is_first());
   const auto outcome = trainer::train(job, reporter.events(), processes);

@@ -1,0 +1,43 @@
+#include "trainer/data/data_digest.h"
+
+#include <vector>
+
+#include "core/digest/digest.h"
+#include "core/error.h"
+#include "core/files/random_access_file.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr int64_t kBlock = 1 << 20, kBlocks = 64;
+
+/// Where the blocks begin, ascending.
+std::vector<int64_t> block_starts(int64_t bytes) {
+  std::vector<int64_t> starts;
+  if (bytes <= kBlocks * kBlock) {
+    for (int64_t start = 0; start < bytes; start += kBlock) starts.push_back(start);
+    return starts;
+  }
+  for (int64_t k = 0; k < kBlocks; ++k) starts.push_back((bytes - kBlock) / (kBlocks - 1) * k);
+  starts.back() = bytes - kBlock;
+  return starts;
+}
+
+}  // namespace
+
+std::string data_digest(const std::string& path) try {
+  const RandomAccessFile file(path);
+  Digester digester;
+  digester.update(std::to_string(file.size()));
+  std::vector<std::byte> block;
+  for (const auto start : block_starts(file.size())) {
+    block.resize(static_cast<size_t>(std::min(kBlock, file.size() - start)));
+    file.read(start, block);
+    digester.update(block);
+  }
+  return digester.result().text();
+} catch (const FileError& error) {
+  fail<BadInput>("dataset {}", error.what());
+}
+
+}  // namespace lockstep::trainer

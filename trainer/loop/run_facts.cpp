@@ -1,0 +1,39 @@
+#include "trainer/loop/run_facts.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "core/digest/build_id.h"
+#include "core/numerics_version.h"
+#include "trainer/checkpoint/checkpoint_file.h"
+#include "trainer/data/data_digest.h"
+#include "trainer/job/job_keys.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// "none" also where the step that is asked for is missing here: that no rank has it is said later.
+std::string step_to_resume_from(const Job& job) try {
+  if (!job.checkpoint.enable) return "none";
+  const auto root = std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder;
+  const auto step = step_to_load(root.string(), job.checkpoint.load_step);
+  return step ? "step " + std::to_string(*step) : "none";
+} catch (const BadInput&) {
+  return "none";
+}
+
+}  // namespace
+
+Facts run_facts(const Job& job) {
+  Facts facts{{"the build", build_id()}, {"the numerics version", std::to_string(kNumericsVersion)}};
+  for (const auto& key : job_keys()) {
+    const auto value = key.text(job);
+    facts.emplace_back(key.dotted(), value.empty() ? "not set" : value);
+  }
+  if (!job.training.dataset_path.empty())
+    facts.emplace_back("the digest of the data", data_digest(job.training.dataset_path));
+  facts.emplace_back("the checkpoint to resume from", step_to_resume_from(job));
+  return facts;
+}
+
+}  // namespace lockstep::trainer
