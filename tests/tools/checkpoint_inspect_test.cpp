@@ -103,6 +103,25 @@ TEST(CheckpointInspect, ManyChunksTakeASecond) {
   EXPECT_LT(took.count(), testing::kSanitized ? 20 : 2);
 }
 
+TEST(CheckpointInspect, LoopsOfLinksAndHugeFilesAreNamed) {
+  const TemporaryFolder folder;
+  const auto message = [](const std::string& path, int code) {
+    const auto run = run_lockstep("checkpoint inspect " + path);
+    EXPECT_EQ(run.code, code) << path;
+    return run.err;
+  };
+  std::filesystem::create_symlink("loop", folder.file("loop"));
+  EXPECT_EQ(message(folder.file("loop"), 2),
+            "lockstep: " + folder.file("loop") + ": no such checkpoint folder: Too many levels of symbolic links.\n");
+  const auto index = folder.file("index.json");
+  std::filesystem::create_symlink("index.json", index);
+  EXPECT_EQ(message(folder.path(), 5),
+            "lockstep: " + index + ": cannot be opened: Too many levels of symbolic links.\n");
+  std::filesystem::resize_file(folder.write("index.json", ""), std::uintmax_t{1} << 40);
+  EXPECT_EQ(message(folder.path(), 5),
+            "lockstep: " + index + ": is of 1099511627776 bytes, 1073741824 are the most that it can be.\n");
+}
+
 TEST(CheckpointInspect, DamageIsExitFive) {
   const TemporaryFolder folder;
   write_checkpoint(folder, "abd");

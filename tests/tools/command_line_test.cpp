@@ -36,6 +36,13 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --steps 5", 2, "--steps is not an option. Did you mean --training.steps?"},
     {"train jobs/demo.toml -z", 2, "-z is not an option. 'lockstep train --help' lists what is."},
     {"train jobs/demo.toml --training.steps", 2, "command line: --training.steps needs a value."},
+    {"train jobs/demo.toml --parallelism.tensor_parallel_degree 65536", 2,
+     "mesh dp_shard=2,tp=65536 has 131072 ranks; one process simulates 1024 at most. lockstep train --dry-run counts "
+     "for "
+     "any mesh."},
+    {"train jobs/demo.toml --optimizer.lr 1e39", 2,
+     "optimizer.lr is 1e+39, which float32 cannot hold: from 1.2e-38 to 3.4e+38."},
+    {"train jobs/demo.toml -", 2, "- is not an option. 'lockstep train --help' lists what is."},
     {"train jobs/demo.toml --training.stpes 5", 2, "command line: training.stpes is not a key. Did you mean steps?"},
     {"train jobs/demo.toml --training.steps=five", 2, "command line: training.steps must be an integer, not \"five\"."},
     {"train jobs/demo.toml --training.steps -5", 2, "command line: training.steps is -5, must be at least 1."},
@@ -115,6 +122,17 @@ TEST(CommandLine, ABadJobFileIsNamedWithItsLine) {
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.err, "lockstep: " + path +
                          ":2: parallelism.tensor_parallel_degre is not a key. Did you mean tensor_parallel_degree?\n");
+}
+
+TEST(CommandLine, AStepThatCannotFitIsRefusedAtOnce) {
+  for (const char* size : {"--training.seq_len 1000000000 --training.local_batch_size 1000000",
+                           "--training.local_batch_size 1073741824 --training.global_batch_size -1"}) {
+    const auto run = run_lockstep("train jobs/demo.toml " + std::string(size));
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err,
+                ::testing::ContainsRegex("lockstep: a step of [0-9]+ samples of [0-9]+ tokens takes [0-9]+ GiB for "
+                                         "the tokens alone, this machine has [0-9]+ GiB. Choose a smaller"));
+  }
 }
 
 TEST(CommandLine, EveryRefusedKeyHasALine) {

@@ -182,7 +182,8 @@ std::string path_of(const CLI::App& app) {
   if (!extra.starts_with('-')) fail<BadInput>("{} is one argument too many; {} expected.", extra, help);
   auto candidates = options_of(app);
   for (const auto& key : trainer::job_keys())
-    if (extra.substr(2) == key.name) fail<BadInput>("{} is not an option. Did you mean --{}?", extra, key.dotted());
+    if (extra == fmt::format("--{}", key.name))
+      fail<BadInput>("{} is not an option. Did you mean --{}?", extra, key.dotted());
   const auto close = nearest(extra, candidates);
   fail<BadInput>("{} is not an option.{} {}.", extra, close ? fmt::format(" Did you mean {}?", *close) : "", help);
 }

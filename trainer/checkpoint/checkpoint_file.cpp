@@ -16,7 +16,8 @@ constexpr int64_t kMostIndexBytes = 1 << 30;
 std::string read_index_text(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
-    fail<BadInput>("{}: no such checkpoint folder{}.", folder, error ? ": " + error.message() : "");
+    fail<BadInput>("{}: no such checkpoint folder{}.", folder,
+                   error && error != std::errc::no_such_file_or_directory ? ": " + error.message() : "");
   const auto path = fmt::format("{}/{}", folder, kIndexFile);
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, error)))
     fail<FileError>("{}: incomplete checkpoint: it has no {}.", folder, kIndexFile);

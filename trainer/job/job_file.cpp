@@ -158,7 +158,7 @@ Job parse_job(std::string_view text, const std::string& name, std::span<const Se
   for (const auto& setting : last_of_each(settings)) try {
       if (problems.size() <= kMostLines) apply(setting, job);
     } catch (const BadInput& error) {
-      problems.emplace_back(error.what());
+      problems.push_back(without_control_characters(error.what()));
     }
   if (problems.size() > kMostLines) problems.back() = fmt::format("{}: there is more; is this a job?", name);
   if (!problems.empty()) throw RefusedJob(problems);

@@ -130,11 +130,20 @@ std::vector<Setting> parse_toml(std::string_view text, const std::string& name) 
   try {
     flatten(toml::parse(text), "", name, settings);
   } catch (const toml::parse_error& error) {
-    fail<BadInput>("{}: {}", place(name, error.source()), error.description());
+    fail<BadInput>("{}: {}", place(name, error.source()), without_control_characters(error.description()));
   }
   std::stable_sort(settings.begin(), settings.end(),
                    [](const Setting& left, const Setting& right) { return line_of(left) < line_of(right); });
   return settings;
+}
+
+std::string without_control_characters(std::string_view line) {
+  std::string text;
+  for (const char each : line) {
+    const auto code = static_cast<unsigned char>(each);
+    text += code < 0x20 || code == 0x7f ? fmt::format("\\x{:02x}", code) : std::string(1, each);
+  }
+  return text;
 }
 
 Setting command_line_setting(std::string key, std::string value) {

@@ -25,6 +25,9 @@ struct Setting {
 /// lack.
 std::vector<Setting> parse_toml(std::string_view text, const std::string& name);
 
+/// For messages, of which a line stays one whatever a quoted key or a value holds: "a\\x0ab".
+std::string without_control_characters(std::string_view line);
+
 /// One `--section.key=value` or `--section.key value` pair from the command line.
 Setting command_line_setting(std::string key, std::string value);
 

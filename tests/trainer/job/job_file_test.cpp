@@ -118,6 +118,12 @@ TEST(JobFile, NamesEverythingThatIsRefusedAtOnce) {
       "command line: model.name is \"gpt2\", must be llama3 or mlp.");
 }
 
+TEST(JobFile, AKeyBreaksNoLine) {
+  EXPECT_EQ(problem("[training]\n\"a\\nb\\u001b\" = 1"),
+            "job.toml:2: training.a\\x0ab\\x1b is not a key. 'lockstep train --help' lists the keys.");
+  EXPECT_EQ(problem("[training]\n\"a\\n\" = 1\n\"a\\n\" = 2").find('\n'), std::string::npos);
+}
+
 TEST(JobFile, NamesTwentyOfThousands) {
   std::string text = "[training]\n";
   for (int i = 0; i < 1000; ++i) text += "key_" + std::to_string(i) + " = 1\n";

@@ -22,7 +22,7 @@ TEST(CommandLineSetting, IsUtf8Text) {
   }
 }
 
-std::string problem(const std::string& text) {
+std::string toml_problem(const std::string& text) {
   try {
     parse_toml(text, "job.toml");
     return "";
@@ -40,26 +40,26 @@ std::string repeated(const std::string& text, int count) {
 TEST(Toml, DeepNestingIsRefusedBeforeItIsParsed) {
   constexpr int kDeep = 20'000;
   const std::string refusal = ": nested deeper than 16 levels; a job has sections and keys.";
-  EXPECT_EQ(problem(repeated("a.", kDeep) + "a = 1"), "job.toml:1" + refusal);
-  EXPECT_EQ(problem("\n[" + repeated("a.", kDeep) + "a]"), "job.toml:2" + refusal);
-  EXPECT_EQ(problem("\n[[" + repeated("\"a\" . ", kDeep) + "a]]"), "job.toml:2" + refusal);
-  EXPECT_EQ(problem("\n\na = " + repeated("[", kDeep)), "job.toml:3" + refusal);
-  EXPECT_EQ(problem("a = " + repeated("[\n", kDeep) + repeated("]", kDeep)), "job.toml:17" + refusal);
-  EXPECT_EQ(problem("a = " + repeated("{a = ", kDeep) + "1" + repeated("}", kDeep)), "job.toml:1" + refusal);
-  EXPECT_EQ(problem("# it's\na = " + repeated("{a.b.c = [", kDeep)), "job.toml:2" + refusal);
+  EXPECT_EQ(toml_problem(repeated("a.", kDeep) + "a = 1"), "job.toml:1" + refusal);
+  EXPECT_EQ(toml_problem("\n[" + repeated("a.", kDeep) + "a]"), "job.toml:2" + refusal);
+  EXPECT_EQ(toml_problem("\n[[" + repeated("\"a\" . ", kDeep) + "a]]"), "job.toml:2" + refusal);
+  EXPECT_EQ(toml_problem("\n\na = " + repeated("[", kDeep)), "job.toml:3" + refusal);
+  EXPECT_EQ(toml_problem("a = " + repeated("[\n", kDeep) + repeated("]", kDeep)), "job.toml:17" + refusal);
+  EXPECT_EQ(toml_problem("a = " + repeated("{a = ", kDeep) + "1" + repeated("}", kDeep)), "job.toml:1" + refusal);
+  EXPECT_EQ(toml_problem("# it's\na = " + repeated("{a.b.c = [", kDeep)), "job.toml:2" + refusal);
 }
 
 TEST(Toml, WhatIsNotStructureDoesNotNest) {
   const auto dots = repeated("a.", 100), brackets = repeated("[{", 100);
-  EXPECT_EQ(problem("a = \"" + dots + brackets + "\\\"" + brackets + "\""), "");
-  EXPECT_EQ(problem("a = '" + dots + brackets + "\\'\nb = 1"), "");
-  EXPECT_EQ(problem("a = \"\"\"\n" + dots + "\n\" \\\"\"\" " + brackets + "\"\"\""), "");
-  EXPECT_EQ(problem("a = '''\n" + dots + "\n' " + brackets + "'''"), "");
-  EXPECT_EQ(problem("# " + dots + brackets + "\na = 1"), "");
-  EXPECT_EQ(problem("a = [" + repeated("1.5, ", 100) + "]"), "");
+  EXPECT_EQ(toml_problem("a = \"" + dots + brackets + "\\\"" + brackets + "\""), "");
+  EXPECT_EQ(toml_problem("a = '" + dots + brackets + "\\'\nb = 1"), "");
+  EXPECT_EQ(toml_problem("a = \"\"\"\n" + dots + "\n\" \\\"\"\" " + brackets + "\"\"\""), "");
+  EXPECT_EQ(toml_problem("a = '''\n" + dots + "\n' " + brackets + "'''"), "");
+  EXPECT_EQ(toml_problem("# " + dots + brackets + "\na = 1"), "");
+  EXPECT_EQ(toml_problem("a = [" + repeated("1.5, ", 100) + "]"), "");
   std::string tables;
   for (int i = 0; i < 100; ++i) tables += "[table" + std::to_string(i) + "]\na = [[1], {b = 2}]\n";
-  EXPECT_EQ(problem(tables), "");
+  EXPECT_EQ(toml_problem(tables), "");
 }
 
 }  // namespace
