@@ -102,7 +102,7 @@ constexpr BadCall kBadCalls[] = {
     {"bench numerics --instructions avx", 2,
      "avx is not a CPU level. Did you mean avx2? The CPU levels are baseline, avx2, avx512."},
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},
-    {"checkpoint inspect missing", 2, "missing: no such checkpoint folder: No such file or directory."},
+    {"checkpoint inspect missing", 2, "missing: no such checkpoint folder."},
     {"checkpoint inspect jobs", 5, "jobs: incomplete checkpoint: it has no index.json."},
 };
 

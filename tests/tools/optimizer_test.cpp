@@ -52,7 +52,11 @@ TEST_F(Optimizers, SgdGoesOnFromACheckpoint) {
   EXPECT_EQ(digest(), whole);
   const auto list = run_lockstep("checkpoint inspect " + folder_.file("out") + "/checkpoint/step-4");
   EXPECT_THAT(list.out, HasSubstr("optimizer.momentum.output.bias"));
-  const auto other = train("--checkpoint.enable");
+  const auto unsaid = train("--checkpoint.enable");
+  EXPECT_EQ(unsaid.code, 2);
+  EXPECT_THAT(unsaid.err, HasSubstr("step-4: was saved by another run: optimizer.name was \"SGD\", is \"AdamW\"; "));
+  const auto other =
+      train("--checkpoint.enable --checkpoint.allow_changed optimizer.name,optimizer.lr,optimizer.momentum");
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, AllOf(HasSubstr("step-4: has no optimizer.mean.layers.0.down.bias"),
                                HasSubstr("the job's model or optimizer is another than the one that was saved")));

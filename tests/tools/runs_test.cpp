@@ -109,7 +109,7 @@ TEST_F(Runs, ATruncatedCheckpointIsNamedAndLeftAlone) {
 }
 
 TEST_F(Runs, AFullDiskIsAnErrorAndKeepsTheOldCheckpoint) {
-  ASSERT_EQ(train("--training.steps 2 --checkpoint.enable true").code, 0);
+  ASSERT_EQ(train("--training.steps 2 --lr_scheduler.total_steps 4 --checkpoint.enable true").code, 0);
   const auto program = "ulimit -f 100; exec '" LOCKSTEP_BINARY "' train " + job_ + " -q --checkpoint.enable true";
   const auto run = run_binary("/bin/sh", "-c \"" + program + "\"");
   EXPECT_EQ(run.code, 5) << run.err;

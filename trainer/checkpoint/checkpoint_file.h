@@ -80,8 +80,8 @@ std::vector<int64_t> complete_steps(const std::string& root);
 /// BadInput when `wanted` >= 0 has no complete checkpoint, naming those that exist.
 std::optional<int64_t> step_to_load(const std::string& root, int64_t wanted);
 
-/// Removes complete checkpoints but the `keep` latest; 0 keeps all. Each loses its index first, so that a crash leaves
-/// no checkpoint that looks whole.
-void remove_old_checkpoints(const std::string& root, int64_t keep);
+/// Removes complete checkpoints but the `keep` latest; 0 keeps all. Only those of the run and the runs that it followed
+/// count, and go. Each loses its index first, so that a crash leaves no checkpoint that looks whole.
+void remove_old_checkpoints(const std::string& root, int64_t keep, const RunOrigin& origin);
 
 }  // namespace lockstep::trainer

@@ -22,6 +22,18 @@ int64_t step_of(const std::string& name) {
   return result.ec == std::errc{} && result.ptr == end ? step : -1;
 }
 
+/// What cannot be read belongs to nobody.
+bool belongs(const std::string& folder, const RunOrigin& origin) try {
+  const auto metadata = Checkpoint(folder).metadata();
+  const auto& identity = metadata.origin.identity;
+  const auto is_parent = [&](const RunOrigin::Parent& parent) {
+    return parent.identity == identity && metadata.step <= parent.step;
+  };
+  return identity == origin.identity || std::any_of(origin.parents.begin(), origin.parents.end(), is_parent);
+} catch (const Error&) {
+  return false;
+}
+
 }  // namespace
 
 std::string checkpoint_path(const std::string& root, int64_t step) {
@@ -48,9 +60,10 @@ std::optional<int64_t> step_to_load(const std::string& root, int64_t wanted) {
   return wanted;
 }
 
-void remove_old_checkpoints(const std::string& root, int64_t keep) {
-  const auto steps = complete_steps(root);
+void remove_old_checkpoints(const std::string& root, int64_t keep, const RunOrigin& origin) {
   if (keep <= 0) return;
+  auto steps = complete_steps(root);
+  std::erase_if(steps, [&](int64_t step) { return !belongs(checkpoint_path(root, step), origin); });
   for (size_t i = 0; i + static_cast<size_t>(keep) < steps.size(); ++i) {
     const fs::path folder = checkpoint_path(root, steps[i]);
     std::error_code error;

@@ -10,8 +10,8 @@ namespace lockstep::trainer {
 namespace {
 
 constexpr std::string_view kFormat = "lockstep-checkpoint";
-/// Version 1 has no numerics version; it is still read.
-constexpr int64_t kVersionWithoutNumerics = 1, kVersion = 2;
+/// Version 1 has no numerics version, 1 and 2 do not say which run saved them; both are still read.
+constexpr int64_t kVersionWithoutNumerics = 1, kVersionWithoutOrigin = 2, kVersion = 3;
 
 std::string digest_of(const nlohmann::json& contents) {
   const auto text = contents.dump();
@@ -71,13 +71,33 @@ std::optional<int64_t> read_numerics_version(const JsonPlace& place) {
   return version;
 }
 
+RunOrigin read_origin(const JsonPlace& place) {
+  place.require_keys({"identity", "data", "parents"});
+  RunOrigin origin{place["identity"].text(), place["data"].text(), {}};
+  for (const auto& parent : place["parents"].elements()) {
+    parent.require_keys({"identity", "step"});
+    origin.parents.push_back({parent["identity"].text(), parent["step"].count()});
+  }
+  return origin;
+}
+
+nlohmann::json to_json(const RunOrigin& origin) {
+  auto parents = nlohmann::json::array();
+  for (const auto& [identity, step] : origin.parents) parents.push_back({{"identity", identity}, {"step", step}});
+  return {{"identity", origin.identity}, {"data", origin.data}, {"parents", parents}};
+}
+
 CheckpointIndex read_contents(const JsonPlace& place, Coverage coverage) {
-  if (place["version"].count() == kVersionWithoutNumerics)
+  const auto version = place["version"].count();
+  if (version == kVersionWithoutNumerics)
     place.require_keys({"format", "version", "step", "sample", "job", "tensors"});
-  else
+  else if (version == kVersionWithoutOrigin)
     place.require_keys({"format", "version", "numerics_version", "step", "sample", "job", "tensors"});
+  else
+    place.require_keys({"format", "version", "numerics_version", "run", "step", "sample", "job", "tensors"});
   CheckpointIndex index;
   index.metadata = {place["step"].count(), place["sample"].count(), place["job"].text(), read_numerics_version(place)};
+  if (version > kVersionWithoutOrigin) index.metadata.origin = read_origin(place["run"]);
   for (const auto& tensor : place["tensors"].elements())
     if (!index.tensors.emplace(tensor["name"].text(), read_tensor(tensor, coverage)).second)
       tensor.fail_expected("a name that is not taken");
@@ -96,6 +116,7 @@ std::string index_text(const CheckpointIndex& index) {
   if (metadata.numerics_version) {
     contents["version"] = kVersion;
     contents["numerics_version"] = *metadata.numerics_version;
+    contents["run"] = to_json(metadata.origin);
   }
   return nlohmann::json({{"contents", contents}, {"digest", digest_of(contents)}}).dump(1) + "\n";
 }

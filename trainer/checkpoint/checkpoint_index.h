@@ -12,6 +12,22 @@
 /// The index of a checkpoint: which tensors it holds and where their chunks lie. docs/checkpoint.md.
 namespace lockstep::trainer {
 
+/// Which run saved a checkpoint (trainer/identity/run_identity.h).
+struct RunOrigin {
+  /// A run that this one followed, changed: its last step that counts.
+  struct Parent {
+    std::string identity;
+    int64_t step = 0;
+    friend bool operator==(const Parent&, const Parent&) = default;
+  };
+
+  std::string identity;         ///< 32 hexadecimal digits
+  std::string data;             ///< the data's digest
+  std::vector<Parent> parents;  ///< the oldest first
+
+  friend bool operator==(const RunOrigin&, const RunOrigin&) = default;
+};
+
 /// What a run needs besides its tensors to go on.
 struct CheckpointMetadata {
   int64_t step = 0;    ///< the last finished step
@@ -19,6 +35,7 @@ struct CheckpointMetadata {
   std::string job;     ///< the resolved job as TOML
   /// Of the build that wrote it; none in checkpoints of format version 1, where it is not known.
   std::optional<int64_t> numerics_version = kNumericsVersion;
+  RunOrigin origin = {};  ///< empty in checkpoints of format versions 1 and 2
 
   friend bool operator==(const CheckpointMetadata&, const CheckpointMetadata&) = default;
 };

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// A training job as typed values: what a job file (TOML) and `--section.key value` overrides say.
 ///
@@ -76,6 +77,7 @@ struct CheckpointSection {
   int64_t interval = 500;
   int64_t keep_latest_k = 10;
   int64_t load_step = -1;
+  std::vector<std::string> allow_changed;  ///< keys
 };
 
 struct MetricsSection {

@@ -87,6 +87,16 @@ bool read_number(const std::string& text, T& out) {
 bool read_text(const std::string& text, std::string& out) { return out = text, true; }
 bool read_text(const std::string& text, int64_t& out) { return read_number(text, out); }
 bool read_text(const std::string& text, double& out) { return read_number(text, out); }
+/// Separated by commas.
+bool read_text(const std::string& text, std::vector<std::string>& out) {
+  out.clear();
+  for (size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return true;
+}
 bool read_text(const std::string& text, bool& out) { return out = text == "true", out || text == "false"; }
 
 /// The setting's value as a T; false when it is of another type. An integer also serves where a number is wanted.
@@ -104,6 +114,9 @@ bool is_allowed(const Allowed&, bool) { return true; }
 bool is_allowed(const Allowed& allowed, int64_t value) { return allowed.accepts(static_cast<double>(value)); }
 bool is_allowed(const Allowed& allowed, double value) { return allowed.accepts(value); }
 bool is_allowed(const Allowed& allowed, const std::string& value) { return allowed.accepts(value); }
+bool is_allowed(const Allowed& allowed, const std::vector<std::string>& values) {
+  return std::all_of(values.begin(), values.end(), [&](const auto& value) { return allowed.accepts(value); });
+}
 
 template <class T>
 void assign(const Key& key, const Setting& setting, T& out) {

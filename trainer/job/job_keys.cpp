@@ -45,6 +45,9 @@ constexpr Allowed kModelSize{"from 1 to 1048576", [](double x) { return x >= 1 &
 constexpr Allowed kLayers{"from 1 to 4096", [](double x) { return x >= 1 && x <= 4096; }};
 constexpr Allowed kVocabulary{"from 1 to 16777216", [](double x) { return x >= 1 && x <= 1 << 24; }};
 
+bool is_job_key(std::string_view name) { return find_job_key(name) != nullptr; }
+constexpr Allowed kJobKeys{"names of keys such as \"optimizer.lr\"", nullptr, is_job_key};
+
 constexpr Allowed one_of(Choices choices) { return {{}, nullptr, nullptr, choices}; }
 constexpr Choice kComputeTypes[] = {{"float32"}, {"bfloat16"}};
 constexpr Choice kFloat32[] = {{"float32"}};
@@ -160,6 +163,9 @@ constexpr Key kKeys[] = {
      "Older checkpoints are removed; 0 keeps all."},
     {"checkpoint", "load_step", at<&Job::checkpoint, &CheckpointSection::load_step>(), kOpenIndex,
      "Step to resume from; -1 = the latest complete checkpoint, if there is one."},
+    {"checkpoint", "allow_changed", at<&Job::checkpoint, &CheckpointSection::allow_changed>(), kJobKeys,
+     "Keys whose values may be others than those of the run that saved the checkpoint; the run is then its successor. "
+     "(Not in torchtitan.)"},
 
     {"metrics", "log_freq", at<&Job::metrics, &MetricsSection::log_freq>(), kAtLeast1, "Steps between log lines."},
 
@@ -215,6 +221,11 @@ std::string toml_text(const T& value) {
   if constexpr (std::is_same_v<T, double>) return toml_number(value);
   if constexpr (std::is_same_v<T, std::string>) return toml_string(value);
 }
+std::string toml_text(const std::vector<std::string>& values) {
+  std::string list;
+  for (const auto& value : values) list += (list.empty() ? "" : ", ") + toml_string(value);
+  return "[" + list + "]";
+}
 template <class T>
 std::string toml_text(const std::optional<T>& value) {
   return value ? toml_text(*value) : "";
@@ -237,8 +248,8 @@ std::string Key::explanation() const {
 std::string Key::dotted() const { return fmt::format("{}.{}", section, name); }
 
 std::string_view Key::type() const {
-  constexpr std::string_view kTypes[] = {"true or false", "an integer", "a number",
-                                         "a string",      "an integer", "a number"};
+  constexpr std::string_view kTypes[] = {"true or false", "an integer", "a number",         "a string",
+                                         "an integer",    "a number",   "a list of strings"};
   return kTypes[field.index()];
 }
 

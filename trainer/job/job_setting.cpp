@@ -35,6 +35,11 @@ Setting setting_of(std::string key, const toml::node& node, const std::string& n
   if (const auto* integer = node.as_integer()) setting.value = integer->get();
   if (const auto* number = node.as_floating_point()) setting.value = number->get();
   if (const auto* text = node.as_string()) setting.value = setting.written = text->get();
+  if (const auto* list = node.as_array(); list && (list->empty() || list->is_homogeneous<std::string>())) {
+    std::vector<std::string> texts;
+    for (const auto& element : *list) texts.push_back(element.as_string()->get());
+    setting.value = std::move(texts);
+  }
   return setting;
 }
 

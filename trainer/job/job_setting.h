@@ -8,12 +8,12 @@
 /// Raw key-value pairs of a job, before the table of keys gives them a meaning.
 namespace lockstep::trainer {
 
-/// A list, a date or a table where a value belongs: no supported key takes one.
+/// A list of other things than strings, a date or a table where a value belongs: no supported key takes one.
 struct OtherValue {};
 
 struct Setting {
   std::string key;  ///< dotted; a key at the top level of the file has no dot
-  std::variant<bool, int64_t, double, std::string, OtherValue> value;
+  std::variant<bool, int64_t, double, std::string, std::vector<std::string>, OtherValue> value;
   std::string written;  ///< the value for messages: strings without quotes, lists as TOML
   std::string where;    ///< "jobs/demo.toml:14" or "command line"
   bool typed =

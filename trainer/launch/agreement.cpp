@@ -14,6 +14,7 @@ using nlohmann::json;
 constexpr const char* kVerdict = "agreement/verdict";
 
 std::string facts_key(int rank) { return "agreement/facts/" + std::to_string(rank); }
+std::string seen_key(int rank) { return "agreement/seen/" + std::to_string(rank); }
 std::string digest_key(int rank) { return "agreement/digest/" + std::to_string(rank); }
 
 std::string value_in(const Facts& facts, const std::string& name) {
@@ -71,6 +72,16 @@ std::optional<Disagreement> compared(const SignedStore& store, int world) {
   return first_difference(facts_of_all(store, digests));
 }
 
+/// Rank 0 may serve the store: it stays until the others have read why the run ends. Who is gone is not waited for
+/// long.
+void wait_for_readers(const SignedStore& store, int world) {
+  for (int rank = 1; rank < world; ++rank) try {
+      store.get(seen_key(rank), std::chrono::seconds(2));
+    } catch (const std::exception&) {
+      return;
+    }
+}
+
 }  // namespace
 
 Disagreement::Disagreement(std::string name, std::map<int, std::string> values)
@@ -83,11 +94,14 @@ void agree(const SignedStore& store, int rank, int world, const Facts& facts) {
   if (rank == 0) {
     const auto found = compared(store, world);
     store.set(kVerdict, found ? json{{"name", found->name()}, {"values", found->values()}}.dump() : "{}");
-    if (found) throw Disagreement(*found);
-    return;
+    if (!found) return;
+    wait_for_readers(store, world);
+    throw Disagreement(*found);
   }
   const auto verdict = json::parse(store.get(kVerdict));
-  if (!verdict.empty()) throw Disagreement(verdict.at("name"), verdict.at("values").get<std::map<int, std::string>>());
+  if (verdict.empty()) return;
+  store.set(seen_key(rank), "");
+  throw Disagreement(verdict.at("name"), verdict.at("values").get<std::map<int, std::string>>());
 }
 
 }  // namespace lockstep::trainer

@@ -33,8 +33,9 @@ void SignedStore::set(const std::string& key, const std::string& text) const {
   within(timeout_, waiting_, [store = store_, name = prefix_ + key, signed_text] { store->set(name, signed_text); });
 }
 
-std::string SignedStore::get(const std::string& key) const {
-  const auto bytes = within(timeout_, waiting_, [store = store_, name = prefix_ + key] { return store->get(name); });
+std::string SignedStore::get(const std::string& key, std::chrono::milliseconds most) const {
+  const auto bytes =
+      within(std::min(most, timeout_), waiting_, [store = store_, name = prefix_ + key] { return store->get(name); });
   const std::string value(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), kMostBytes)));
   const auto end = std::min(value.rfind(' '), value.size());
   const auto text = value.substr(0, end), expected = signature(key, text);

@@ -21,9 +21,9 @@ class SignedStore {
               std::string waiting);
 
   void set(const std::string& key, const std::string& text) const;
-  /// Waits until somebody has set it. Throws TransportError for what is not signed with this job's token, and when
-  /// nothing comes in time.
-  std::string get(const std::string& key) const;
+  /// Waits until somebody has set it, `most` if that is less than the store's timeout. Throws TransportError for what
+  /// is not signed with this job's token, and when nothing comes in time.
+  std::string get(const std::string& key, std::chrono::milliseconds most = std::chrono::milliseconds::max()) const;
 
  private:
   std::string signature(const std::string& key, const std::string& text) const;

@@ -1,12 +1,12 @@
 #include "trainer/loop/run_facts.h"
 
-#include <filesystem>
 #include <optional>
 
 #include "core/digest/build_id.h"
 #include "core/numerics_version.h"
 #include "trainer/checkpoint/checkpoint_file.h"
 #include "trainer/data/data_digest.h"
+#include "trainer/identity/run_start.h"
 #include "trainer/job/job_keys.h"
 
 namespace lockstep::trainer {
@@ -15,8 +15,7 @@ namespace {
 /// "none" also where the step that is asked for is missing here: that no rank has it is said later.
 std::string step_to_resume_from(const Job& job) try {
   if (!job.checkpoint.enable) return "none";
-  const auto root = std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder;
-  const auto step = step_to_load(root.string(), job.checkpoint.load_step);
+  const auto step = step_to_load(checkpoint_root(job), job.checkpoint.load_step);
   return step ? "step " + std::to_string(*step) : "none";
 } catch (const BadInput&) {
   return "none";

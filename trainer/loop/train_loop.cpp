@@ -13,6 +13,7 @@
 #include "runtime/context/observer.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/data/dataset.h"
+#include "trainer/identity/run_start.h"
 #include "trainer/job/job_file.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/optim/schedule.h"
@@ -44,6 +45,7 @@ class Loop {
         events_(events),
         processes_(processes),
         run_(job, run_options(job, processes)),
+        start_(run_start(job)),
         schedule_(job),
         data_(make_dataset(job, run_.model().vocabulary())) {
     if (processes.is_first()) metrics_.emplace(metrics_path());
@@ -85,8 +87,6 @@ class Loop {
     return std::make_unique<StepVerifier>(job_, run_options(job_, processes_));
   }
 
-  std::string root() const { return (std::filesystem::path(job_.job.dump_folder) / job_.checkpoint.folder).string(); }
-
   std::string metrics_path() const {
     std::error_code error;
     std::filesystem::create_directories(job_.job.dump_folder, error);
@@ -96,13 +96,13 @@ class Loop {
   }
 
   void resume() {
-    if (!job_.checkpoint.enable) return;
-    const auto step = step_to_load(root(), job_.checkpoint.load_step);
-    if (!step) return;
-    const auto metadata = load_state(checkpoint_path(root(), *step), run_.state());
+    if (!start_.step) return;
+    const auto folder = checkpoint_path(checkpoint_root(job_), *start_.step);
+    const auto metadata = load_state(folder, run_.state());
     first_ = metadata.step + 1;
     sample_ = metadata.sample;
-    events_.on_note(fmt::format("resumed after step {} from {}", metadata.step, checkpoint_path(root(), *step)));
+    events_.on_note(fmt::format("resumed after step {} from {}", metadata.step, folder));
+    for (const auto& changed : start_.allowed) events_.on_note(fmt::format("changed as allowed: {}", changed));
     if (job_.numerics.is_canonical() && metadata.numerics_version != kNumericsVersion) note_other_numerics(metadata);
   }
 
@@ -120,9 +120,11 @@ class Loop {
   }
 
   void save() {
-    const auto folder = checkpoint_path(root(), step_);
-    save_state(folder, {step_, sample_, to_toml(job_)}, run_.state());
-    if (processes_.is_first()) remove_old_checkpoints(root(), job_.checkpoint.keep_latest_k);
+    const bool planned = job_.checkpoint.enable;
+    const auto root = planned ? checkpoint_root(job_) : root_for_interrupted(job_, start_.origin);
+    const auto folder = checkpoint_path(root, step_);
+    save_state(folder, {step_, sample_, to_toml(job_), kNumericsVersion, start_.origin}, run_.state());
+    if (planned && processes_.is_first()) remove_old_checkpoints(root, job_.checkpoint.keep_latest_k, start_.origin);
     outcome_.saved_to = folder;
   }
 
@@ -210,6 +212,7 @@ class Loop {
   Processes processes_;
   TrainingRun run_;
   RunContext::Use in_run_{run_.context()};
+  RunStart start_;
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
   std::optional<MetricsFile> metrics_;

@@ -115,7 +115,7 @@ TEST_F(Launch, PassesTheCommandsResultOn) {
 }
 
 TEST_F(Launch, CheckpointsAreThoseOfOneProcess) {
-  ASSERT_EQ(launch(2, "--checkpoint.enable true --training.steps 2").code, 0);
+  ASSERT_EQ(launch(2, "--checkpoint.enable true --training.steps 2 --lr_scheduler.total_steps 4").code, 0);
   ASSERT_EQ(run_lockstep("checkpoint inspect " + folder_.file("out/checkpoint/step-2")).code, 0);
   ASSERT_EQ(simulate("--checkpoint.enable true --training.steps 4").code, 0);  // goes on from there
   const auto continued = result("one.json").at("state_digest");
@@ -184,7 +184,8 @@ TEST_F(Launch, AKilledRankLeavesNoHalfCheckpoint) {
     EXPECT_EQ(run_lockstep("checkpoint inspect " + folder.path().string()).code, 0) << folder;
     last = std::max<int64_t>(last, std::stoll(folder.path().filename().string().substr(5)));
   }
-  const auto again = launch(2, "--checkpoint.enable true --training.steps " + std::to_string(last + 1));
+  const auto again = launch(
+      2, "--checkpoint.enable true --lr_scheduler.total_steps 1000000 --training.steps " + std::to_string(last + 1));
   EXPECT_GE(last, 1);
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(result("many.json").at("steps").size(), 1U);

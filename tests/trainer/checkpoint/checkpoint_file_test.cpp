@@ -239,9 +239,9 @@ TEST(ParseIndex, HasANumericsVersionFromFormatVersion2On) {
   EXPECT_EQ(message([](auto& contents) { contents.erase("numerics_version"); }),
             "i: damaged: the key \"numerics_version\" expected at /contents.");
   EXPECT_EQ(message([](auto& contents) { contents["version"] = 1; }),
-            "i: damaged: 6 keys, not 7, expected at /contents.");
-  EXPECT_EQ(message([](auto& contents) { contents["version"] = 3; }),
-            "i: has format version 3; this build reads versions 1 to 2.");
+            "i: damaged: 6 keys, not 8, expected at /contents.");
+  EXPECT_EQ(message([](auto& contents) { contents["version"] = 4; }),
+            "i: has format version 4; this build reads versions 1 to 3.");
 }
 
 TEST(CheckpointFolder, FindsCompleteStepsOnly) {
@@ -278,9 +278,9 @@ TEST(CheckpointFolder, RemovesAllButTheLatest) {
   const Saved saved;
   for (const auto step : {3, 20, 100})
     save_checkpoint(checkpoint_path(folder.path(), step), saved.metadata, saved.chunks);
-  remove_old_checkpoints(folder.path(), 0);
+  remove_old_checkpoints(folder.path(), 0, {});
   EXPECT_EQ(complete_steps(folder.path()).size(), 3U);
-  remove_old_checkpoints(folder.path(), 2);
+  remove_old_checkpoints(folder.path(), 2, {});
   EXPECT_EQ(complete_steps(folder.path()), (std::vector<int64_t>{20, 100}));
   EXPECT_FALSE(fs::exists(folder.file("step-3")));
 }

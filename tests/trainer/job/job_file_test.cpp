@@ -233,6 +233,9 @@ T any_value(const Key& key) {
       if (key.allowed.accepts(std::string_view(word))) return word;
     return "?";
   }
+  if constexpr (std::is_same_v<T, std::vector<std::string>>)
+    return *rc::gen::container<std::vector<std::string>>(
+        rc::gen::element<std::string>("optimizer.lr", "debug.seed", "model.layers"));
 }
 template <class T>
 void randomise(const Key& key, T& out) {

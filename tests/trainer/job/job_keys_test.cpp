@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -46,6 +47,9 @@ TEST(JobKeys, EveryDefaultIsAccepted) {
     bool operator()(int64_t value) const { return allowed.accepts(static_cast<double>(value)); }
     bool operator()(double value) const { return allowed.accepts(value); }
     bool operator()(const std::string& value) const { return allowed.accepts(value); }
+    bool operator()(const std::vector<std::string>& values) const {
+      return std::all_of(values.begin(), values.end(), [&](const auto& value) { return allowed.accepts(value); });
+    }
     bool operator()(const std::optional<int64_t>& value) const { return !value || (*this)(*value); }
     bool operator()(const std::optional<double>& value) const { return !value || (*this)(*value); }
   };

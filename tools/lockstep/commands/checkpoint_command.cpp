@@ -20,6 +20,12 @@ nlohmann::ordered_json numerics_version(const trainer::CheckpointMetadata& metad
   return *metadata.numerics_version;
 }
 
+nlohmann::ordered_json run_of(const trainer::RunOrigin& origin) {
+  auto parents = nlohmann::ordered_json::array();
+  for (const auto& [identity, step] : origin.parents) parents.push_back({{"identity", identity}, {"step", step}});
+  return {{"identity", origin.identity}, {"data", origin.data}, {"parents", parents}};
+}
+
 void print_tensors(const trainer::Checkpoint& checkpoint) {
   for (const auto& [name, tensor] : checkpoint.tensors())
     print_out("{:<48} {:<5} [{}] in {} chunks\n", name, tensor.dtype, fmt::join(tensor.shape, ", "),
@@ -38,9 +44,12 @@ ExitCode run_checkpoint(const CheckpointOptions& options) {
   write_json(options.output, {{"step", metadata.step},
                               {"sample", metadata.sample},
                               {"numerics_version", numerics_version(metadata)},
+                              {"run", run_of(metadata.origin)},
                               {"tensors", rows},
                               {"damage", damage}});
   if (!damage.empty()) fail<FileError>("{} {} chunks are damaged.", damage.front(), damage.size());
+  if (!metadata.origin.identity.empty()) print_out("run {}\n", metadata.origin.identity);
+  for (const auto& [identity, step] : metadata.origin.parents) print_out("after step {} of run {}\n", step, identity);
   print_out("step {}, next sample {}, by {}, {} tensors; every digest matches\n", metadata.step, metadata.sample,
             numerics_version_text(metadata.numerics_version), checkpoint.tensors().size());
   return ExitCode::kFine;

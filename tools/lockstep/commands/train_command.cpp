@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -9,6 +10,7 @@
 #include "tools/lockstep/reports/dry_run_report.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/data/text_dataset.h"
+#include "trainer/identity/run_start.h"
 #include "trainer/job/launcher_environment.h"
 #include "trainer/launch/rendezvous.h"
 #include "trainer/loop/run_facts.h"
@@ -113,6 +115,15 @@ trainer::Processes join(const TrainOptions& options, const trainer::Job& job) {
   }
 }
 
+/// The option for a checkpoint that is not in the job's folder, because another run's are.
+std::string other_folder(const trainer::Job& job, const std::string& saved_to) {
+  const std::filesystem::path root = trainer::checkpoint_root(job),
+                              actual = std::filesystem::path(saved_to).parent_path();
+  if (actual == root) return {};
+  const auto folder = std::filesystem::path(job.checkpoint.folder).parent_path() / actual.filename();
+  return " --checkpoint.folder " + folder.string();
+}
+
 }  // namespace
 
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
@@ -129,8 +140,8 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   if (!outcome.findings.empty()) return ExitCode::kInconsistent;
   if (!outcome.interrupted_by.empty())
     fail<Interrupted>(
-        "{}: stopped after step {}; the state is in {}. The same command with --checkpoint.enable true goes on",
-        outcome.interrupted_by, outcome.steps.back().step, outcome.saved_to);
+        "{}: stopped after step {}; the state is in {}. The same command with --checkpoint.enable true{} goes on",
+        outcome.interrupted_by, outcome.steps.back().step, outcome.saved_to, other_folder(job, outcome.saved_to));
   return ExitCode::kFine;
 }
 

@@ -1,0 +1,84 @@
+#include "trainer/identity/run_identity.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "trainer/job/job_file.h"
+#include "trainer/job/job_keys.h"
+
+namespace lockstep::trainer {
+namespace {
+
+std::set<std::string> names_of(const IdentityFacts& facts) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : facts) names.insert(name);
+  return names;
+}
+
+/// Whoever adds a key decides here whether it has a part in the bits.
+TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
+  EXPECT_EQ(names_of(identity_facts({}, "d1")), (std::set<std::string>{"debug.seed",
+                                                                       "lr_scheduler.decay_ratio",
+                                                                       "lr_scheduler.decay_type",
+                                                                       "lr_scheduler.min_lr_factor",
+                                                                       "lr_scheduler.total_steps",
+                                                                       "lr_scheduler.warmup_steps",
+                                                                       "model.dropout",
+                                                                       "model.flavor",
+                                                                       "model.heads",
+                                                                       "model.hidden",
+                                                                       "model.key_value_heads",
+                                                                       "model.layers",
+                                                                       "model.name",
+                                                                       "model.vocabulary",
+                                                                       "model.width",
+                                                                       "numerics.mode",
+                                                                       "numerics.rounded_levels",
+                                                                       "optimizer.beta1",
+                                                                       "optimizer.beta2",
+                                                                       "optimizer.eps",
+                                                                       "optimizer.lr",
+                                                                       "optimizer.momentum",
+                                                                       "optimizer.name",
+                                                                       "optimizer.weight_decay",
+                                                                       "training.dataset",
+                                                                       "training.dataset_path",
+                                                                       "training.global_batch_size",
+                                                                       "training.max_norm",
+                                                                       "training.mixed_precision_param",
+                                                                       "training.mixed_precision_reduce",
+                                                                       "training.seq_len"}));
+}
+
+TEST(RunIdentity, IsTheScheduleLengthWhoeverSaysIt) {
+  const auto identity = [](const char* job) { return identity_text(identity_facts(parse_job(job, "j"), "")); };
+  const auto four = identity("[training]\nsteps = 4");
+  EXPECT_EQ(four.size(), 32u);
+  EXPECT_NE(four, identity("[training]\nsteps = 5"));
+  EXPECT_EQ(four, identity("[training]\nsteps = 5\n[lr_scheduler]\ntotal_steps = 4"));
+}
+
+TEST(RunIdentity, OfASuccessorIsNotThatOfARunWithItsJob) {
+  const auto facts = identity_facts({}, "d1");
+  const std::vector<RunOrigin::Parent> one{{"a", 4}}, later{{"a", 5}}, other{{"b", 4}};
+  const std::set<std::string> all{identity_text(facts), identity_text(facts, one), identity_text(facts, later),
+                                  identity_text(facts, other)};
+  EXPECT_EQ(all.size(), 4u);
+}
+
+TEST(RunIdentity, NamesWhatChanged) {
+  auto job = parse_job("[optimizer]\nlr = 0.25", "j");
+  const auto before = identity_facts(job, "d1");
+  job.optimizer.lr = 0.5;
+  job.metrics.log_freq = 7;
+  const auto changed = changed_facts(before, identity_facts(job, "d2"));
+  ASSERT_EQ(changed.size(), 2u);
+  EXPECT_EQ(changed[0].name + " " + changed[0].before + " " + changed[0].now, "optimizer.lr 0.25 0.5");
+  EXPECT_EQ(changed[1].name + " " + changed[1].before + " " + changed[1].now, "training.dataset_path data d1 data d2");
+  EXPECT_TRUE(changed_facts(identity_facts(job, ""), identity_facts(job, "d2")).empty()) << "older checkpoints";
+}
+
+}  // namespace
+}  // namespace lockstep::trainer

@@ -1,0 +1,58 @@
+#include "trainer/identity/run_identity.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/digest/digest.h"
+#include "trainer/job/job_keys.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr std::array<std::string_view, 8> kSectionsWithoutBits = {
+    "job", "parallelism", "activation_checkpoint", "checkpoint", "metrics", "comm", "verify", "record"};
+/// Data are known by their digest, the schedule's length stands for both keys that give it.
+constexpr std::array<std::string_view, 5> kKeysWithoutBits = {"training.dataset_path", "training.local_batch_size",
+                                                              "training.steps", "training.device",
+                                                              "lr_scheduler.total_steps"};
+
+bool has_bits(const Key& key) {
+  const auto holds = [](const auto& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return !holds(kSectionsWithoutBits, key.section) && !holds(kKeysWithoutBits, key.dotted());
+}
+
+}  // namespace
+
+IdentityFacts identity_facts(const Job& job, const std::string& data) {
+  IdentityFacts facts;
+  for (const auto& key : job_keys()) {
+    if (!has_bits(key)) continue;
+    const auto value = key.text(job);
+    facts.emplace_back(key.dotted(), value.empty() ? "not set" : value);
+  }
+  const auto length = job.lr_scheduler.total_steps.value_or(job.training.steps);
+  facts.emplace_back("lr_scheduler.total_steps", std::to_string(length));
+  if (!data.empty()) facts.emplace_back("training.dataset_path", "data " + data);
+  return facts;
+}
+
+std::string identity_text(const IdentityFacts& facts, const std::vector<RunOrigin::Parent>& parents) {
+  Digester digester;
+  for (const auto& [name, value] : facts) digester.update(name + "=" + value + "\n");
+  for (const auto& parent : parents) digester.update(parent.identity + "@" + std::to_string(parent.step) + "\n");
+  return digester.result().text();
+}
+
+std::vector<ChangedFact> changed_facts(const IdentityFacts& before, const IdentityFacts& now) {
+  std::vector<ChangedFact> changed;
+  for (const auto& [name, value] : now) {
+    const auto found = std::find_if(before.begin(), before.end(), [&](const auto& fact) { return fact.first == name; });
+    if (found != before.end() && found->second != value) changed.push_back({name, found->second, value});
+  }
+  return changed;
+}
+
+}  // namespace lockstep::trainer

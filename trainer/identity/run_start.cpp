@@ -1,0 +1,110 @@
+#include "trainer/identity/run_start.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/error.h"
+#include "trainer/checkpoint/checkpoint_file.h"
+#include "trainer/data/data_digest.h"
+#include "trainer/identity/run_identity.h"
+#include "trainer/job/job_file.h"
+#include "trainer/job/mesh_degrees.h"
+
+namespace lockstep::trainer {
+namespace {
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const auto& text : texts) all += (all.empty() ? "" : "; ") + text;
+  return all;
+}
+
+std::string text_of(const ChangedFact& fact) {
+  return fmt::format("{} was {}, is {}", fact.name, fact.before, fact.now);
+}
+
+/// Throws unless the job allows all that changed.
+void require_allowed(const std::string& folder, const std::vector<ChangedFact>& changed, const Job& job) {
+  std::vector<std::string> refused, names;
+  for (const auto& fact : changed) {
+    const auto& allowed = job.checkpoint.allow_changed;
+    if (std::find(allowed.begin(), allowed.end(), fact.name) != allowed.end()) continue;
+    refused.push_back(text_of(fact));
+    names.push_back(fact.name);
+  }
+  if (refused.empty()) return;
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ",") + name;
+  fail<BadInput>(
+      "{}: was saved by another run: {}. Give the values that it had, choose another checkpoint.folder, or go on with "
+      "--checkpoint.allow_changed {}.",
+      folder, joined(refused), list);
+}
+
+void require_last(const std::string& root, int64_t step) {
+  const auto last = complete_steps(root).back();
+  if (last > step)
+    fail<BadInput>(
+        "{}: has step {} of the run that this one would follow from step {} on, and would write over. Copy step {} to "
+        "another checkpoint.folder, or leave checkpoint.load_step out.",
+        root, last, step, step);
+}
+
+/// Of the job that saved the checkpoint. One of an older format does not know its data.
+IdentityFacts saved_facts(const std::string& folder, const CheckpointMetadata& metadata) {
+  return identity_facts(parse_job(metadata.job, folder), metadata.origin.data);
+}
+
+}  // namespace
+
+std::string checkpoint_root(const Job& job) {
+  return (std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder).string();
+}
+
+RunStart run_start(const Job& job) {
+  const auto data = job.training.dataset_path.empty() ? "" : data_digest(job.training.dataset_path);
+  const auto facts = identity_facts(job, data);
+  RunStart start{{}, {identity_text(facts), data, {}}, {}};
+  const auto root = checkpoint_root(job);
+  if (job.checkpoint.enable) start.step = step_to_load(root, job.checkpoint.load_step);
+  if (!start.step) return start;
+  const auto folder = checkpoint_path(root, *start.step);
+  const auto metadata = Checkpoint(folder).metadata();
+  const auto before = saved_facts(folder, metadata);
+  const auto changed = changed_facts(before, facts);
+  require_allowed(folder, changed, job);
+  start.origin.parents = metadata.origin.parents;
+  const auto saved_by = metadata.origin.identity.empty() ? identity_text(before) : metadata.origin.identity;
+  start.origin.identity = saved_by;
+  if (changed.empty()) return start;
+  require_last(root, *start.step);
+  for (const auto& fact : changed) start.allowed.push_back(text_of(fact));
+  start.origin.parents.push_back({saved_by, *start.step});
+  start.origin.identity = identity_text(facts, start.origin.parents);
+  return start;
+}
+
+Job with_saved_values(Job job) {
+  if (!job.checkpoint.enable || job.training.global_batch_size != -1) return job;
+  const auto root = checkpoint_root(job);
+  const auto step = step_to_load(root, job.checkpoint.load_step);
+  if (!step) return job;
+  const auto folder = checkpoint_path(root, *step);
+  job.training.global_batch_size = parse_job(Checkpoint(folder).metadata().job, folder).training.global_batch_size;
+  const auto groups = std::max<int64_t>(mesh_of(job).data_parallel(), 1);
+  const auto rows = std::max<int64_t>(job.training.global_batch_size / groups, 1);
+  auto& local = job.training.local_batch_size;
+  local = std::min(local, rows);
+  while (rows % local != 0) --local;
+  return job;
+}
+
+std::string root_for_interrupted(const Job& job, const RunOrigin& origin) {
+  const auto root = checkpoint_root(job);
+  for (const auto step : complete_steps(root))
+    if (Checkpoint(checkpoint_path(root, step)).metadata().origin.identity != origin.identity)
+      return root + "-" + origin.identity.substr(0, 8);
+  return root;
+}
+
+}  // namespace lockstep::trainer
