@@ -51,8 +51,9 @@ void require_tokens_fit(const trainer::Job& job) {
 trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many) {
   const auto launcher = trainer::detect_launcher([](const char* name) { return std::getenv(name); });
   if (!many) trainer::require_single_process(launcher);
-  auto job = trainer::resolve(trainer::with_saved_values(trainer::load_job(arguments.file, arguments.overrides)),
-                              launcher.launch);
+  auto job = trainer::resolve(
+      trainer::with_saved_values(trainer::load_job(arguments.file, arguments.overrides), launcher.launch),
+      launcher.launch);
   if (many && launcher.launch.simulated) require_simulable(trainer::mesh_of(job));
   if (kIsFront && !output.quiet && launcher.launch.rank == 0) greet(job, launcher);
   return job;

@@ -84,14 +84,14 @@ RunStart run_start(const Job& job) {
   return start;
 }
 
-Job with_saved_values(Job job) {
+Job with_saved_values(Job job, const Launch& launch) {
   if (!job.checkpoint.enable || job.training.global_batch_size != -1) return job;
   const auto root = checkpoint_root(job);
   const auto step = step_to_load(root, job.checkpoint.load_step);
   if (!step) return job;
   const auto folder = checkpoint_path(root, *step);
+  const auto groups = mesh_of(resolve(job, launch)).data_parallel();
   job.training.global_batch_size = parse_job(Checkpoint(folder).metadata().job, folder).training.global_batch_size;
-  const auto groups = std::max<int64_t>(mesh_of(job).data_parallel(), 1);
   const auto rows = std::max<int64_t>(job.training.global_batch_size / groups, 1);
   auto& local = job.training.local_batch_size;
   local = std::min(local, rows);
@@ -100,7 +100,7 @@ Job with_saved_values(Job job) {
 }
 
 std::string root_for_interrupted(const Job& job, const RunOrigin& origin) {
-  const auto root = checkpoint_root(job);
+  auto root = checkpoint_root(job);
   for (const auto step : complete_steps(root))
     if (Checkpoint(checkpoint_path(root, step)).metadata().origin.identity != origin.identity)
       return root + "-" + origin.identity.substr(0, 8);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/checkpoint_index.h"
+#include "trainer/job/batching.h"
 #include "trainer/job/job.h"
 
 /// Where a run begins: anew, or behind a checkpoint of its own.
@@ -24,8 +25,9 @@ std::string checkpoint_root(const Job& job);
 RunStart run_start(const Job& job);
 
 /// The job with what it leaves open (training.global_batch_size -1) as the checkpoint that it would resume from has it,
-/// and training.local_batch_size lowered to what divides that on the job's mesh. The job as it was if there is none.
-Job with_saved_values(Job job);
+/// and training.local_batch_size lowered to what divides that on the mesh that the launch gives it. The job as it was
+/// if there is none.
+Job with_saved_values(Job job, const Launch& launch);
 
 /// The folder for the checkpoint of a run that was not to save any and is interrupted: the job's, or one beside it if
 /// another run's checkpoints are there.

@@ -32,7 +32,7 @@ class RunStarts : public ::testing::Test {
   }
   /// The run of this job saves the step.
   RunOrigin save(const Job& job, int64_t step) const {
-    const auto origin = run_start(job).origin;
+    auto origin = run_start(job).origin;
     save_checkpoint(path(step), {step, 8 * step, to_toml(job), 1, origin}, {});
     return origin;
   }
@@ -128,13 +128,17 @@ TEST_F(RunStarts, WhatIsOpenIsAsTheCheckpointHasIt) {
   open.training.global_batch_size = -1;
   for (const auto& [ranks, local] : {std::pair{1, 4}, {2, 4}, {4, 2}, {8, 1}}) {
     open.parallelism.data_parallel_shard_degree = ranks;
-    const auto resolved = resolve(with_saved_values(open), {});
+    const auto resolved = resolve(with_saved_values(open, {}), {});
     EXPECT_EQ(resolved.training.global_batch_size, 8) << ranks;
     EXPECT_EQ(resolved.training.local_batch_size, local) << ranks;
     EXPECT_EQ(run_start(resolved).step, 3);
   }
+  open.parallelism.data_parallel_shard_degree = -1;  // the rest of the launch's ranks
+  const auto of_launch = with_saved_values(open, {.rank = 0, .world = 4, .simulated = false});
+  EXPECT_EQ(of_launch.training.local_batch_size, 2);
+  EXPECT_EQ(with_saved_values(open, {}).training.local_batch_size, 4);
   open.checkpoint.enable = false;
-  EXPECT_EQ(with_saved_values(open).training.global_batch_size, -1);
+  EXPECT_EQ(with_saved_values(open, {}).training.global_batch_size, -1);
 }
 
 /// A folder that a build of format version 2 wrote: it does not say whose it is, its job does.
