@@ -14,18 +14,13 @@
 #include "replay/format/datasets.h"
 #include "replay/format/dtypes.h"
 #include "replay/format/recorded_numerics.h"
+#include "replay/format/require.h"
 #include "replay/format/validate_order.h"
 
 namespace lockstep::replay {
 namespace {
 
 constexpr uint8_t kResultKinds = 3;
-
-template <class... Args>
-void require(bool holds, fmt::format_string<Args...> what, Args&&... args) {
-  if (!holds) [[unlikely]]
-    fail<BadInput>(what, std::forward<Args>(args)...);
-}
 
 void require_text(std::string_view what, std::string_view text, std::size_t limit) {
   require(text.size() <= limit, "{} has {} bytes, more than {}", what, text.size(), limit);

@@ -5,16 +5,10 @@
 #include <span>
 #include <string_view>
 
-#include "core/error.h"
+#include "replay/format/require.h"
 
 namespace lockstep::replay {
 namespace {
-
-template <class... Args>
-void require(bool holds, fmt::format_string<Args...> what, Args&&... args) {
-  if (!holds) [[unlikely]]
-    fail<BadInput>(what, std::forward<Args>(args)...);
-}
 
 void check_names(const StepRecording& r) {
   std::set<std::string_view> names, scalars;

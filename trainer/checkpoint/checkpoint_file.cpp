@@ -24,6 +24,10 @@ std::string read_index_text(const std::string& folder) {
   return RandomAccessFile(path).text(kMostIndexBytes);
 }
 
+CheckpointIndex read_index(const std::string& folder) {
+  return parse_index(read_index_text(folder), fmt::format("{}/{}", folder, kIndexFile));
+}
+
 bool uses(const TensorRecord& tensor, const std::set<std::string>& files) {
   for (const auto& chunk : tensor.chunks)
     if (files.contains(chunk.file)) return true;
@@ -39,8 +43,7 @@ std::set<std::string> file_names(const CheckpointIndex& index) {
 
 }  // namespace
 
-Checkpoint::Checkpoint(const std::string& folder)
-    : folder_(folder), index_(parse_index(read_index_text(folder), fmt::format("{}/{}", folder, kIndexFile))) {
+Checkpoint::Checkpoint(const std::string& folder) : folder_(folder), index_(read_index(folder)) {
   std::set<std::string> broken;
   std::string first_error;
   for (const auto& file : file_names(index_)) {
@@ -75,6 +78,14 @@ const TensorRecord& Checkpoint::tensor(const std::string& name) const {
   const auto found = index_.tensors.find(name);
   if (found == index_.tensors.end()) fail<FileError>("{}: holds no tensor {}.", folder_, name);
   return found->second;
+}
+
+CheckpointMetadata saved_metadata(const std::string& folder) { return read_index(folder).metadata; }
+
+std::optional<RunOrigin> saved_origin(const std::string& folder) try {
+  return saved_metadata(folder).origin;
+} catch (const Error&) {
+  return std::nullopt;
 }
 
 std::vector<std::byte> Checkpoint::read_chunk(const std::string& name, const ChunkRecord& chunk) const {

@@ -70,6 +70,12 @@ class Checkpoint {
   std::map<std::string, SafetensorsFile> files_;
 };
 
+/// What a folder's index says of the run, without a look at the chunks. Errors as Checkpoint's.
+CheckpointMetadata saved_metadata(const std::string& folder);
+
+/// Which run saved the checkpoint in a folder; none where the index cannot be read: that one belongs to nobody.
+std::optional<RunOrigin> saved_origin(const std::string& folder);
+
 /// The folder of step `step` inside `root`.
 std::string checkpoint_path(const std::string& root, int64_t step);
 

@@ -22,16 +22,13 @@ int64_t step_of(const std::string& name) {
   return result.ec == std::errc{} && result.ptr == end ? step : -1;
 }
 
-/// What cannot be read belongs to nobody.
-bool belongs(const std::string& folder, const RunOrigin& origin) try {
-  const auto metadata = Checkpoint(folder).metadata();
-  const auto& identity = metadata.origin.identity;
+bool belongs(const std::string& root, int64_t step, const RunOrigin& origin) {
+  const auto saved = saved_origin(checkpoint_path(root, step));
+  if (!saved) return false;
   const auto is_parent = [&](const RunOrigin::Parent& parent) {
-    return parent.identity == identity && metadata.step <= parent.step;
+    return parent.identity == saved->identity && step <= parent.step;
   };
-  return identity == origin.identity || std::any_of(origin.parents.begin(), origin.parents.end(), is_parent);
-} catch (const Error&) {
-  return false;
+  return saved->identity == origin.identity || std::any_of(origin.parents.begin(), origin.parents.end(), is_parent);
 }
 
 }  // namespace
@@ -63,7 +60,7 @@ std::optional<int64_t> step_to_load(const std::string& root, int64_t wanted) {
 void remove_old_checkpoints(const std::string& root, int64_t keep, const RunOrigin& origin) {
   if (keep <= 0) return;
   auto steps = complete_steps(root);
-  std::erase_if(steps, [&](int64_t step) { return !belongs(checkpoint_path(root, step), origin); });
+  std::erase_if(steps, [&](int64_t step) { return !belongs(root, step, origin); });
   for (size_t i = 0; i + static_cast<size_t>(keep) < steps.size(); ++i) {
     const fs::path folder = checkpoint_path(root, steps[i]);
     std::error_code error;

@@ -6,20 +6,13 @@
 #include "core/error.h"
 #include "rng/permutation.h"
 #include "rng/stream.h"
+#include "trainer/data/data_file.h"
 
 namespace lockstep::trainer {
 namespace {
 
 constexpr int64_t kScanBytes = 1 << 20;
 constexpr int64_t kCountedBytes = 256 << 20;  ///< a fraction of a second; a text of terabytes would be read for hours
-
-RandomAccessFile open_dataset(const std::string& path) {
-  try {
-    return RandomAccessFile(path);
-  } catch (const FileError& error) {
-    fail<BadInput>("dataset {}", error.what());
-  }
-}
 
 /// Calls `visit(position, bytes)` for successive blocks of the file's first `most` bytes.
 template <class Visit>

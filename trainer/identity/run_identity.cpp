@@ -1,5 +1,7 @@
 #include "trainer/identity/run_identity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -26,31 +28,28 @@ bool has_bits(const Key& key) {
 
 }  // namespace
 
-IdentityFacts identity_facts(const Job& job, const std::string& data) {
-  IdentityFacts facts;
-  for (const auto& key : job_keys()) {
-    if (!has_bits(key)) continue;
-    const auto value = key.text(job);
-    facts.emplace_back(key.dotted(), value.empty() ? "not set" : value);
-  }
+Facts identity_facts(const Job& job, const std::string& data) {
+  Facts facts;
+  for (const auto& key : job_keys())
+    if (has_bits(key)) facts.push_back(fact_of(key, job));
   const auto length = job.lr_scheduler.total_steps.value_or(job.training.steps);
   facts.emplace_back("lr_scheduler.total_steps", std::to_string(length));
   if (!data.empty()) facts.emplace_back("training.dataset_path", "data " + data);
   return facts;
 }
 
-std::string identity_text(const IdentityFacts& facts, const std::vector<RunOrigin::Parent>& parents) {
+std::string identity_text(const Facts& facts, const std::vector<RunOrigin::Parent>& parents) {
   Digester digester;
-  for (const auto& [name, value] : facts) digester.update(name + "=" + value + "\n");
-  for (const auto& parent : parents) digester.update(parent.identity + "@" + std::to_string(parent.step) + "\n");
+  for (const auto& [name, value] : facts) digester.update(fmt::format("{}={}\n", name, value));
+  for (const auto& [identity, step] : parents) digester.update(fmt::format("{}@{}\n", identity, step));
   return digester.result().text();
 }
 
-std::vector<ChangedFact> changed_facts(const IdentityFacts& before, const IdentityFacts& now) {
+std::vector<ChangedFact> changed_facts(const Facts& before, const Facts& now) {
   std::vector<ChangedFact> changed;
   for (const auto& [name, value] : now) {
-    const auto found = std::find_if(before.begin(), before.end(), [&](const auto& fact) { return fact.first == name; });
-    if (found != before.end() && found->second != value) changed.push_back({name, found->second, value});
+    const auto* was = find_fact(before, name);
+    if (was && *was != value) changed.push_back({name, *was, value});
   }
   return changed;
 }

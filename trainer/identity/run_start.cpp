@@ -1,23 +1,19 @@
 #include "trainer/identity/run_start.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
 #include "core/error.h"
 #include "trainer/checkpoint/checkpoint_file.h"
-#include "trainer/data/data_digest.h"
+#include "trainer/data/data_file.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/job/job_file.h"
 #include "trainer/job/mesh_degrees.h"
 
 namespace lockstep::trainer {
 namespace {
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const auto& text : texts) all += (all.empty() ? "" : "; ") + text;
-  return all;
-}
 
 std::string text_of(const ChangedFact& fact) {
   return fmt::format("{} was {}, is {}", fact.name, fact.before, fact.now);
@@ -33,12 +29,10 @@ void require_allowed(const std::string& folder, const std::vector<ChangedFact>& 
     names.push_back(fact.name);
   }
   if (refused.empty()) return;
-  std::string list;
-  for (const auto& name : names) list += (list.empty() ? "" : ",") + name;
   fail<BadInput>(
       "{}: was saved by another run: {}. Give the values that it had, choose another checkpoint.folder, or go on with "
       "--checkpoint.allow_changed {}.",
-      folder, joined(refused), list);
+      folder, fmt::join(refused, "; "), fmt::join(names, ","));
 }
 
 void require_last(const std::string& root, int64_t step) {
@@ -51,7 +45,7 @@ void require_last(const std::string& root, int64_t step) {
 }
 
 /// Of the job that saved the checkpoint. One of an older format does not know its data.
-IdentityFacts saved_facts(const std::string& folder, const CheckpointMetadata& metadata) {
+Facts saved_facts(const std::string& folder, const CheckpointMetadata& metadata) {
   return identity_facts(parse_job(metadata.job, folder), metadata.origin.data);
 }
 
@@ -69,7 +63,7 @@ RunStart run_start(const Job& job) {
   if (job.checkpoint.enable) start.step = step_to_load(root, job.checkpoint.load_step);
   if (!start.step) return start;
   const auto folder = checkpoint_path(root, *start.step);
-  const auto metadata = Checkpoint(folder).metadata();
+  const auto metadata = Checkpoint(folder).metadata();  // damage is named before what differs
   const auto before = saved_facts(folder, metadata);
   const auto changed = changed_facts(before, facts);
   require_allowed(folder, changed, job);
@@ -91,7 +85,7 @@ Job with_saved_values(Job job, const Launch& launch) {
   if (!step) return job;
   const auto folder = checkpoint_path(root, *step);
   const auto groups = mesh_of(resolve(job, launch)).data_parallel();
-  job.training.global_batch_size = parse_job(Checkpoint(folder).metadata().job, folder).training.global_batch_size;
+  job.training.global_batch_size = parse_job(saved_metadata(folder).job, folder).training.global_batch_size;
   const auto rows = std::max<int64_t>(job.training.global_batch_size / groups, 1);
   auto& local = job.training.local_batch_size;
   local = std::min(local, rows);
@@ -101,9 +95,10 @@ Job with_saved_values(Job job, const Launch& launch) {
 
 std::string root_for_interrupted(const Job& job, const RunOrigin& origin) {
   auto root = checkpoint_root(job);
-  for (const auto step : complete_steps(root))
-    if (Checkpoint(checkpoint_path(root, step)).metadata().origin.identity != origin.identity)
-      return root + "-" + origin.identity.substr(0, 8);
+  for (const auto step : complete_steps(root)) {
+    const auto saved = saved_origin(checkpoint_path(root, step));
+    if (!saved || saved->identity != origin.identity) return root + "-" + origin.identity.substr(0, 8);
+  }
   return root;
 }
 

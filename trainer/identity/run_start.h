@@ -30,7 +30,7 @@ RunStart run_start(const Job& job);
 Job with_saved_values(Job job, const Launch& launch);
 
 /// The folder for the checkpoint of a run that was not to save any and is interrupted: the job's, or one beside it if
-/// another run's checkpoints are there.
+/// checkpoints are there that another run saved, or that cannot be read.
 std::string root_for_interrupted(const Job& job, const RunOrigin& origin);
 
 }  // namespace lockstep::trainer

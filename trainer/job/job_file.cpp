@@ -1,5 +1,7 @@
 #include "trainer/job/job_file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -152,15 +154,10 @@ std::vector<Setting> last_of_each(const std::vector<Setting>& settings) {
   return kept;
 }
 
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const auto& line : lines) text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
-
 }  // namespace
 
-RefusedJob::RefusedJob(const std::vector<std::string>& lines) : BadInput(joined(lines)), lines_(lines) {}
+RefusedJob::RefusedJob(const std::vector<std::string>& lines)
+    : BadInput(fmt::format("{}", fmt::join(lines, "\n"))), lines_(lines) {}
 
 Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
   constexpr size_t kMostLines = 20;  // another kind of file has thousands

@@ -18,8 +18,8 @@ std::string seen_key(int rank) { return "agreement/seen/" + std::to_string(rank)
 std::string digest_key(int rank) { return "agreement/digest/" + std::to_string(rank); }
 
 std::string value_in(const Facts& facts, const std::string& name) {
-  const auto found = std::find_if(facts.begin(), facts.end(), [&](const auto& fact) { return fact.first == name; });
-  return found == facts.end() ? "unknown" : found->second;
+  const auto* value = find_fact(facts, name);
+  return value ? *value : "unknown";
 }
 
 /// The rank that differs from rank 0, of `values`.

@@ -1,16 +1,12 @@
 #pragma once
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "core/error.h"
+#include "trainer/identity/facts.h"
 #include "trainer/launch/signed_store.h"
 
 namespace lockstep::trainer {
-
-/// What a process takes for true of the run that it is part of, by name: keys of the job, the build, the data.
-using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// The processes of a run were started with different facts. The same on every rank.
 class Disagreement final : public BadInput {

@@ -11,7 +11,7 @@
 namespace lockstep::trainer {
 namespace {
 
-std::set<std::string> names_of(const IdentityFacts& facts) {
+std::set<std::string> names_of(const Facts& facts) {
   std::set<std::string> names;
   for (const auto& [name, value] : facts) names.insert(name);
   return names;

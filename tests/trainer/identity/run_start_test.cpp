@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "core/error.h"
 #include "tests/support/recorded_steps.h"
@@ -118,6 +119,9 @@ TEST_F(RunStarts, AnInterruptedRunSavesBesideAnotherRuns) {
   const auto origin = run_start(interrupted).origin;
   EXPECT_EQ(root_for_interrupted(interrupted, origin), root() + "-" + origin.identity.substr(0, 8));
   EXPECT_EQ(root_for_interrupted(interrupted, other), root());
+  std::filesystem::create_directories(path(5));
+  std::ofstream(path(5) + "/index.json") << "damaged";
+  EXPECT_EQ(root_for_interrupted(interrupted, other), root() + "-" + other.identity.substr(0, 8));
 }
 
 TEST_F(RunStarts, WhatIsOpenIsAsTheCheckpointHasIt) {

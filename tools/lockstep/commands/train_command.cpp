@@ -10,10 +10,10 @@
 #include "tools/lockstep/reports/dry_run_report.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/data/text_dataset.h"
+#include "trainer/identity/run_facts.h"
 #include "trainer/identity/run_start.h"
 #include "trainer/job/launcher_environment.h"
 #include "trainer/launch/rendezvous.h"
-#include "trainer/loop/run_facts.h"
 #include "trainer/loop/train_loop.h"
 
 namespace lockstep::tool {

@@ -1,6 +1,6 @@
 #pragma once
+#include "trainer/identity/facts.h"
 #include "trainer/job/job.h"
-#include "trainer/launch/agreement.h"
 
 namespace lockstep::trainer {
 

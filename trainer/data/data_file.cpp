@@ -1,10 +1,9 @@
-#include "trainer/data/data_digest.h"
+#include "trainer/data/data_file.h"
 
 #include <vector>
 
 #include "core/digest/digest.h"
 #include "core/error.h"
-#include "core/files/random_access_file.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -25,8 +24,16 @@ std::vector<int64_t> block_starts(int64_t bytes) {
 
 }  // namespace
 
-std::string data_digest(const std::string& path) try {
-  const RandomAccessFile file(path);
+RandomAccessFile open_dataset(const std::string& path) {
+  try {
+    return RandomAccessFile(path);
+  } catch (const FileError& error) {
+    fail<BadInput>("dataset {}", error.what());
+  }
+}
+
+std::string data_digest(const std::string& path) {
+  const auto file = open_dataset(path);
   Digester digester;
   digester.update(std::to_string(file.size()));
   std::vector<std::byte> block;
@@ -36,8 +43,6 @@ std::string data_digest(const std::string& path) try {
     digester.update(block);
   }
   return digester.result().text();
-} catch (const FileError& error) {
-  fail<BadInput>("dataset {}", error.what());
 }
 
 }  // namespace lockstep::trainer

@@ -1,13 +1,13 @@
-#include "trainer/loop/run_facts.h"
+#include "trainer/identity/run_facts.h"
 
 #include <optional>
 
 #include "core/digest/build_id.h"
+#include "core/error.h"
 #include "core/numerics_version.h"
 #include "trainer/checkpoint/checkpoint_file.h"
-#include "trainer/data/data_digest.h"
+#include "trainer/data/data_file.h"
 #include "trainer/identity/run_start.h"
-#include "trainer/job/job_keys.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -25,10 +25,7 @@ std::string step_to_resume_from(const Job& job) try {
 
 Facts run_facts(const Job& job) {
   Facts facts{{"the build", build_id()}, {"the numerics version", std::to_string(kNumericsVersion)}};
-  for (const auto& key : job_keys()) {
-    const auto value = key.text(job);
-    facts.emplace_back(key.dotted(), value.empty() ? "not set" : value);
-  }
+  for (const auto& key : job_keys()) facts.push_back(fact_of(key, job));
   if (!job.training.dataset_path.empty())
     facts.emplace_back("the digest of the data", data_digest(job.training.dataset_path));
   facts.emplace_back("the checkpoint to resume from", step_to_resume_from(job));

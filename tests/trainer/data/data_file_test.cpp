@@ -1,4 +1,4 @@
-#include "trainer/data/data_digest.h"
+#include "trainer/data/data_file.h"
 
 #include <gtest/gtest.h>
 
