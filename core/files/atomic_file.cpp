@@ -14,6 +14,8 @@
 namespace lockstep {
 namespace {
 
+constexpr std::string_view kTemporary = ".partial-";  ///< and the process's id
+
 /// Exists and is no regular file: there is nothing to rename over.
 bool is_special(const std::string& path) {
   struct stat status {};
@@ -37,7 +39,7 @@ std::string folder_of(const std::string& path) {
 
 AtomicFile::AtomicFile(std::string path) : path_(behind_links(path)) {
   const bool in_place = is_special(path_);
-  if (!in_place) temporary_ = fmt::format("{}.partial-{}", path_, ::getpid());
+  if (!in_place) temporary_ = fmt::format("{}{}{}", path_, kTemporary, ::getpid());
   const int flags = O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC);
   descriptor_ = ::open((in_place ? path_ : temporary_).c_str(), flags, 0666);
   if (descriptor_ < 0) {
@@ -77,6 +79,14 @@ void AtomicFile::close() {
 void AtomicFile::failed(std::string_view what, const std::string& path) const {
   const int reason = errno;
   fail<FileError>("{} {}: {}", path, what, std::generic_category().message(reason));
+}
+
+std::string_view name_before_crash(std::string_view temporary) {
+  const auto at = temporary.rfind(kTemporary);
+  if (at == temporary.npos) return {};
+  const auto process = temporary.substr(at + kTemporary.size());
+  const bool is_number = !process.empty() && process.find_first_not_of("0123456789") == process.npos;
+  return is_number ? temporary.substr(0, at) : std::string_view{};
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {

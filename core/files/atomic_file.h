@@ -35,6 +35,9 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+/// Of a temporary file that a crash left: the name that it was to get. Empty if the name is none of AtomicFile's.
+std::string_view name_before_crash(std::string_view temporary);
+
 /// One call for content that is already in memory.
 void write_file_atomically(const std::string& path, std::string_view content);
 

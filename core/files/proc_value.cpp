@@ -1,7 +1,9 @@
 #include "core/files/proc_value.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace lockstep {
@@ -23,6 +25,12 @@ std::string processor_name() {
   if (vendor.empty()) return "unknown";
   return fmt::format("{} {}/{}/{}, {}", vendor, value("cpu family"), value("model\t"), value("stepping"),
                      value("model name"));
+}
+
+int64_t memory_bytes() {
+  const int64_t machine = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  int64_t limit = 0;
+  return std::ifstream("/sys/fs/cgroup/memory.max") >> limit && limit > 0 ? std::min(machine, limit) : machine;
 }
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace lockstep::trainer {
+namespace lockstep {
 
 /// O_NONBLOCK: a FIFO is opened without waiting for who writes to it, and then refused.
 RandomAccessFile::RandomAccessFile(const std::string& path)
@@ -39,4 +39,4 @@ std::string RandomAccessFile::text(int64_t most) const {
   return text;
 }
 
-}  // namespace lockstep::trainer
+}  // namespace lockstep

@@ -6,9 +6,9 @@
 
 #include "core/files/file_descriptor.h"
 
-/// A regular file, open for reading at any position; safe to share between threads.
-namespace lockstep::trainer {
+namespace lockstep {
 
+/// A regular file, open for reading at any position; safe to share between threads.
 class RandomAccessFile {
  public:
   /// FileError when the file is missing, unreadable or not a regular file.
@@ -30,4 +30,4 @@ class RandomAccessFile {
   int64_t size_ = 0;
 };
 
-}  // namespace lockstep::trainer
+}  // namespace lockstep

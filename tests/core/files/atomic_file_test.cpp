@@ -109,6 +109,15 @@ TEST_F(AtomicFileTest, DevicesAreWrittenInPlace) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
+TEST_F(AtomicFileTest, WhatACrashLeavesIsKnownByItsName) {
+  AtomicFile file(path());
+  const auto left = fs::directory_iterator(folder_)->path().filename().string();
+  EXPECT_EQ(name_before_crash(left), "report.json");
+  EXPECT_EQ(name_before_crash("a.partial-1.partial-22"), "a.partial-1");
+  for (const auto* other : {"", "report.json", "a.partial-", "a.partial-1x", "a.partial", "a.partial--1"})
+    EXPECT_EQ(name_before_crash(other), "") << other;
+}
+
 TEST_F(AtomicFileTest, EmptyContentAndRelativePaths) {
   const auto before = fs::current_path();
   fs::current_path(folder_);
