@@ -33,7 +33,9 @@ struct CollectiveEvent {
   int axis;
   CollectiveKind kind;
   c10::ScalarType dtype;
-  uint64_t number;  ///< Mesh::next_collective()
+  uint64_t number;                   ///< Mesh::next_collective()
+  uint32_t purpose;                  ///< MessageHeader::purpose: the op and what is moved
+  std::span<const uint64_t> groups;  ///< MessageHeader::group of each of the mesh's local ranks
 };
 
 /// Sees every op and every collective: verifier, recorder, profiler and replica check are observers.

@@ -6,6 +6,7 @@
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/transport/transport.h"
 
 namespace lockstep {
 namespace {
@@ -23,6 +24,14 @@ std::vector<Pieces> exchange_directly(const Exchange& request) {
         received[t][i][m] = request.sent[t][static_cast<size_t>(mesh.local_index(group[m]))][my_member];
   }
   return received;
+}
+
+/// Of each local rank's group, as its messages have it.
+std::vector<uint64_t> group_digests(const Exchange& request) {
+  std::vector<uint64_t> digests;
+  for (const int rank : request.mesh.local_ranks())
+    digests.push_back(group_digest(request.mesh.group(rank, request.axis)));
+  return digests;
 }
 
 /// Without values there is nothing to send: only sizes matter.
@@ -85,12 +94,15 @@ void exchange(Exchange request, const Use& use) {
   auto& world = request.mesh.world();
   const uint64_t number = request.mesh.next_collective();
   auto& observers = world.observers();
-  const CollectiveEvent event{
-      RunContext::current().last_op_id(), request.mesh, request.axis, request.kind, request.dtype, number};
-  if (!observers.empty()) observers.notify([&](Observer& o) { o.before_collective(event); });
+  const bool is_watched = !observers.empty();
+  const auto& id = RunContext::current().last_op_id();
+  const auto groups = is_watched ? group_digests(request) : std::vector<uint64_t>();
+  const auto purpose = is_watched ? purpose_digest(id.op, request.subject) : 0;
+  const CollectiveEvent event{id, request.mesh, request.axis, request.kind, request.dtype, number, purpose, groups};
+  if (is_watched) observers.notify([&](Observer& o) { o.before_collective(event); });
   if (!world.meta() && world.transport()) return exchange_messages(std::move(request), event, use);
   auto received = world.meta() ? exchange_sizes(request) : exchange_directly(request);
-  if (!observers.empty()) notify_received(observers, event, received);
+  if (is_watched) notify_received(observers, event, received);
   use(received);
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,7 +17,7 @@ class FlightRecorder;
 /// that ranks which disagree about a collective get an error with a diff instead of wrong numbers.
 struct MessageHeader {
   uint64_t collective = 0;  ///< number of the collective in the run
-  uint32_t purpose = 0;     ///< purpose_digest(); 0: not known
+  uint32_t purpose = 0;     ///< purpose_digest()
   uint8_t kind = 0;         ///< CollectiveKind
   int8_t dtype = 0;         ///< c10::ScalarType
   uint64_t group = 0;       ///< digest of the group's ranks
@@ -104,6 +105,9 @@ class Transport {
   /// Whether something posted still needs progress() to leave. A collective ends when nothing does: its rank may
   /// compute for long before it looks here again, and others wait.
   virtual bool is_sending() const { return false; }
+
+  /// How long waits that begin from now on may last. Nothing where none has an end.
+  virtual void set_timeout(std::chrono::milliseconds /*timeout*/) {}
 
   /// Who writes down what this rank does; null: nobody.
   virtual FlightRecorder* recorder() const { return nullptr; }

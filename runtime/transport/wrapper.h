@@ -20,6 +20,7 @@ class TransportWrapper : public Transport {
   void progress() override { inner_->progress(); }
   void send_more() override { inner_->send_more(); }
   bool is_sending() const override { return inner_->is_sending(); }
+  void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
   FlightRecorder* recorder() const override { return inner_->recorder(); }
 
  protected:

@@ -172,15 +172,31 @@ OpSharding stacked(const Call& call) {
   return sharding;
 }
 
+/// LibTorch broadcasts a gradient of fewer or smaller dimensions into place; autograd never gives one.
+void require_whole_gradient(const Call& call, bool selects, int dim) {
+  const auto& given = call.operand_sizes[0];
+  auto wanted = call.results[0].sizes;
+  if (selects)
+    wanted.erase(wanted.begin() + dim);
+  else if (given.size() == wanted.size())
+    wanted[static_cast<size_t>(dim)] = given[static_cast<size_t>(dim)];
+  if (given != wanted)
+    fail<BadInput>("{}: a gradient {} does not fit an input {} without or along dimension {}; expected {}", call.op,
+                   c10::str(c10::IntArrayRef(given)), c10::str(c10::IntArrayRef(call.results[0].sizes)), dim,
+                   c10::str(c10::IntArrayRef(wanted)));
+}
+
 /// Backward of slice and select: the dimension is whole in the result.
 OpSharding placed_back(const Call& call) {
   const auto count = static_cast<int64_t>(call.results[0].sizes.size());
   const int dim = call.dimension("dim", count);
+  const bool selects = has_argument(call.schema, "index");
+  require_whole_gradient(call, selects, dim);
   auto dims = labelled(count);
   OpSharding sharding;
   sharding.results = {dims};
   sharding.results[0][static_cast<size_t>(dim)] = {};
-  if (call.dims(0) < count)
+  if (selects)
     dims.erase(dims.begin() + dim);
   else
     dims[static_cast<size_t>(dim)] = {};

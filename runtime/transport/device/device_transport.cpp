@@ -69,6 +69,11 @@ void DeviceTransport::send_more() {
   inner_->send_more();
 }
 
+void DeviceTransport::set_timeout(std::chrono::milliseconds timeout) {
+  inner_->set_timeout(timeout);
+  watch_.set_timeout(timeout);
+}
+
 /// What the watch has noticed says more than the error of a link that it has aborted.
 void DeviceTransport::begin(Round& round) {
   std::vector<int> peers;

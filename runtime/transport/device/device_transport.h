@@ -30,6 +30,7 @@ class DeviceTransport final : public TransportWrapper {
   std::optional<Loan> borrow(int, int) override { return std::nullopt; }
   void progress() override;
   void send_more() override;
+  void set_timeout(std::chrono::milliseconds timeout) override;
 
  private:
   /// Of one message; how many bytes it has comes behind its header.

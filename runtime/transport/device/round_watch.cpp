@@ -32,6 +32,11 @@ void RoundWatch::begin(const MessageHeader& header, std::vector<int> peers) {
   if (rounds_.size() == 1) changed_.notify_one();
 }
 
+void RoundWatch::set_timeout(std::chrono::milliseconds timeout) {
+  const std::lock_guard lock(mutex_);
+  timeout_ = timeout;
+}
+
 void RoundWatch::check() const {
   if (!has_failed_) return;
   const std::lock_guard lock(mutex_);

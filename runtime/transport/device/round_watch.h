@@ -26,6 +26,9 @@ class RoundWatch {
   /// To be called before each round is handed to the link: what it belongs to, and the ranks it is exchanged with.
   void begin(const MessageHeader& header, std::vector<int> peers);
 
+  /// Of all rounds that have not ended.
+  void set_timeout(std::chrono::milliseconds timeout);
+
   /// Throws TransportError, each time, once a round has failed: it names the round and how long it took.
   void check() const;
 
@@ -43,11 +46,11 @@ class RoundWatch {
   void give_up(const std::string& why);
 
   DeviceLink& link_;
-  const std::chrono::milliseconds timeout_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Round> rounds_;  ///< that have not ended, oldest first; guarded by mutex_, as all below
+  std::chrono::milliseconds timeout_;  ///< guarded by mutex_, as all below
+  std::deque<Round> rounds_;           ///< that have not ended, oldest first
   uint64_t ended_ = 0;
   bool ending_ = false;
   std::string failure_;

@@ -29,6 +29,7 @@ class StreamTransport final : public Transport {
   void progress() override;
   void send_more() override { send_all(); }
   bool is_sending() const override;
+  void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
   FlightRecorder* recorder() const override { return recorder_.get(); }
 
  private:

@@ -66,6 +66,22 @@ class OwnOps : public ::testing::Test {
   const Mesh& mesh_ = world_->mesh("tp=2");
 };
 
+/// LibTorch would broadcast it into place; taken for a whole one, its cut was that of another dimension.
+TEST_F(OwnOps, AGradientOfASliceIsNotBroadcast) {
+  expect_refused(
+      [&] {
+        at::select_backward(on_mesh({6}, "[tp=S(0)]"), {1, 1, 6}, 0, 0);
+      },
+      "select_backward: a gradient [6] does not fit an input [1, 1, 6] without or along dimension 0; expected "
+      "[1, 6]");
+  expect_refused(
+      [&] {
+        at::slice_backward(on_mesh({6}, "[tp=S(0)]"), {2, 6}, 0, 0, 1, 1);
+      },
+      "slice_backward: a gradient [6] does not fit an input [2, 6] without or along dimension 0; expected "
+      "[2, 6]");
+}
+
 TEST_F(OwnOps, TakeOnlyWhatFits) {
   expect_refused(
       [&] {

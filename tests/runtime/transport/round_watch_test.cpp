@@ -64,6 +64,15 @@ TEST(RoundWatch, NamesARoundThatDoesNotEnd) {
   EXPECT_EQ(link.aborts, 1);
 }
 
+TEST(RoundWatch, GoesByTheLastTimeout) {
+  ManualLink link;
+  RoundWatch watch(link, 60s);
+  watch.begin(kHeader, {1});
+  EXPECT_EQ(problem_within(watch, 200ms), "");
+  watch.set_timeout(100ms);
+  EXPECT_THAT(problem_within(watch, 5s), HasSubstr("was given up after 0."));
+}
+
 TEST(RoundWatch, SaysNothingOfRoundsThatEnd) {
   ManualLink link;
   RoundWatch watch(link, 300ms);
@@ -111,8 +120,8 @@ TEST(RoundWatch, EndsWhileRoundsAreUnderWay) {
 
 /// Two ranks that have announced collective 5 to each other; the first one's device is `link`.
 struct TwoRanks {
-  explicit TwoRanks(std::unique_ptr<ManualLink> link)
-      : first(streams[0], std::move(link), 200ms), second(streams[1], std::make_unique<ManualLink>(), 60s) {
+  explicit TwoRanks(std::unique_ptr<ManualLink> link, std::chrono::milliseconds timeout = 200ms)
+      : first(streams[0], std::move(link), timeout), second(streams[1], std::make_unique<ManualLink>(), 60s) {
     first.post(testing::message_of(0, 1, 5, 8));
     second.post(testing::message_of(1, 0, 5, 8));
     while (!first.arrived(1, 0)) first.progress();
@@ -139,6 +148,28 @@ TEST(RoundWatch, EveryCallOfTheTransportThrowsOnceARoundIsLost) {
   EXPECT_THROW(ranks.first.send_more(), TransportError);
   EXPECT_THAT(testing::problem([&] { ranks.first.arrived(1, 0); }),
               AllOf(HasSubstr("collective 5 "), HasSubstr("with ranks 1 was given up")));
+}
+
+TEST(RoundWatch, GoesByTheTimeoutThatTheTransportWasToldLast) {
+  auto link = std::make_unique<ManualLink>();
+  auto& device = *link;
+  TwoRanks ranks(std::move(link), 60s);
+  EXPECT_TRUE(ranks.receive());
+  ranks.first.set_timeout(100ms);
+  EXPECT_TRUE(device.is_aborted_in_time());
+}
+
+/// For headers another transport waits, below others that change something.
+TEST(TransportTimeout, GoesThroughEveryWrapper) {
+  auto streams = testing::connected_transports(2, testing::StreamKind::kMemory, 60s);
+  TransportWrapper wrapped(std::make_shared<DeviceTransport>(streams[0], std::make_unique<ManualLink>(), 60s));
+  wrapped.set_timeout(100ms);
+  const auto start = Clock::now();
+  const auto text = testing::problem([&] {
+    while (!wrapped.arrived(1, 0)) wrapped.progress();
+  });
+  EXPECT_THAT(text, HasSubstr("rank 0 has waited 0 s for rank 1"));
+  EXPECT_LT(Clock::now() - start, 20s);
 }
 
 TEST(RoundWatch, FreesAHostThatTheLinkHolds) {

@@ -126,6 +126,21 @@ TEST_P(Streams, SilenceEndsInAnErrorThatSaysWhose) {
             "rank 0 has waited 0 s for rank 1, which sends and takes nothing: it is stopped, or busy elsewhere");
 }
 
+TEST_P(Streams, WaitsLastAsLongAsTheLastTimeoutSays) {
+  using Clock = std::chrono::steady_clock;
+  connect(milliseconds{60000});
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds{600});
+    one_->post(message_of(1, 0, 3, 10));
+  });
+  EXPECT_EQ(wait_for(*zero_, 1, 0).bytes.size(), 10U) << "later than what comes next";
+  late.join();
+  zero_->set_timeout(milliseconds{300});
+  const auto start = Clock::now();
+  EXPECT_NE(problem([&] { wait_for(*zero_, 1, 0); }), "");
+  EXPECT_LT(Clock::now() - start, milliseconds{20000});
+}
+
 TEST_P(Streams, APeerThatTakesNothingEndsInAnErrorToo) {
   connect(milliseconds{300});
   zero_->post(message_of(0, 1, 0, 8'000'000));
