@@ -32,7 +32,7 @@ soak: refuse_reproduce build
 	LOCKSTEP_SOAK=1 LOCKSTEP_RULE_CASES=$(CURDIR)/tests/rule_cases.json \
 	  $(BUILD)/tests/test_runtime --gtest_filter='Rows/*' --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_trainer --gtest_filter='*Bitwise*:Wrong*' --gtest_brief=1
-	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_tools --gtest_filter='Signals*:WrongInputs*' --gtest_brief=1
+	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_tools --gtest_filter='Signals*:WrongInputs*:Kills*' --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_replay --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_core --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_runtime --gtest_filter='FaultSeeds*' --gtest_brief=1

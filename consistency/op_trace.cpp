@@ -25,26 +25,30 @@ void OpTrace::after_op(const OpEvent& event, std::span<const c10::IValue> result
 
 std::optional<Blame> compare_op(const OpEvent& event, std::span<const c10::IValue> results,
                                 const std::vector<at::Tensor>& expected, double tolerance) {
+  std::optional<Blame> blame;
   const auto tensors = computed_results(event, results);
   for (size_t i = 0; i < std::min(tensors.size(), expected.size()); ++i) {
     StepRecord mine, theirs;
-    mine.parameters = {{event.id.op, gather(tensors[i])}};
+    mine.parameters = {{event.id.op, gather(tensors[i])}};  // all of them: others may not have found the first
     theirs.parameters = {{event.id.op, expected[i]}};
-    if (mine.parameters[0].value.sizes() != theirs.parameters[0].value.sizes()) continue;
+    if (blame || mine.parameters[0].value.sizes() != theirs.parameters[0].value.sizes()) continue;
     const auto comparison = compare(theirs, mine, tolerance);
     if (comparison.agrees()) continue;
     const auto* rule = event.plan.rule;
-    return Blame{event.id.text(), event.id.op, rule ? fmt::format("{} \"{}\"", rule->family, rule->dims) : "",
-                 layouts_of(event.plan), comparison.beyond[0].text()};
+    blame = Blame{event.id.text(), event.id.op, rule ? fmt::format("{} \"{}\"", rule->family, rule->dims) : "",
+                  layouts_of(event.plan), comparison.beyond[0].text()};
   }
-  return std::nullopt;
+  return blame;
 }
 
 void BlameObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
-  if (blame_) return;
+  const auto position = position_++;
   const auto expected = reference_.results().find(event.id.text());
   if (expected == reference_.results().end()) return;  // communication that one device does not have
-  blame_ = compare_op(event, results, expected->second, tolerance_);
+  auto found = compare_op(event, results, expected->second, tolerance_);
+  if (blame_ || !found) return;
+  blame_ = std::move(found);
+  blame_->position = position;
 }
 
 std::string Blame::text() const {
@@ -55,9 +59,14 @@ std::string Blame::text() const {
 }
 
 void NonFiniteObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
-  if (!first_.empty()) return;
+  bool is_finite = true;
   for (const auto& tensor : computed_results(event, results))
-    if (!gather(tensor).isfinite().all().item<bool>()) first_ = event.id.text();
+    if (const auto whole = gather(tensor); first_.empty()) is_finite &= whole.isfinite().all().item<bool>();
+  if (!first_.empty()) return;
+  if (is_finite)
+    ++position_;
+  else
+    first_ = event.id.text();
 }
 
 }  // namespace lockstep

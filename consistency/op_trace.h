@@ -22,11 +22,12 @@ class OpTrace final : public Observer {
 
 /// The first op whose result differs from a reference's, in the order of the program.
 struct Blame {
-  std::string id;       ///< "step 1, microbatch 0, backward, layers.0.attention.qkv, linear #0"
-  std::string op;       ///< "linear"
-  std::string rule;     ///< family and dims of its row
-  std::string layouts;  ///< "[tp=R], [tp=S(0)] -> [tp=S(2)]"
-  std::string worst;    ///< index, both values, relative error, pattern
+  std::string id;        ///< "step 1, microbatch 0, backward, layers.0.attention.qkv, linear #0"
+  std::string op;        ///< "linear"
+  std::string rule;      ///< family and dims of its row
+  std::string layouts;   ///< "[tp=R], [tp=S(0)] -> [tp=S(2)]"
+  std::string worst;     ///< index, both values, relative error, pattern
+  int64_t position = 0;  ///< how many observed ops came before it
   std::string text() const;
 };
 
@@ -38,7 +39,8 @@ std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c
 std::optional<Blame> compare_op(const OpEvent& event, std::span<const c10::IValue> results,
                                 const std::vector<at::Tensor>& expected, double tolerance);
 
-/// Compares while a run goes on; remembers the first op that differs.
+/// Compares while a run goes on; remembers the first op that differs. Gathers every result, also after that: other
+/// ranks may not have found one, and gather.
 class BlameObserver final : public Observer {
  public:
   BlameObserver(const OpTrace& reference, double tolerance) : reference_(reference), tolerance_(tolerance) {}
@@ -48,18 +50,22 @@ class BlameObserver final : public Observer {
  private:
   const OpTrace& reference_;
   double tolerance_;
+  int64_t position_ = 0;
   std::optional<Blame> blame_;
 };
 
-/// Remembers the first op that gave a NaN or an infinity from finite operands.
+/// Remembers the first op that gave a NaN or an infinity from finite operands. Gathers as BlameObserver does.
 class NonFiniteObserver final : public Observer {
  public:
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
   /// The op's id, or empty.
   const std::string& first() const { return first_; }
+  /// How many observed ops came before it.
+  int64_t position() const { return position_; }
 
  private:
   std::string first_;
+  int64_t position_ = 0;
 };
 
 }  // namespace lockstep

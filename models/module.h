@@ -98,8 +98,8 @@ class Model : public Module {
   /// The sizes that it was built with, for people: "width 256, layers 6, ...". Empty: it does not say.
   virtual std::string sizes_text() const { return {}; }
 
-  /// The modules whose parameters are gathered together, in the order of their use. A parameter outside of all of them
-  /// is gathered alone.
+  /// The modules whose parameters are gathered together, in the order of their use: what reads tokens, the layers (what
+  /// jobs may recompute), what gives logits. A parameter outside of all of them is gathered alone.
   virtual std::vector<Module*> blocks() = 0;
 
   int64_t parameter_count() const;

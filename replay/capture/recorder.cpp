@@ -38,6 +38,7 @@ Recorder::Recorder(const World& world, bool keeps_payload)
 void Recorder::begin() {
   ops_.clear();
   running_.clear();
+  collectives_on_.clear();
   reader_->finish();
   for (auto& mine : ranks_) {
     mine.results.clear();
@@ -145,14 +146,18 @@ void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor,
   }
 }
 
+/// Its number in the run is another one after a resume, and where observers gather; what the step counts is not.
 void Recorder::before_collective(const CollectiveEvent& event) {
   const auto id = recorded_id(event.id, names_);
   const Name mesh = names_[event.mesh.text()];
   const Name axis = names_[event.mesh.axes()[static_cast<size_t>(event.axis)].name];
+  const auto number = collectives_on_[mesh]++;
   const auto begin = now();
-  for (const int rank : event.mesh.local_ranks()) {
-    auto& mine = of(rank);
-    mine.collectives.push_back({id, mesh, axis, static_cast<uint8_t>(event.kind), static_cast<int8_t>(event.dtype),
+  const auto& ranks = event.mesh.local_ranks();
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    auto& mine = of(ranks[i]);
+    mine.collectives.push_back({id, number, mesh, axis, static_cast<uint8_t>(event.kind),
+                                static_cast<int8_t>(event.dtype), event.purpose, event.groups[i],
                                 static_cast<uint32_t>(mine.pieces.size()), 0, begin, begin});
   }
 }

@@ -78,6 +78,7 @@ class Recorder final : public Observer {
   bool keeps_payload_;
   std::map<int, size_t> place_;  ///< of a rank in ranks_
   NameTable names_;
+  std::map<Name, uint64_t> collectives_on_;  ///< of the step, by mesh
   std::unordered_map<const TensorSpec*, Name> layouts_;
   std::vector<RecordedOp> ops_;
   std::vector<uint32_t> running_;  ///< ops that have begun and not ended: an op may run others

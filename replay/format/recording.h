@@ -53,10 +53,13 @@ struct RecordedResult {
 /// One exchange, in the order of the program.
 struct RecordedCollective {
   RecordedId id;                         ///< of the op that asked for it
+  uint64_t number = 0;                   ///< how many of the step came before it on its mesh
   Name mesh = 0;                         ///< "dp_shard=2,tp=2"
   Name axis = 0;                         ///< "tp"
   uint8_t kind = 0;                      ///< CollectiveKind
   int8_t dtype = 0;                      ///< c10::ScalarType
+  uint32_t purpose = 0;                  ///< MessageHeader::purpose: the op and what is moved
+  uint64_t group = 0;                    ///< MessageHeader::group: the ranks that take part
   uint32_t first_piece = 0, pieces = 0;  ///< a range of StepRecording::pieces
   uint64_t begin = 0, end = 0;           ///< nanoseconds since the step began
   bool operator==(const RecordedCollective&) const = default;
@@ -98,6 +101,7 @@ struct StepRecording {
   std::string job;                                           ///< resolved, TOML
   std::vector<std::pair<std::string, std::string>> machine;  ///< what it ran on, key and value
   int64_t first_sample = 0, rows = 0, seq_len = 0;           ///< the global batch
+  int64_t next_sample = 0;                                   ///< the next step's first: first_sample + rows
   std::vector<int32_t> tokens, labels;                       ///< [rows, seq_len]
   std::vector<RecordedScalar> scalars;
   std::vector<std::string> names;
@@ -108,6 +112,7 @@ struct StepRecording {
   Bytes payload;
   bool has_state = false;  ///< without it the state is that of the step before
   std::vector<RecordedTensor> state;
+  std::string state_digest;  ///< of the whole state after the step, equal on every mesh; empty: not known
   bool operator==(const StepRecording&) const = default;
 };
 

@@ -66,6 +66,9 @@ void check_batch(const StepRecording& r) {
   constexpr int64_t kMax = int64_t{1} << 40;
   require(r.rows >= 0 && r.seq_len >= 0 && r.rows < kMax && r.seq_len < kMax, "/batch has {} x {} tokens", r.rows,
           r.seq_len);
+  int64_t next = 0;
+  const bool is_next = !__builtin_add_overflow(r.first_sample, r.rows, &next) && r.next_sample == next;
+  require(is_next, "{} samples from {} on are not followed by sample {}", r.rows, r.first_sample, r.next_sample);
   int64_t count = 0;
   const bool fits = !__builtin_mul_overflow(r.rows, r.seq_len, &count);
   const auto size = static_cast<std::size_t>(count);
@@ -150,7 +153,13 @@ void check_tensor(const RecordedTensor& tensor) {
           tensor.bytes.size(), fmt::join(tensor.sizes, ", "));
 }
 
+void check_state_digest(const std::string& text) {
+  const bool is_digest = text.size() == 32 && text.find_first_not_of("0123456789abcdef") == text.npos;
+  require(text.empty() || is_digest, "state_digest '{}' is no digest", text);
+}
+
 void check_state(const StepRecording& r) {
+  check_state_digest(r.state_digest);
   require(r.has_state || r.state.empty(), "{} tensors of a state that is not recorded", r.state.size());
   require_rows("/state", r.state);
   std::set<std::string_view> names;

@@ -1,6 +1,7 @@
 #include "replay/format/validate_order.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 #include <string_view>
@@ -21,6 +22,18 @@ template <class Row>
 void check_begins(std::string_view table, const std::vector<Row>& rows) {
   for (std::size_t row = 1; row < rows.size(); ++row)
     require(rows[row - 1].begin <= rows[row].begin, "{} row {} begins before the row before it", table, row);
+}
+
+/// None is left out: every mesh counts its own from 0 on.
+void check_numbers(const StepRecording& r) {
+  std::map<Name, uint64_t> due;
+  for (std::size_t row = 0; row < r.collectives.size(); ++row) {
+    const auto& collective = r.collectives[row];
+    auto& next = due[collective.mesh];
+    require(collective.number == next, "/collectives row {} is number {} of its mesh, number {} is due", row,
+            collective.number, next);
+    ++next;
+  }
 }
 
 /// What is no digest is not known.
@@ -102,6 +115,7 @@ void validate_order(const StepRecording& recording) {
   check_names(recording);
   check_begins("/ops", recording.ops);
   check_begins("/collectives", recording.collectives);
+  check_numbers(recording);
   check_results(recording);
   check_pieces(recording);
   check_payload(recording);

@@ -134,6 +134,8 @@ void read_header(const Catalog& catalog, StepRecording& r) {
   r.complete = catalog.complete == 1;
   r.has_state = catalog.has_state == 1;
   r.first_sample = catalog.first_sample;
+  r.next_sample = catalog.next_sample;
+  r.state_digest = catalog.state_digest;
 }
 
 void read_datasets(const Catalog& catalog, File file, StepRecording& r) {

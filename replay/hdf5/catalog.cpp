@@ -80,9 +80,10 @@ CatalogEntry read_entry(Reader& reader) {
 
 std::string encode(const Catalog& catalog) {
   Writer writer;
-  for (const auto value :
-       {catalog.rank, catalog.world, catalog.step, catalog.complete, catalog.has_state, catalog.first_sample})
+  for (const auto value : {catalog.rank, catalog.world, catalog.step, catalog.complete, catalog.has_state,
+                           catalog.first_sample, catalog.next_sample})
     writer.signed_number(value);
+  writer.text(catalog.state_digest);
   writer.number(catalog.entries.size());
   for (const auto& entry : catalog.entries) write_entry(writer, entry);
   return writer.take();
@@ -92,9 +93,10 @@ Catalog decode_catalog(std::string_view text) {
   constexpr std::size_t kLeastEntry = 5 * sizeof(uint64_t);
   Reader reader(text);
   Catalog catalog;
-  for (auto* value :
-       {&catalog.rank, &catalog.world, &catalog.step, &catalog.complete, &catalog.has_state, &catalog.first_sample})
+  for (auto* value : {&catalog.rank, &catalog.world, &catalog.step, &catalog.complete, &catalog.has_state,
+                      &catalog.first_sample, &catalog.next_sample})
     *value = reader.signed_number();
+  catalog.state_digest = reader.text();
   const auto count = reader.count(kLeastEntry);
   for (std::size_t i = 0; i < count; ++i) catalog.entries.push_back(read_entry(reader));
   if (!reader.at_end()) fail<FileError>("the reader's answer goes on behind its end");

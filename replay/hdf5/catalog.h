@@ -21,7 +21,8 @@ struct CatalogEntry {
 };
 
 struct Catalog {
-  int64_t rank = 0, world = 1, step = 0, complete = 0, has_state = 0, first_sample = 0;
+  int64_t rank = 0, world = 1, step = 0, complete = 0, has_state = 0, first_sample = 0, next_sample = 0;
+  std::string state_digest;
   std::vector<CatalogEntry> entries;  ///< kDatasets in their order, then the state's by name
   bool operator==(const Catalog&) const = default;
 };

@@ -188,14 +188,10 @@ void check_version(hid_t root) {
 
 Catalog read_header(hid_t root) {
   check_version(root);
-  check_object(root, H5O_TYPE_GROUP, 8, "/");
-  return {read_number(root, "rank"),
-          read_number(root, "world"),
-          read_number(root, "step"),
-          read_number(root, "complete"),
-          read_number(root, "has_state"),
-          read_number(root, "first_sample"),
-          {}};
+  check_object(root, H5O_TYPE_GROUP, 10, "/");
+  return {read_number(root, "rank"),        read_number(root, "world"),      read_number(root, "step"),
+          read_number(root, "complete"),    read_number(root, "has_state"),  read_number(root, "first_sample"),
+          read_number(root, "next_sample"), read_text(root, "state_digest"), {}};
 }
 
 void check_groups(hid_t root, bool has_state) {

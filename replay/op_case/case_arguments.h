@@ -12,8 +12,8 @@
 /// Arguments of an op as JSON (FORMAT.md, "A case") and back.
 namespace lockstep::replay {
 
-/// Tensors are put into `tensors`, for each rank its part. Throws BadInput for what a case cannot hold: generators,
-/// tensors of another mesh, ranks that live elsewhere.
+/// Tensors are put into `tensors`, for each rank of this process its part. Throws BadInput for what a case cannot hold:
+/// generators, tensors of another mesh.
 nlohmann::ordered_json arguments_to_json(std::span<const c10::IValue> arguments, const Mesh& mesh,
                                          std::vector<RecordedTensor>& tensors);
 

@@ -7,7 +7,8 @@
 
 namespace lockstep::replay {
 
-/// Makes a case of one op of a run: everything that it takes, at the moment when it begins.
+/// Makes a case of one op of a run: everything that it takes, at the moment when it begins. Where the ranks live in
+/// many processes, the part of this one (case_parts.h).
 class CaseCapture final : public Observer {
  public:
   /// `id`: OpId::text().

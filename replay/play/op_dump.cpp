@@ -4,10 +4,8 @@
 #include <c10/core/ScalarType.h>
 #include <fmt/ranges.h>
 
-#include <filesystem>
-
-#include "core/error.h"
 #include "core/files/atomic_file.h"
+#include "core/files/make_folders.h"
 #include "replay/capture/recorded_tensor.h"
 #include "replay/store/recording_file.h"
 #include "runtime/dispatch/op_results.h"
@@ -65,9 +63,7 @@ std::vector<RecordedTensor> results_of(const OpEvent& event, std::span<const c10
 
 std::vector<std::string> write_tensors(const std::string& folder, const std::string& op,
                                        const std::vector<RecordedTensor>& tensors) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) fail<FileError>("{}: cannot be made: {}", folder, error.message());
+  make_folders(folder);
   StepRecording file;
   file.complete = false;
   file.reason = op;

@@ -29,6 +29,7 @@ void Player::load(const StepRecording& recording, std::string until) {
   until_ = std::move(until);
   running_.clear();
   next_op_ = next_result_ = next_collective_ = differing_ = next_piece_ = last_piece_ = 0;
+  collectives_on_.clear();
   is_same_program_ = true;
   first_.reset();
   tensors_there_.clear();
@@ -155,20 +156,43 @@ void Player::before_collective(const CollectiveEvent& event) {
   require_all_received();
   arrived_.clear();
   if (is_past_end()) return;
-  const auto id = event.id.text();
-  if (next_collective_ == all.size()) leave("a collective after the last one, in", id, "the end");
+  if (next_collective_ == all.size()) leave("a collective after the last one, in", event.id.text(), "the end");
   const auto& recorded = all[next_collective_++];
+  require_same_kind(recorded, event);
+  compare_purpose(recorded, event);
+  take_pieces(recorded, event);
+}
+
+void Player::require_same_kind(const RecordedCollective& recorded, const CollectiveEvent& event) {
   const auto& axis = event.mesh.axes()[static_cast<size_t>(event.axis)].name;
-  if (!is(recorded.id, event.id) || recorded.kind != static_cast<uint8_t>(event.kind) || name(recorded.axis) != axis ||
-      name(recorded.mesh) != event.mesh.text() || recorded.dtype != static_cast<int8_t>(event.dtype))
-    leave(fmt::format("another collective, {} {} on {} of {}, in", to_text(event.kind), c10::toString(event.dtype),
-                      axis, event.mesh.text()),
-          id,
-          fmt::format("{} {} on {} of {} in {}", to_text(static_cast<CollectiveKind>(recorded.kind)),
-                      c10::toString(static_cast<c10::ScalarType>(recorded.dtype)), name(recorded.axis),
-                      name(recorded.mesh), text_of(recorded.id)));
-  const auto group = event.mesh.group(recording_->rank, event.axis);
-  header_ = {event.number, 0, recorded.kind, recorded.dtype, group_digest(group), 0};
+  if (is(recorded.id, event.id) && recorded.kind == static_cast<uint8_t>(event.kind) && name(recorded.axis) == axis &&
+      name(recorded.mesh) == event.mesh.text() && recorded.dtype == static_cast<int8_t>(event.dtype))
+    return;
+  leave(fmt::format("another collective, {} {} on {} of {}, in", to_text(event.kind), c10::toString(event.dtype), axis,
+                    event.mesh.text()),
+        event.id.text(),
+        fmt::format("{} {} on {} of {} in {}", to_text(static_cast<CollectiveKind>(recorded.kind)),
+                    c10::toString(static_cast<c10::ScalarType>(recorded.dtype)), name(recorded.axis),
+                    name(recorded.mesh), text_of(recorded.id)));
+}
+
+/// What tells apart two that are else alike. The replay goes on: what was received may fit all the same.
+void Player::compare_purpose(const RecordedCollective& recorded, const CollectiveEvent& event) {
+  const auto compare = [&](const char* what, const std::string& then, const std::string& now) {
+    if (then == now) return;
+    deviate({fmt::format("{} on {} of {} has another {}", to_text(event.kind),
+                         event.mesh.axes()[static_cast<size_t>(event.axis)].name, event.mesh.text(), what),
+             event.id.text(), "", fmt::format("{} {}", what, then), fmt::format("{} {}", what, now), ""});
+  };
+  const auto here = static_cast<size_t>(event.mesh.local_index(recording_->rank));
+  compare("number", std::to_string(recorded.number), std::to_string(collectives_on_[event.mesh.text()]++));
+  compare("purpose", fmt::format("{:08x}", recorded.purpose), fmt::format("{:08x}", event.purpose));
+  compare("group", fmt::format("{:016x}", recorded.group), fmt::format("{:016x}", event.groups[here]));
+}
+
+void Player::take_pieces(const RecordedCollective& recorded, const CollectiveEvent& event) {
+  const auto here = static_cast<size_t>(event.mesh.local_index(recording_->rank));
+  header_ = {event.number, event.purpose, recorded.kind, recorded.dtype, event.groups[here], 0};
   next_piece_ = recorded.first_piece;
   last_piece_ = next_piece_ + recorded.pieces;
   for (auto p = next_piece_; p < last_piece_; ++p) {

@@ -25,8 +25,9 @@ struct Deviation {
 /// the rank computes with the digests of what it computed then. Peers, and what is sent to them, do not exist.
 ///
 /// A recording that lacks something is not one that agrees: each op has the results, of the kinds, and each collective
-/// the pieces that are recorded, in their order, no fewer and no more. Of an incomplete step's last ops, which were
-/// under way, there need be none.
+/// the pieces that are recorded, in their order, no fewer and no more. A collective is the recorded one if it also
+/// moves the same thing (its purpose) between the same ranks (its group), as the same one of the step (its number). Of
+/// an incomplete step's last ops, which were under way, there need be none.
 ///
 /// Throws Inconsistency where the program asks for something that was not recorded, since nothing can follow.
 class Player final : public Observer, public Transport {
@@ -80,6 +81,9 @@ class Player final : public Observer, public Transport {
   void compare_all(const OpEvent& event, std::span<const OpResult> given);
   void compare(const OpEvent& event, const RecordedResult& recorded, const OpResult& result);
   void require_all_received();
+  void require_same_kind(const RecordedCollective& recorded, const CollectiveEvent& event);
+  void compare_purpose(const RecordedCollective& recorded, const CollectiveEvent& event);
+  void take_pieces(const RecordedCollective& recorded, const CollectiveEvent& event);
   bool stops_at(const OpEvent& event) const;
   void deliver(std::span<const std::byte> bytes, MutableSpan part) const;
   void check_delivered(const RecordedPiece& piece, const CollectiveEvent& event);
@@ -91,9 +95,10 @@ class Player final : public Observer, public Transport {
   std::string until_;
   std::vector<size_t> running_;  ///< ops that have begun and not ended: an op may run others
   size_t next_op_ = 0, next_result_ = 0, next_collective_ = 0, differing_ = 0;
-  size_t next_piece_ = 0, last_piece_ = 0;  ///< what the collective that runs has still to deliver
-  MessageHeader header_;                    ///< of the collective that runs
-  std::map<int, Bytes> arrived_;            ///< its payload, by source
+  std::map<std::string, uint64_t> collectives_on_;  ///< so far, by mesh
+  size_t next_piece_ = 0, last_piece_ = 0;          ///< what the collective that runs has still to deliver
+  MessageHeader header_;                            ///< of the collective that runs
+  std::map<int, Bytes> arrived_;                    ///< its payload, by source
   bool is_same_program_ = true;
   std::optional<Deviation> first_;
   std::vector<RecordedTensor> tensors_there_;

@@ -1,16 +1,10 @@
 #include "replay/store/op_case.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/files/file_descriptor.h"
+#include "core/files/random_access_file.h"
 #include "replay/store/recording_file.h"
 
 namespace lockstep::replay {
@@ -30,18 +24,9 @@ constexpr struct {
                {"domain", &OpCase::domain}};
 
 Bytes read_file(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (!file.is_open() || ::fstat(file.get(), &status) != 0)
-    fail<FileError>("{} cannot be read: {}", path, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail<FileError>("{} is no file", path);
-  Bytes bytes(static_cast<size_t>(status.st_size));
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const auto count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
-    if (count <= 0) fail<FileError>("{} cannot be read: {}", path, count < 0 ? std::strerror(errno) : "it is shorter");
-    done += static_cast<size_t>(count);
-  }
+  const RandomAccessFile file(path);
+  Bytes bytes(static_cast<size_t>(file.size()));
+  file.read(0, bytes);
   return bytes;
 }
 

@@ -1,19 +1,15 @@
 #include "replay/store/recording_folder.h"
 
-#include <fcntl.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 
 #include "core/error.h"
-#include "core/files/file_descriptor.h"
+#include "core/files/random_access_file.h"
 #include "core/mesh_text.h"
 #include "replay/store/recording_file.h"
 
@@ -38,10 +34,6 @@ std::vector<std::string> files_in(const std::string& folder) {
   if (error) fail<BadInput>("{} is no recording: {}", folder, error.message());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-[[noreturn]] void failed(const std::string& path, std::string_view what, int reason) {
-  fail<FileError>("{} {}: {}", path, what, std::generic_category().message(reason));
 }
 
 Bytes allocate(uint64_t size, const std::string& path) {
@@ -108,21 +100,11 @@ const IndexEntry& RecordingFolder::entry(int32_t rank, int64_t step) const {
 
 Bytes RecordingFolder::read_bytes(const IndexEntry& entry) const {
   const auto path = file(entry);
-  // Without waiting for whoever writes a pipe that lies there.
-  const FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!descriptor.is_open()) failed(path, "cannot be opened", errno);
-  struct stat status {};
-  if (::fstat(descriptor.get(), &status) != 0) failed(path, "cannot be read", errno);
-  if (!S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) != entry.bytes)
-    fail<FileError>("{} is damaged: {} bytes, {} were written", path, status.st_size, entry.bytes);
+  const RandomAccessFile opened(path);
+  if (static_cast<uint64_t>(opened.size()) != entry.bytes)
+    fail<FileError>("{} is damaged: {} bytes, {} were written", path, opened.size(), entry.bytes);
   auto bytes = allocate(entry.bytes, path);
-  for (std::size_t done = 0; done < bytes.size();) {
-    const auto count = ::read(descriptor.get(), bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) failed(path, "cannot be read", errno);
-    if (count == 0) fail<FileError>("{} is damaged: it became shorter", path);
-    done += static_cast<std::size_t>(count);
-  }
+  opened.read(0, bytes);
   if (digest(bytes) != entry.digest) fail<FileError>("{} is damaged: its bytes do not match their digest", path);
   return bytes;
 }

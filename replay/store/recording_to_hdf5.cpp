@@ -119,6 +119,8 @@ void write_header(hid_t file, const StepRecording& recording) {
   set_number(file, "complete", recording.complete);
   set_number(file, "has_state", recording.has_state);
   set_number(file, "first_sample", recording.first_sample);
+  set_number(file, "next_sample", recording.next_sample);
+  set_text(file, "state_digest", recording.state_digest);
   write_text(file, kDatasets[kReason].path, recording.reason);
   write_text(file, kDatasets[kJob].path, recording.job);
   write_text(file, kDatasets[kMachine].path, machine_text(recording));

@@ -1,11 +1,10 @@
 #include "replay/store/recording_writer.h"
 
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
-#include "core/error.h"
 #include "core/files/atomic_file.h"
+#include "core/files/make_folders.h"
 #include "replay/store/recording_file.h"
 
 namespace lockstep::replay {
@@ -21,17 +20,11 @@ std::size_t memory_of(const StepRecording& r) {
   return bytes;
 }
 
-void create_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) fail<FileError>("{} cannot be created: {}", folder, error.message());
-}
-
 }  // namespace
 
 RecordingWriter::RecordingWriter(std::string folder, std::size_t limit_bytes)
     : folder_(std::move(folder)), limit_bytes_(limit_bytes) {
-  create_folder(folder_);
+  make_folders(folder_);
   thread_ = std::thread([this] { run(); });
 }
 

@@ -45,6 +45,7 @@ void add(ordered_json& events, const StepRecording& recording) {
     const auto name = fmt::format("{} {}", kCollectiveNames[collective.kind], recording.names[collective.axis]);
     events.push_back(event(recording.rank, kCollectives, name, collective.begin, collective.end));
     events.back()["args"] = {{"id", text_of(collective.id, recording)},
+                             {"number", collective.number},
                              {"received_bytes", bytes_of(collective, recording)}};
   }
 }

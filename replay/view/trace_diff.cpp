@@ -65,6 +65,7 @@ class Comparison {
       if (!left_results_.contains(id)) count(right_, *result, &DiffCounts::only_right);
     compare_scalars();
     compare_batches();
+    compare_states();
     compare_numerics();
     return std::move(diff_);
   }
@@ -111,6 +112,11 @@ class Comparison {
       diff_.batch = left_.tokens != right_.tokens ? "other tokens" : "other labels";
     else if (left_.first_sample != right_.first_sample)
       diff_.batch = fmt::format("first sample {}, first sample {}", left_.first_sample, right_.first_sample);
+  }
+
+  void compare_states() {
+    const auto &left = left_.state_digest, &right = right_.state_digest;
+    if (!left.empty() && !right.empty() && left != right) diff_.state = fmt::format("{}, {}", left, right);
   }
 
   void compare_numerics() {

@@ -20,10 +20,13 @@ struct TraceDiff {
   std::string first;  ///< the first result of the left one that differs, with both layouts and digests; empty: none
   std::vector<std::string> scalars;  ///< "loss: 2.5, 2.25", those that differ; "loss: 2.5, none"
   std::string batch;                 ///< in what the batches differ; empty: in nothing
+  std::string state;                 ///< both digests of the state after the step, if both are known and differ
   /// Where two numerics versions explain what differs: "left by numerics version 1, right by numerics version 2: ...".
   /// Versions that are not known are told only where something differs.
   std::string numerics;
-  bool agrees() const { return all.different + all.only_left + all.only_right + scalars.size() == 0 && batch.empty(); }
+  bool agrees() const {
+    return all.different + all.only_left + all.only_right + scalars.size() == 0 && batch.empty() && state.empty();
+  }
   /// Whether any result of both was compared. What was not is not equal.
   bool is_comparable() const { return all.same + all.different > 0; }
 };

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "replay/store/recording_writer.h"
+#include "tests/support/message_of.h"
 #include "tests/support/recordings.h"
 
 /// Folders of recordings for tests: steps of rank 3 of 200.
@@ -29,17 +29,6 @@ inline void record(const std::string& folder, const std::vector<replay::StepReco
   replay::RecordingWriter writer(folder, 1 << 20);
   for (const auto& recording : recordings) writer.push(recording);
   writer.finish();
-}
-
-/// What the error of this family says that `action` must throw.
-template <class Family, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Family& error) {
-    return error.what();
-  }
-  return "no such error";
 }
 
 }  // namespace lockstep::testing

@@ -15,7 +15,7 @@ class RecordingMutator {
 
   /// Says what it did.
   std::string mutate() {
-    switch (up_to(11)) {
+    switch (up_to(12)) {
       case 0:
         return change_rows("scalars", r_.scalars, [this](auto& row) { row.bits ^= one_bit(64); });
       case 1:
@@ -39,6 +39,8 @@ class RecordingMutator {
         return change_contents();
       case 10:
         return end_early();
+      case 11:
+        return swap_events();
       default:
         return change_job();
     }
@@ -95,7 +97,7 @@ class RecordingMutator {
     const auto kind = up_to(4);
     if (kind == 0) std::swap(r_.rows, r_.seq_len);
     if (kind == 1) ids.pop_back();
-    if (kind == 2) r_.first_sample += 1;
+    if (kind == 2) r_.first_sample += 1, r_.next_sample += up_to(1) == 0 ? 1 : 0;
     if (kind >= 3) *any_of(ids) = kIds[up_to(std::size(kIds) - 1)];
     return "batch changed";
   }
@@ -156,6 +158,17 @@ class RecordingMutator {
     uint32_t next = 0;
     for (auto& collective : r_.collectives)
       next += collective.pieces, collective.first_piece = next - collective.pieces;
+  }
+
+  /// What two collectives were for, and nothing else of them.
+  std::string swap_events() {
+    if (r_.collectives.empty()) return "no collectives";
+    auto &one = *any_of(r_.collectives), &other = *any_of(r_.collectives);
+    const auto kind = up_to(2);
+    if (kind == 0) std::swap(one.purpose, other.purpose);
+    if (kind == 1) std::swap(one.group, other.group);
+    if (kind == 2) std::swap(one.number, other.number);
+    return "two collectives' purposes, groups or numbers swapped";
   }
 
   std::string end_early() {

@@ -2,6 +2,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -54,6 +55,12 @@ class RandomRecording {
     return result;
   }
 
+  std::string hexadecimal_digits(std::size_t count) {
+    std::string digits(count, '0');
+    for (auto& digit : digits) digit = "0123456789abcdef"[up_to(15)];
+    return digits;
+  }
+
   void make_header() {
     r_.world = 1 + int_up_to(100);
     r_.rank = int_up_to(r_.world - 1);
@@ -64,11 +71,13 @@ class RandomRecording {
     for (auto i = some(); i > 0; --i) r_.machine.emplace_back(word_text(10), word_text(30));
     r_.first_sample = static_cast<int64_t>(up_to(1000));
     r_.has_state = up_to(1) == 0;
+    if (up_to(1) == 0) r_.state_digest = hexadecimal_digits(32);
   }
 
   void make_batch() {
     r_.rows = static_cast<int64_t>(some());
     r_.seq_len = static_cast<int64_t>(some());
+    r_.next_sample = r_.first_sample + r_.rows;
     const auto count = static_cast<std::size_t>(r_.rows * r_.seq_len);
     for (auto* samples : {&r_.tokens, &r_.labels})
       for (std::size_t i = 0; i < count; ++i) samples->push_back(static_cast<int32_t>(word()));
@@ -114,14 +123,16 @@ class RandomRecording {
   void make_pieces() {
     const bool keeps = up_to(3) != 0;
     uint64_t time = 0;
+    std::map<replay::Name, uint64_t> numbers;
     for (auto i = r_.names.empty() ? 0 : some(); i > 0; --i) {
       const auto begin = time + up_to(1000), first = r_.pieces.size();
       const auto senders = up_to(std::min<uint64_t>(3, static_cast<uint64_t>(r_.world)));
       for (auto tensor = senders == 0 ? 0 : up_to(2), t = uint64_t{0}; t < tensor; ++t)
         for (uint64_t source = 0; source < senders; ++source) make_piece(source, t, keeps);
-      r_.collectives.push_back({id(), name(), name(), static_cast<uint8_t>(up_to(3)), dtype(),
-                                static_cast<uint32_t>(first), static_cast<uint32_t>(r_.pieces.size() - first), begin,
-                                time = begin + up_to(1000)});
+      const auto mesh = name();
+      r_.collectives.push_back({id(), numbers[mesh]++, mesh, name(), static_cast<uint8_t>(up_to(3)), dtype(),
+                                static_cast<uint32_t>(word()), word(), static_cast<uint32_t>(first),
+                                static_cast<uint32_t>(r_.pieces.size() - first), begin, time = begin + up_to(1000)});
     }
   }
 
@@ -170,7 +181,9 @@ inline void add_payload(replay::StepRecording& recording, std::size_t bytes) {
     if (piece.offset == replay::kNoPayload) piece.bytes = 0, piece.offset = recording.payload.size();
   const auto time = recording.collectives.empty() ? 0 : recording.collectives.back().end;
   const auto first = static_cast<uint32_t>(recording.pieces.size());
-  recording.collectives.push_back({{}, 0, 0, 0, 6, first, 1, time, time});
+  const auto number = std::count_if(recording.collectives.begin(), recording.collectives.end(),
+                                    [](const auto& collective) { return collective.mesh == 0; });
+  recording.collectives.push_back({{}, static_cast<uint64_t>(number), 0, 0, 0, 6, 1, 1, first, 1, time, time});
   recording.pieces.push_back({0, 0, bytes, recording.payload.size(), {}});
   recording.payload.resize(recording.payload.size() + bytes, std::byte{7});
 }

@@ -47,6 +47,7 @@ inline std::unique_ptr<models::Model> small_llama() {
 /// numbers of valid tokens.
 inline trainer::TokenBatch batch_for(const trainer::Job& job, int64_t step, int64_t vocabulary = 29) {
   trainer::TokenBatch batch{job.training.global_batch_size, job.training.seq_len, {}, {}};
+  batch.first_sample = (step - 1) * batch.rows;
   for (int64_t i = 0; i < batch.rows * batch.seq_len; ++i) {
     batch.tokens.push_back((i * 7 + step * 3) % vocabulary);
     batch.labels.push_back(i % 5 == 0 ? trainer::kIgnoredLabel : (i * 11 + step) % vocabulary);

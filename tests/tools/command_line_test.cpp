@@ -202,6 +202,20 @@ TEST(CommandLine, GreetsUnlessQuiet) {
   EXPECT_EQ(run_lockstep("train jobs/demo.toml --print-job -q").err, "");
 }
 
+TEST(CommandLine, SaysAtTheStartWhatTorchtitanWouldDoOtherwise) {
+  const std::string job =
+      "train jobs/demo.toml --print-job --training.local_batch_size 6 --training.global_batch_size "
+      "24 --parallelism.context_parallel_degree 2";
+  EXPECT_EQ(run_lockstep(job).err,
+            "Lockstep demo: llama3 debugmodel on dp_shard=2,cp=2,tp=2, simulated in one process\n"
+            "compute float32, seed 42, 60 steps of 24 x 128 tokens (local batch 4, accumulated 3 times)\n"
+            "unlike torchtitan: training.local_batch_size 6 is lowered to 4: 24 samples on 2 data-parallel ranks are "
+            "summed in complete subtrees\n"
+            "unlike torchtitan: no load balancer of context parallelism: each rank has one run of a sequence, late "
+            "ranks attend to more keys\n");
+  EXPECT_EQ(run_lockstep(job + " -q").err, "");
+}
+
 TEST(CommandLine, AFullStandardOutputIsAFileError) {
   const int status = std::system("'" LOCKSTEP_BINARY "' --help >/dev/full 2>/dev/null");
   EXPECT_EQ(WEXITSTATUS(status), 5);

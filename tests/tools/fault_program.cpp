@@ -33,8 +33,10 @@ struct Settings {
 /// One rank's program. Every step is an all_reduce on the first axis and an all_gather on the last.
 class Program {
  public:
-  Program(Settings settings, const trainer::Processes& processes)
+  Program(Settings settings, const trainer::Processes& processes, const trainer::CommSection& comm)
       : settings_(std::move(settings)),
+        processes_(processes),
+        comm_(comm),
         is_faulty_(processes.rank == processes.world - 1),
         world_({.rank_count = processes.world, .local_ranks = {processes.rank}, .transport = processes.transport}),
         mesh_(world_.mesh(processes.world == 2 ? "a=2" : "a=2,b=2")) {}
@@ -42,10 +44,11 @@ class Program {
   void run() {
     for (int step = 0; step < kSteps; ++step) {
       RunContext::current().begin_microbatch(step, 0);
-      if (is_faulty_ && step == kFaultyStep)
+      if (is_faulty_ && step == (settings_.fault == "unready" ? 0 : kFaultyStep))
         do_wrong();
       else
         do_right();
+      if (step == 0) trainer::use_train_timeout(processes_, comm_);
     }
   }
 
@@ -80,6 +83,7 @@ class Program {
         {"closed", [this] { close_sockets(), do_right(); }},
         {"late", [this] { sleep(0.5), do_right(); }},
         {"slow", [this] { sleep(20), do_right(); }},
+        {"unready", [this] { sleep(2), do_right(); }},
         {"op", [this] { move(mesh_, first(), "S(0)", {64}); }},
         {"shape", [this] { move(mesh_, first(), "P(sum)", {96}); }},
         {"dtype", [this] { move(mesh_, first(), "P(sum)", {64}, c10::kInt); }},
@@ -100,6 +104,8 @@ class Program {
   }
 
   Settings settings_;
+  const trainer::Processes& processes_;
+  const trainer::CommSection& comm_;
   bool is_faulty_;
   World world_;
   const Mesh& mesh_;
@@ -110,7 +116,8 @@ ExitCode run_rank(const Settings& settings) {
   trainer::CommSection comm;
   comm.transport = settings.carrier;
   comm.train_timeout_seconds = settings.timeout;
-  Program(settings, trainer::join_processes(trainer::detect_launcher(variable), variable, comm, {})).run();
+  const auto processes = trainer::join_processes(trainer::detect_launcher(variable), variable, comm, {});
+  Program(settings, processes, comm).run();
   return ExitCode::kFine;
 }
 

@@ -1,14 +1,17 @@
 // The other half of inconsistency_test.cpp: `lockstep-engine` with one fault, which LOCKSTEP_PLANTED_FAULT names; with
-// none where that is not set. The linker (--wrap, tests/CMakeLists.txt) puts two functions of this file in the place of
+// none where that is not set. The linker (--wrap, faulty_engine.cmake) puts functions of this file in the place of
 // shipped ones, which know nothing of it. A fault is rank 1's alone: one device, which has rank 0 only, stays right.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <iterator>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "core/error.h"
@@ -17,6 +20,7 @@
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/redistribution/exchange.h"
+#include "trainer/checkpoint/safetensors.h"
 
 namespace lockstep {
 
@@ -25,10 +29,19 @@ std::shared_ptr<const RuleSet> shipped_rules(Numerics numerics) __asm__("__real_
 std::shared_ptr<const RuleSet> planted_rules(Numerics numerics) __asm__("__wrap_" LOCKSTEP_RULES_SYMBOL);
 void shipped_exchange(Exchange request, const Use& use) __asm__("__real_" LOCKSTEP_EXCHANGE_SYMBOL);
 void planted_exchange(Exchange request, const Use& use) __asm__("__wrap_" LOCKSTEP_EXCHANGE_SYMBOL);
+namespace trainer {
+void shipped_write(const std::string& path,
+                   std::span<const TensorBytes> tensors) __asm__("__real_" LOCKSTEP_WRITE_SYMBOL);
+void planted_write(const std::string& path,
+                   std::span<const TensorBytes> tensors) __asm__("__wrap_" LOCKSTEP_WRITE_SYMBOL);
+}  // namespace trainer
 
 namespace {
 
-constexpr size_t kFaultyIndex = 1;
+constexpr int kFaultyRank = 1;
+
+/// Whether the rank at this place among those of this process is the one at fault. One device has none.
+bool is_faulty(const Mesh& mesh, size_t index) { return mesh.local_ranks()[index] == kFaultyRank; }
 
 /// A fault in what an op gives, or writes in place.
 struct OpFault {
@@ -44,7 +57,9 @@ constexpr OpFault kOpFaults[] = {
     {"update within bound", "mesh::adamw", 2, [](const at::Tensor& parameter) { parameter.mul_(1 + 1e-12); }},
     {"NaN", "gelu", 2, [](const at::Tensor& result) { result.select(0, 0).fill_(NAN); }},
 };
-constexpr std::string_view kWrongReduction = "wrong reduction";
+constexpr std::string_view kWrongReduction = "wrong reduction", kNanReceived = "NaN received";
+constexpr std::string_view kSlowSave = "slow save", kFailedSave = "failed save", kDeath = "death while saving";
+constexpr std::string_view kOthers[] = {"", kWrongReduction, kNanReceived, kSlowSave, kFailedSave, kDeath};
 
 std::string_view planted() {
   static const char* name = std::getenv("LOCKSTEP_PLANTED_FAULT");
@@ -54,7 +69,8 @@ std::string_view planted() {
 const OpFault* planted_in_op() {
   const auto* found = std::find_if(std::begin(kOpFaults), std::end(kOpFaults),
                                    [](const OpFault& fault) { return fault.name == planted(); });
-  const bool is_known = found != std::end(kOpFaults) || planted().empty() || planted() == kWrongReduction;
+  const bool is_known =
+      found != std::end(kOpFaults) || std::find(std::begin(kOthers), std::end(kOthers), planted()) != std::end(kOthers);
   if (!is_known) fail<BadInput>("LOCKSTEP_PLANTED_FAULT: there is no fault '{}'", planted());
   return found == std::end(kOpFaults) ? nullptr : found;
 }
@@ -72,7 +88,8 @@ struct Spoiled {
       call.op.callBoxed(stack);
     const auto& fault = *planted_in_op();
     const bool is_due = fault.step == 0 || fault.step == call.context.step();
-    if (is_due && call.index == kFaultyIndex) fault.spoil((stack.empty() ? first : stack[0]).toTensor());
+    if (is_due && is_faulty(call.plan.results.at(0)->layout.mesh(), call.index))
+      fault.spoil((stack.empty() ? first : stack[0]).toTensor());
   }
 };
 
@@ -96,20 +113,40 @@ std::shared_ptr<const RuleSet> planted_rules(Numerics numerics) {
   return numerics == Numerics::kNative ? native : canonical;
 }
 
-/// Rank 1 adds up its part of every gradient without what rank 0 has sent it.
+/// Rank 1's alone: what it got of rank 0 in place of the pieces that it received.
+std::vector<Pieces> spoiled(const std::vector<Pieces>& received, const Mesh& mesh,
+                            const std::function<at::Tensor(const at::Tensor&)>& spoil) {
+  auto changed = received;
+  for (auto& pieces : changed)
+    for (size_t i = 0; i < pieces.size(); ++i)
+      if (is_faulty(mesh, i)) pieces[i].at(0) = spoil(pieces[i].at(0));
+  return changed;
+}
+
+/// "wrong reduction": adds up its part of every gradient without what rank 0 has sent it. "NaN received": gets a NaN in
+/// every sum of floats over replicas.
 void planted_exchange(Exchange request, const Use& use) {
-  const bool is_gradient = request.kind == CollectiveKind::kReduceScatter &&
-                           request.mesh.axes()[static_cast<size_t>(request.axis)].name == "dp_shard";
-  const bool is_due = planted() == kWrongReduction && is_gradient && !request.mesh.world().meta();
-  if (!is_due) return shipped_exchange(std::move(request), use);
-  shipped_exchange(std::move(request), [&](const std::vector<Pieces>& received) {
-    auto incomplete = received;
-    for (auto& pieces : incomplete) {
-      auto& lost = pieces.at(kFaultyIndex).at(0);
-      lost = at::zeros_like(lost);
-    }
-    use(incomplete);
-  });
+  const auto& mesh = request.mesh;
+  const auto& axis = mesh.axes()[static_cast<size_t>(request.axis)].name;
+  const bool is_gradient = request.kind == CollectiveKind::kReduceScatter && axis == "dp_shard";
+  const bool is_sum = axis == "dp_replicate" && c10::isFloatingType(request.dtype);
+  if (mesh.world().meta() || !((planted() == kWrongReduction && is_gradient) || (planted() == kNanReceived && is_sum)))
+    return shipped_exchange(std::move(request), use);
+  const auto spoil = [](const at::Tensor& piece) {
+    return planted() == kNanReceived ? at::full_like(piece, NAN) : at::zeros_like(piece);
+  };
+  shipped_exchange(std::move(request),
+                   [&](const std::vector<Pieces>& received) { use(spoiled(received, mesh, spoil)); });
+}
+
+/// "slow save": longer than others wait for a message. "failed save": a disk that is full. "death while saving".
+void trainer::planted_write(const std::string& path, std::span<const TensorBytes> tensors) {
+  const auto* rank = std::getenv("RANK");
+  const bool is_here = rank && rank == std::to_string(kFaultyRank);
+  if (is_here && planted() == kSlowSave) std::this_thread::sleep_for(std::chrono::seconds(4));
+  if (is_here && planted() == kFailedSave) fail<FileError>("{}: cannot be written: No space left on device.", path);
+  if (is_here && planted() == kDeath) ::raise(SIGKILL);
+  shipped_write(path, tensors);
 }
 
 }  // namespace lockstep

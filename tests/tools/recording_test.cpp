@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/digest/digest.h"
 #include "core/numerics_version.h"
@@ -16,8 +17,20 @@ namespace lockstep {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
+
+/// What all steps say of their collectives, of what comes next and of the state.
+std::vector<std::string> dumped_events(const std::string& traces) {
+  std::vector<std::string> lines;
+  std::istringstream dump(run_lockstep("trace dump " + traces).out);
+  for (std::string line; std::getline(dump, line);)
+    for (const char* start : {"  collective ", "  first_sample = ", "  next_", "  state_digest = "})
+      if (line.starts_with(start)) lines.push_back(line);
+  return lines;
+}
 
 class Recording : public ::testing::Test {
  protected:
@@ -79,10 +92,17 @@ TEST_F(Recording, OfManyProcessesIsThatOfOne) {
   const auto diff = run_lockstep("trace diff " + traces_ + " " + many);
   EXPECT_EQ(diff.code, 0) << diff.out;
   EXPECT_THAT(diff.out, AllOf(HasSubstr("rank 1, step 4: "), HasSubstr(" 0 differ")));
+  const auto here = dumped_events(traces_), there = dumped_events(many);
+  EXPECT_EQ(here, there);
+  EXPECT_THAT(here,
+              AllOf(Contains(StartsWith("  collective 0 of dp_shard=2: ")), Contains(StartsWith("  next_sample = ")),
+                    Contains(StartsWith("  state_digest = ")), Contains(StartsWith("  next_learning_rate = "))));
 }
 
 TEST_F(Recording, IsComparedWithOneDevice) {
   ASSERT_EQ(train("").code, 0);
+  const auto last = replay("--against reference --step 4");  // of which the state's digest is recorded, too
+  EXPECT_EQ(last.code, 0) << last.out << last.err;
   const auto run = replay("--against reference --step 3");
   EXPECT_EQ(run.code, 0) << run.out << run.err;
   EXPECT_THAT(run.out, HasSubstr("as one device: every compared value agrees"));

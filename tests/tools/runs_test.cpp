@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -153,6 +154,17 @@ TEST_F(Runs, AnUnknownFlavorIsRefused) {
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.err,
             "lockstep: model.flavor 9B is not known for llama3; choose one of debugmodel, 1B, 3B, 8B, 70B, 405B\n");
+}
+
+/// Before it is made: a process that takes more than there is is killed, and says nothing.
+TEST_F(Runs, WhatNoMachineHoldsIsRefusedAtOnce) {
+  for (const auto* too_much : {"--model.width 1048576", "--training.local_batch_size 10000000"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto run = train(too_much);
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, ::testing::StartsWith("lockstep: this process would need more than "));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  }
 }
 
 }  // namespace

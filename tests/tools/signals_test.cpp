@@ -134,9 +134,10 @@ TEST_F(WithEngine, OneRankThatIsInterruptedBeforeTheMeetingEndsTheOthers) {
 
 TEST_F(WithEngine, ASecondSignalEndsALaunchAtOnce) {
   auto command = launch("1");
-  command[0] = with_engine("echo $$ >" + folder_.file("begun") + "\nexec sleep 300\n");
+  command[0] = with_engine("echo $$ >" + folder_.file("begun") + "$RANK\nexec sleep 300\n");
   Spawned run(command, write_to("/dev/null"), write_to(folder_.file("err")));
-  while (file_content(folder_.file("begun")).empty()) ASSERT_FALSE(run.wait(duration<double>(0.01)));
+  for (const auto* rank : {"0", "1"})
+    while (file_content(folder_.file("begun") + rank).empty()) ASSERT_FALSE(run.wait(duration<double>(0.01)));
   run.signal(SIGINT);
   EXPECT_FALSE(run.wait(duration<double>(1.2))) << "the ranks are waited for";
   run.signal(SIGINT);

@@ -11,7 +11,7 @@ exit code 3
 step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
 DIFFERS   2 steps on dp_shard=2 beside one device, bit by bit: 421378 bits differ in loss, gradients, norm, parameters and optimizer state
 loss      5.5421 after step 1; unigram entropy of the text 2.3690
-state     0794ef1aed0415b0eb750146726d7aa2
+state     76286c4062a6758970745a1fd5c5fad6
 saved     FOLDER/out/checkpoint/step-1
 INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
@@ -20,6 +20,7 @@ INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 2
   worst    parameter of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)
   before   all earlier ops agree: the fault is in this op, its rule or its communication
   again    lockstep replay --case FOLDER/out/case-1.h5
+  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last
 --- standard error
 test: mlp debugmodel on dp_shard=2, simulated in one process
 compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)
@@ -33,13 +34,15 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "tokens_per_second": RATE
     }
   ],
-  "state_digest": "0794ef1aed0415b0eb750146726d7aa2",
+  "state_digest": "76286c4062a6758970745a1fd5c5fad6",
   "findings": [
-    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    parameter of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication\n  again    lockstep replay --case FOLDER/out/case-1.h5"
+    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    parameter of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
   ]
 }
 --- files
+out/.lock
 out/case-1.h5
+out/checkpoint/.lock
 out/checkpoint/step-1
 out/job.toml
 out/metrics.jsonl
@@ -59,10 +62,12 @@ step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY M
 --- standard error
 test: mlp debugmodel on dp_shard=2, simulated in one process
 compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)
-lockstep: step 2: loss nan and gradient norm nan are not both finite; parameters are unchanged; the first op with a NaN or an infinity is step 2, microbatch 0, forward, layers.0, gelu #0
+lockstep: step 2: loss nan and gradient norm nan are not both finite; parameters are unchanged; the first op with a NaN or an infinity is step 2, microbatch 0, forward, layers.0, gelu #0; resume from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint; no step was verified
 --- result.json
 none
 --- files
+out/.lock
+out/checkpoint/.lock
 out/checkpoint/step-1
 out/job.toml
 out/metrics.jsonl

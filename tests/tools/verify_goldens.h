@@ -11,21 +11,21 @@ exit code 3
 2 steps bit by bit beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
 tp=2                              agrees     0.0e+00    0.0e+00     0.0e+00  -                          0.23 MB    TIMEx
-dp_shard=2                        DIFFERS    0.0e+00    5.0e-01     2.0e+00  mesh::absolute_maximum     0.56 MB    TIMEx
+dp_shard=2                        DIFFERS    0.0e+00    5.0e-01     2.0e+00  mesh::absolute_maximum     0.53 MB    TIMEx
 
 tp=2: what a rank sends in a step
 axis          collective       per step      MiB sent   nodes    native   ratio
 tp            all_gather             12         0.094       -     0.094   1.00x
-tp            all_reduce             12         0.064    1.00     0.002  41.72x
+tp            all_reduce             13         0.064    1.00     0.002  41.52x
 tp            reduce_scatter          8         0.062    1.00     0.094   0.67x
 all                                             0.220             0.189   1.17x
 
 dp_shard=2: what a rank sends in a step
 axis          collective       per step      MiB sent   nodes    native   ratio
-dp_shard      all_gather              7         0.347       -     0.347   1.00x
-dp_shard      all_reduce              4         0.000    1.00     0.000   2.44x
+dp_shard      all_gather              6         0.315       -     0.315   1.00x
+dp_shard      all_reduce              5         0.000    1.00     0.000   2.33x
 dp_shard      reduce_scatter          4         0.189    1.00     0.189   1.00x
-all                                             0.537             0.536   1.00x
+all                                             0.505             0.505   1.00x
 
 INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[184, 42] = -0.000261096342, one device: -0.0006008142373 (relative 4.8e-01; 8192 of 16384 elements wrong)
   op       step 1, microbatch 0, clip, mesh::absolute_maximum #2
@@ -53,8 +53,8 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": 0,
       "threads": 1,
       "worst_op": "-",
-      "bytes_per_step": 231092.0,
-      "native_bytes_per_step": 198220.0,
+      "bytes_per_step": 231100.0,
+      "native_bytes_per_step": 198228.0,
       "collectives": [
         {
           "axis": "tp",
@@ -69,12 +69,12 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
         {
           "axis": "tp",
           "collective": "all_reduce",
-          "count": 12,
-          "bytes": 67252.0,
+          "count": 13,
+          "bytes": 67260.0,
           "nodes": 1.0,
-          "native_count": 8,
-          "native_bytes": 1612.0,
-          "ratio": 41.71960297766749
+          "native_count": 9,
+          "native_bytes": 1620.0,
+          "ratio": 41.51851851851852
         },
         {
           "axis": "tp",
@@ -100,28 +100,28 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": 1865456,
       "threads": 1,
       "worst_op": "mesh::absolute_maximum",
-      "bytes_per_step": 562676.0,
-      "native_bytes_per_step": 562532.0,
+      "bytes_per_step": 529404.0,
+      "native_bytes_per_step": 529260.0,
       "collectives": [
         {
           "axis": "dp_shard",
           "collective": "all_gather",
-          "count": 7,
-          "bytes": 364032.0,
+          "count": 6,
+          "bytes": 330752.0,
           "nodes": 0.0,
-          "native_count": 7,
-          "native_bytes": 364032.0,
+          "native_count": 6,
+          "native_bytes": 330752.0,
           "ratio": 1.0
         },
         {
           "axis": "dp_shard",
           "collective": "all_reduce",
-          "count": 4,
-          "bytes": 244.0,
+          "count": 5,
+          "bytes": 252.0,
           "nodes": 1.0,
-          "native_count": 3,
-          "native_bytes": 100.0,
-          "ratio": 2.44
+          "native_count": 4,
+          "native_bytes": 108.0,
+          "ratio": 2.3333333333333335
         },
         {
           "axis": "dp_shard",
@@ -149,14 +149,14 @@ exit code 3
 --- standard output
 2 steps bit by bit beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
-dp_shard=2                        DIFFERS    0.0e+00    5.9e-04     4.0e-03  mesh::weight_gradient      0.56 MB    TIMEx
+dp_shard=2                        DIFFERS    0.0e+00    5.9e-04     4.0e-03  mesh::weight_gradient      0.53 MB    TIMEx
 
 dp_shard=2: what a rank sends in a step
 axis          collective       per step      MiB sent   nodes    native   ratio
-dp_shard      all_gather              7         0.347       -     0.347   1.00x
-dp_shard      all_reduce              4         0.000    1.00     0.000   2.44x
+dp_shard      all_gather              6         0.315       -     0.315   1.00x
+dp_shard      all_reduce              5         0.000    1.00     0.000   2.33x
 dp_shard      reduce_scatter          4         0.189    1.00     0.189   1.00x
-all                                             0.537             0.536   1.00x
+all                                             0.505             0.505   1.00x
 
 INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[100, 41] = 0.0007012519636, one device: 0.0007008388638 (relative 5.9e-04; 16384 of 16384 elements wrong)
   op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0
@@ -184,28 +184,28 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": 2013782,
       "threads": 1,
       "worst_op": "mesh::weight_gradient",
-      "bytes_per_step": 562676.0,
-      "native_bytes_per_step": 562532.0,
+      "bytes_per_step": 529404.0,
+      "native_bytes_per_step": 529260.0,
       "collectives": [
         {
           "axis": "dp_shard",
           "collective": "all_gather",
-          "count": 7,
-          "bytes": 364032.0,
+          "count": 6,
+          "bytes": 330752.0,
           "nodes": 0.0,
-          "native_count": 7,
-          "native_bytes": 364032.0,
+          "native_count": 6,
+          "native_bytes": 330752.0,
           "ratio": 1.0
         },
         {
           "axis": "dp_shard",
           "collective": "all_reduce",
-          "count": 4,
-          "bytes": 244.0,
+          "count": 5,
+          "bytes": 252.0,
           "nodes": 1.0,
-          "native_count": 3,
-          "native_bytes": 100.0,
-          "ratio": 2.44
+          "native_count": 4,
+          "native_bytes": 108.0,
+          "ratio": 2.3333333333333335
         },
         {
           "axis": "dp_shard",
@@ -256,7 +256,7 @@ exit code 3
 --- standard output
 2 steps in float64 beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
-dp_shard=2                        DIFFERS    ROUNDING    ROUNDING     0.001  mesh::adamw                0.56 MB    TIMEx
+dp_shard=2                        DIFFERS    ROUNDING    ROUNDING     0.001  mesh::adamw                0.53 MB    TIMEx
 
 INCONSISTENT  mesh dp_shard=2, step 2: parameter of tok_embeddings.weight[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong)
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
@@ -284,7 +284,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": null,
       "threads": 1,
       "worst_op": "mesh::adamw",
-      "bytes_per_step": 5.63e+05
+      "bytes_per_step": 5.29e+05
     }
   ],
   "verdict": "fail"

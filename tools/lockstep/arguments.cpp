@@ -253,6 +253,9 @@ int launched_from(int count, const char* const* arguments, const std::vector<std
 
 LaunchOptions with_command(LaunchOptions launch, const char* const* begin, const char* const* end) {
   if (begin == end) fail<BadInput>("lockstep launch needs a command, for example: lockstep launch -n 4 train JOB.");
+  if (launch.processes > 1 && std::string_view(*begin) == "verify")
+    fail<BadInput>(
+        "lockstep verify simulates its meshes in one process; lockstep launch is for lockstep train --verify.");
   launch.command.assign(begin, end);
   if (!launch.json.empty()) launch.command.insert(launch.command.end(), {"--json", launch.json});
   return launch;

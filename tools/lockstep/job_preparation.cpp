@@ -1,20 +1,21 @@
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/files/proc_value.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "trainer/identity/run_start.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
 #include "trainer/job/launcher_environment.h"
+#include "trainer/job/torchtitan_keys.h"
 
 namespace lockstep::tool {
 namespace {
 
-/// What the run is about to do, in two lines: the first output of every command that takes a job.
-void greet(const trainer::Job& job, const trainer::Launcher& launcher) {
+/// What the run is about to do, in two lines and one for each thing that torchtitan would do otherwise: the first
+/// output of every command that takes a job. `asked`: the job as it was written.
+void greet(const trainer::Job& asked, const trainer::Job& job, const trainer::Launcher& launcher) {
   const auto mesh = trainer::mesh_of(job);
   const auto batching = trainer::derive_batching(job, mesh);
   const auto where = launcher.launch.simulated ? std::string("simulated in one process")
@@ -23,6 +24,7 @@ void greet(const trainer::Job& job, const trainer::Launcher& launcher) {
   print_err("compute {}, seed {}, {} steps of {} x {} tokens (local batch {}, accumulated {} times)\n",
             job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
             job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
+  for (const auto& line : trainer::differences_in(asked, job)) print_err("unlike torchtitan: {}\n", line);
 }
 
 /// Before a second of work: what ends a process by a signal when it is tried.
@@ -40,7 +42,7 @@ void require_tokens_fit(const trainer::Job& job) {
   constexpr double kBytesOfToken = 16, kGibibyte = 1 << 30;  // itself and its label
   const auto bytes =
       static_cast<double>(job.training.global_batch_size) * static_cast<double>(job.training.seq_len) * kBytesOfToken;
-  const auto memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  const auto memory = static_cast<double>(memory_bytes());
   if (bytes > memory)
     fail<BadInput>(
         "a step of {} samples of {} tokens takes {:.0f} GiB for the tokens alone, this machine has {:.0f} GiB. Choose "
@@ -51,11 +53,10 @@ void require_tokens_fit(const trainer::Job& job) {
 trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many) {
   const auto launcher = trainer::detect_launcher([](const char* name) { return std::getenv(name); });
   if (!many) trainer::require_single_process(launcher);
-  auto job = trainer::resolve(
-      trainer::with_saved_values(trainer::load_job(arguments.file, arguments.overrides), launcher.launch),
-      launcher.launch);
+  const auto asked = trainer::load_job(arguments.file, arguments.overrides);
+  auto job = trainer::resolve(trainer::with_saved_values(asked, launcher.launch), launcher.launch);
   if (many && launcher.launch.simulated) require_simulable(trainer::mesh_of(job));
-  if (kIsFront && !output.quiet && launcher.launch.rank == 0) greet(job, launcher);
+  if (kIsFront && !output.quiet && launcher.launch.rank == 0) greet(asked, job, launcher);
   return job;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/digest/digest.h"
 #include "core/error.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/checkpoint/copy_overlap.h"
 
 namespace lockstep::trainer {
@@ -25,7 +26,9 @@ std::string read_index_text(const std::string& folder) {
 }
 
 CheckpointIndex read_index(const std::string& folder) {
-  return parse_index(read_index_text(folder), fmt::format("{}/{}", folder, kIndexFile));
+  auto index = parse_index(read_index_text(folder), fmt::format("{}/{}", folder, kIndexFile));
+  require_own_name(folder, index.metadata.step);
+  return index;
 }
 
 bool uses(const TensorRecord& tensor, const std::set<std::string>& files) {

@@ -10,6 +10,7 @@
 
 #include "trainer/checkpoint/checkpoint_index.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/saved_origins.h"
 
 /// Checkpoint folders: safetensors files of chunks, and an index that makes them valid. docs/checkpoint.md.
 ///
@@ -41,7 +42,8 @@ void commit_checkpoint(const std::string& folder, const CheckpointMetadata& meta
 void save_checkpoint(const std::string& folder, const CheckpointMetadata& metadata,
                      std::span<const ChunkToSave> chunks);
 
-/// A checkpoint opened for reading. Damage anywhere is a FileError that names the file and how much can be read.
+/// A checkpoint opened for reading. A folder whose name is another step's is refused (FileError). Damage anywhere is a
+/// FileError that names the file and how much can be read.
 class Checkpoint {
  public:
   /// Reads the index and the structure of every chunk file, not the tensors.
@@ -73,7 +75,8 @@ class Checkpoint {
 /// What a folder's index says of the run, without a look at the chunks. Errors as Checkpoint's.
 CheckpointMetadata saved_metadata(const std::string& folder);
 
-/// Which run saved the checkpoint in a folder; none where the index cannot be read: that one belongs to nobody.
+/// Which run saved the checkpoint in a folder; none where the index cannot be read, or is of another step than the
+/// folder's name says: that one belongs to nobody.
 std::optional<RunOrigin> saved_origin(const std::string& folder);
 
 /// The folder of step `step` inside `root`.
@@ -86,8 +89,19 @@ std::vector<int64_t> complete_steps(const std::string& root);
 /// BadInput when `wanted` >= 0 has no complete checkpoint, naming those that exist.
 std::optional<int64_t> step_to_load(const std::string& root, int64_t wanted);
 
+/// Those of the complete ones that this run saved, or, up to where it followed them, the runs that it followed.
+std::vector<int64_t> own_steps(const std::string& root, const RunOrigin& origin, SavedOrigins& known);
+
 /// Removes complete checkpoints but the `keep` latest; 0 keeps all. Only those of the run and the runs that it followed
-/// count, and go. Each loses its index first, so that a crash leaves no checkpoint that looks whole.
+/// count, and go. Each loses its index first, so that a crash leaves no checkpoint that looks whole, and a folder stays
+/// if there are files in it that no save wrote. Who prunes after every save keeps `known`. FileError names what cannot
+/// go.
+void remove_old_checkpoints(const std::string& root, int64_t keep, const RunOrigin& origin, SavedOrigins& known);
 void remove_old_checkpoints(const std::string& root, int64_t keep, const RunOrigin& origin);
+
+/// Removes what saves and prunings that crashed left in `root`: folders of steps without an index lose the files that
+/// saves write, and go if nothing else is in them. The folder of step `saving` stays, and what cannot be removed, which
+/// harms nothing. REQUIRES: nobody else saves into `root` (FolderLock).
+void remove_abandoned(const std::string& root, int64_t saving);
 
 }  // namespace lockstep::trainer

@@ -3,6 +3,7 @@
 #include "core/digest/digest.h"
 #include "core/error.h"
 #include "trainer/checkpoint/exact_cover.h"
+#include "trainer/checkpoint/run_origin_json.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/strict_json.h"
 
@@ -81,10 +82,11 @@ RunOrigin read_origin(const JsonPlace& place) {
   return origin;
 }
 
-nlohmann::json to_json(const RunOrigin& origin) {
-  auto parents = nlohmann::json::array();
-  for (const auto& [identity, step] : origin.parents) parents.push_back({{"identity", identity}, {"step", step}});
-  return {{"identity", origin.identity}, {"data", origin.data}, {"parents", parents}};
+/// What no version before 3 has.
+void read_run(const JsonPlace& place, CheckpointMetadata& metadata) {
+  metadata.origin = read_origin(place["run"]);
+  metadata.learning_rate = place["learning_rate"].text();
+  metadata.state = place["state"].text();
 }
 
 CheckpointIndex read_contents(const JsonPlace& place, Coverage coverage) {
@@ -94,10 +96,11 @@ CheckpointIndex read_contents(const JsonPlace& place, Coverage coverage) {
   else if (version == kVersionWithoutOrigin)
     place.require_keys({"format", "version", "numerics_version", "step", "sample", "job", "tensors"});
   else
-    place.require_keys({"format", "version", "numerics_version", "run", "step", "sample", "job", "tensors"});
+    place.require_keys(
+        {"format", "version", "numerics_version", "run", "step", "sample", "learning_rate", "state", "job", "tensors"});
   CheckpointIndex index;
   index.metadata = {place["step"].count(), place["sample"].count(), place["job"].text(), read_numerics_version(place)};
-  if (version > kVersionWithoutOrigin) index.metadata.origin = read_origin(place["run"]);
+  if (version > kVersionWithoutOrigin) read_run(place, index.metadata);
   for (const auto& tensor : place["tensors"].elements())
     if (!index.tensors.emplace(tensor["name"].text(), read_tensor(tensor, coverage)).second)
       tensor.fail_expected("a name that is not taken");
@@ -116,7 +119,9 @@ std::string index_text(const CheckpointIndex& index) {
   if (metadata.numerics_version) {
     contents["version"] = kVersion;
     contents["numerics_version"] = *metadata.numerics_version;
-    contents["run"] = to_json(metadata.origin);
+    contents["run"] = json_of<nlohmann::json>(metadata.origin);
+    contents["learning_rate"] = metadata.learning_rate;
+    contents["state"] = metadata.state;
   }
   return nlohmann::json({{"contents", contents}, {"digest", digest_of(contents)}}).dump(1) + "\n";
 }

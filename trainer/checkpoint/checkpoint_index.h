@@ -35,7 +35,9 @@ struct CheckpointMetadata {
   std::string job;     ///< the resolved job as TOML
   /// Of the build that wrote it; none in checkpoints of format version 1, where it is not known.
   std::optional<int64_t> numerics_version = kNumericsVersion;
-  RunOrigin origin = {};  ///< empty in checkpoints of format versions 1 and 2
+  RunOrigin origin = {};           ///< empty in checkpoints of format versions 1 and 2, as are those that follow
+  std::string learning_rate = {};  ///< of the next step: hexadecimal ("0x1.9p-10"), every bit of it
+  std::string state = {};          ///< digest of the state (state_digest()): 32 hexadecimal digits
 
   friend bool operator==(const CheckpointMetadata&, const CheckpointMetadata&) = default;
 };

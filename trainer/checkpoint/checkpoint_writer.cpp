@@ -1,23 +1,19 @@
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 
 #include "core/digest/digest.h"
 #include "core/error.h"
 #include "core/files/atomic_file.h"
+#include "core/files/make_folders.h"
 #include "trainer/checkpoint/checkpoint_file.h"
+#include "trainer/checkpoint/checkpoint_names.h"
 
 namespace lockstep::trainer {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::string_view kPrefix = "data-";
 constexpr size_t kPartBytes = size_t{1} << 30;  // files stay below this, unless one chunk is larger
-
-std::string file_name(int64_t attempt, int64_t process, size_t part) {
-  return fmt::format("{}{:04}-{:05}-{:04}.safetensors", kPrefix, attempt, process, part);
-}
 
 /// "wq" for a whole tensor, "wq[0:4,8:16]" for a part.
 std::string chunk_name(const ChunkToSave& chunk) {
@@ -64,7 +60,7 @@ void remove_unused_files(const std::string& folder, const CheckpointIndex& index
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const auto name = entry.path().filename().string();
-    if (name.starts_with(kPrefix) && !used.contains(name)) fs::remove(entry.path(), ignored);
+    if (is_of_save(name) && !used.contains(name)) fs::remove(entry.path(), ignored);
   }
 }
 
@@ -74,24 +70,19 @@ int64_t next_attempt(const std::string& folder) {
   int64_t next = 0;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const auto name = entry.path().filename().string();
-    int64_t attempt = 0;
-    if (!name.starts_with(kPrefix)) continue;
-    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), attempt);
-    next = std::max(next, attempt + 1);
+    const auto attempt = attempt_of(entry.path().filename().string());
+    if (attempt) next = std::max(next, *attempt + 1);
   }
   return next;
 }
 
 CheckpointIndex write_chunks(const std::string& folder, int64_t attempt, int64_t process,
                              std::span<const ChunkToSave> chunks) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail<FileError>("{}: cannot be created: {}.", folder, error.message());
+  make_folders(folder);
   CheckpointIndex index;
   for (size_t part = 0; !chunks.empty(); ++part) {
     const auto count = part_length(chunks);
-    write_part(folder, file_name(attempt, process, part), chunks.first(count), index);
+    write_part(folder, data_file_name(attempt, process, part), chunks.first(count), index);
     chunks = chunks.subspan(count);
   }
   return index;
@@ -104,6 +95,7 @@ void commit_checkpoint(const std::string& folder, const CheckpointMetadata& meta
   const auto text = index_text(index);
   const auto path = fmt::format("{}/{}", folder, kIndexFile);
   parse_index(text, path);  // what cannot be read back must not replace what can
+  require_own_name(folder, metadata.step);
   write_file_atomically(path, text);
   remove_unused_files(folder, index);
 }

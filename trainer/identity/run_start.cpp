@@ -46,7 +46,7 @@ void require_last(const std::string& root, int64_t step) {
 
 /// Of the job that saved the checkpoint. One of an older format does not know its data.
 Facts saved_facts(const std::string& folder, const CheckpointMetadata& metadata) {
-  return identity_facts(parse_job(metadata.job, folder), metadata.origin.data);
+  return identity_facts(parse_saved_job(metadata.job, folder), metadata.origin.data);
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Job with_saved_values(Job job, const Launch& launch) {
   if (!step) return job;
   const auto folder = checkpoint_path(root, *step);
   const auto groups = mesh_of(resolve(job, launch)).data_parallel();
-  job.training.global_batch_size = parse_job(saved_metadata(folder).job, folder).training.global_batch_size;
+  job.training.global_batch_size = parse_saved_job(saved_metadata(folder).job, folder).training.global_batch_size;
   const auto rows = std::max<int64_t>(job.training.global_batch_size / groups, 1);
   auto& local = job.training.local_batch_size;
   local = std::min(local, rows);
@@ -97,9 +97,13 @@ std::string root_for_interrupted(const Job& job, const RunOrigin& origin) {
   auto root = checkpoint_root(job);
   for (const auto step : complete_steps(root)) {
     const auto saved = saved_origin(checkpoint_path(root, step));
-    if (!saved || saved->identity != origin.identity) return root + "-" + origin.identity.substr(0, 8);
+    if (!saved || saved->identity != origin.identity) return folder_beside(job, origin);
   }
   return root;
+}
+
+std::string folder_beside(const Job& job, const RunOrigin& origin) {
+  return checkpoint_root(job) + "-" + origin.identity.substr(0, 8);
 }
 
 }  // namespace lockstep::trainer

@@ -33,4 +33,7 @@ Job with_saved_values(Job job, const Launch& launch);
 /// checkpoints are there that another run saved, or that cannot be read.
 std::string root_for_interrupted(const Job& job, const RunOrigin& origin);
 
+/// One beside the job's that is the run's own: checkpoint-IDENTITY8.
+std::string folder_beside(const Job& job, const RunOrigin& origin);
+
 }  // namespace lockstep::trainer

@@ -93,7 +93,6 @@ Job resolve(Job job, const Launch& launch) {
   if (!launch.simulated && mesh.ranks() != launch.world)
     fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),
                    mesh.ranks(), launch.world, mesh.ranks());
-  if (job.comm.train_timeout_seconds == -1) job.comm.train_timeout_seconds = job.training.device == "cuda" ? 60 : 30;
   job.training.global_batch_size = resolved_global_batch(job.training, mesh);
   return job;
 }

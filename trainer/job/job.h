@@ -32,6 +32,7 @@ struct OptimizerSection {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
+  bool decay_1d = true;
   std::optional<double> momentum;  ///< of SGD; none: 0
 };
 
@@ -86,7 +87,7 @@ struct MetricsSection {
 
 struct CommSection {
   int64_t init_timeout_seconds = 300;
-  int64_t train_timeout_seconds = -1;  ///< -1 until the job is resolved
+  int64_t train_timeout_seconds = 100;
   std::string transport = "auto";
 };
 

@@ -154,15 +154,9 @@ std::vector<Setting> last_of_each(const std::vector<Setting>& settings) {
   return kept;
 }
 
-}  // namespace
-
-RefusedJob::RefusedJob(const std::vector<std::string>& lines)
-    : BadInput(fmt::format("{}", fmt::join(lines, "\n"))), lines_(lines) {}
-
-Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
+/// Later settings win.
+Job job_of(const std::vector<Setting>& settings, const std::string& name) {
   constexpr size_t kMostLines = 20;  // another kind of file has thousands
-  auto settings = parse_toml(text, name);
-  settings.insert(settings.end(), overrides.begin(), overrides.end());
   Job job;
   std::vector<std::string> problems;
   for (const auto& setting : last_of_each(settings)) try {
@@ -173,6 +167,25 @@ Job parse_job(std::string_view text, const std::string& name, std::span<const Se
   if (problems.size() > kMostLines) problems.back() = fmt::format("{}: there is more; is this a job?", name);
   if (!problems.empty()) throw RefusedJob(problems);
   return job;
+}
+
+}  // namespace
+
+RefusedJob::RefusedJob(const std::vector<std::string>& lines)
+    : BadInput(fmt::format("{}", fmt::join(lines, "\n"))), lines_(lines) {}
+
+Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
+  auto settings = parse_toml(text, name);
+  settings.insert(settings.end(), overrides.begin(), overrides.end());
+  return job_of(settings, name);
+}
+
+Job parse_saved_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
+  std::vector<Setting> settings{{"optimizer.decay_1d", false, "false", name}};
+  const auto saved = parse_toml(text, name);
+  settings.insert(settings.end(), saved.begin(), saved.end());
+  settings.insert(settings.end(), overrides.begin(), overrides.end());
+  return job_of(settings, name);
 }
 
 Job load_job(const std::string& path, std::span<const Setting> overrides) {

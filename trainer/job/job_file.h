@@ -28,6 +28,10 @@ class RefusedJob : public BadInput {
 /// BadInput for text that is not TOML, RefusedJob for everything else that is wrong.
 Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides = {});
 
+/// The same of a text that to_toml() wrote, in a checkpoint or a recording: a key that its build did not know yet has
+/// the value that was true of all runs then, whatever its default is now.
+Job parse_saved_job(std::string_view text, const std::string& name, std::span<const Setting> overrides = {});
+
 /// The job in the file `path`, changed by `overrides` in their order. A file of more than 1 MiB is a BadInput.
 Job load_job(const std::string& path, std::span<const Setting> overrides = {});
 

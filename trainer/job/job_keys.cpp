@@ -22,8 +22,6 @@ constexpr Allowed kAtLeast0{"at least 0", [](double x) { return x >= 0 && x <= k
 constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }};
 constexpr Allowed kLevels{"from 0 to 6", [](double x) { return x >= 0 && x <= 6; }};
 constexpr Allowed kTimeout{"from 1 to 1000000", [](double x) { return x >= 1 && x <= 1e6; }};
-constexpr Allowed kOpenTimeout{"-1 or from 1 to 1000000",
-                               [](double x) { return (x >= 1 && x <= 1e6) || (x > -2 && x < 0); }};
 constexpr Allowed kAboveZero{"above 0", [](double x) { return x > 0 && x <= kHuge; }};
 constexpr Allowed kNorm{"above 0", [](double x) { return x > 0; }};
 constexpr Allowed kFraction{"in [0, 1]", [](double x) { return x >= 0 && x <= 1; }};
@@ -95,7 +93,9 @@ constexpr Key kKeys[] = {
     {"optimizer", "eps", at<&Job::optimizer, &OptimizerSection::eps>(), kAboveZero,
      "Of AdamW: added to the root of the second moment."},
     {"optimizer", "weight_decay", at<&Job::optimizer, &OptimizerSection::weight_decay>(), kAtLeast0,
-     "Weight decay, of AdamW decoupled, of SGD added to the gradient; norms and biases are never decayed."},
+     "Weight decay, of AdamW decoupled, of SGD added to the gradient."},
+    {"optimizer", "decay_1d", at<&Job::optimizer, &OptimizerSection::decay_1d>(), kAnything,
+     "Whether parameters of one dimension, norms and biases, decay as all others do. (Not in torchtitan.)"},
     {"optimizer", "momentum", at<&Job::optimizer, &OptimizerSection::momentum>(), kBelowOne,
      "Of SGD: share of the last update that goes on; without it 0. (Not in torchtitan.)"},
 
@@ -123,7 +123,7 @@ constexpr Key kKeys[] = {
      "Gradients are scaled down to this global norm; inf = never."},
     {"training", "steps", at<&Job::training, &TrainingSection::steps>(), kAtLeast1, "Steps to train, counted from 1."},
     {"training", "mixed_precision_param", at<&Job::training, &TrainingSection::mixed_precision_param>(), one_of(kComputeTypes),
-     "Type of compute; parameters and optimizer state stay float32. (torchtitan's default is bfloat16.)"},
+     "Type of compute; parameters and optimizer state stay float32."},
     {"training", "mixed_precision_reduce", at<&Job::training, &TrainingSection::mixed_precision_reduce>(), one_of(kFloat32),
      "Type of gradient reductions."},
     {"training", "device", at<&Job::training, &TrainingSection::device>(), one_of(kDevices),
@@ -137,7 +137,8 @@ constexpr Key kKeys[] = {
      "Mesh axis dp_shard: parameters sharded over it; -1 = the rest of the ranks, 1 when simulated."},
     {"parallelism", "fsdp_reshard_after_forward",
      at<&Job::parallelism, &ParallelismSection::fsdp_reshard_after_forward>(), one_of(kReshard),
-     "Whether gathered parameters are freed between forward and backward; default = always."},
+     "Whether gathered parameters are freed between forward and backward; default = all but the last block's (norm and "
+     "output), which backward needs at once."},
     {"parallelism", "tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::tensor_parallel_degree>(),
      kDegree, "Mesh axis tp, with sequence parallel."},
     {"parallelism", "context_parallel_degree", at<&Job::parallelism, &ParallelismSection::context_parallel_degree>(),
@@ -148,10 +149,10 @@ constexpr Key kKeys[] = {
      "An implicit gather of sharded data is an error, not a counted warning. (Not in torchtitan.)"},
 
     {"activation_checkpoint", "mode", at<&Job::activation_checkpoint, &ActivationCheckpointSection::mode>(), one_of(kRecompute),
-     "What is recomputed in backward. (torchtitan's default is selective.)"},
+     "Whether layers are recomputed in backward."},
     {"activation_checkpoint", "selective_ac_option",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::selective_ac_option>(), kSelectiveOption,
-     "With mode selective: every n-th layer. (torchtitan's op is not supported.)"},
+     "With mode selective: every n-th layer is recomputed, the n-th first."},
 
     {"checkpoint", "enable", at<&Job::checkpoint, &CheckpointSection::enable>(), kAnything,
      "Save checkpoints, and resume from the one that load_step names."},
@@ -170,10 +171,10 @@ constexpr Key kKeys[] = {
     {"metrics", "log_freq", at<&Job::metrics, &MetricsSection::log_freq>(), kAtLeast1, "Steps between log lines."},
 
     {"comm", "init_timeout_seconds", at<&Job::comm, &CommSection::init_timeout_seconds>(), kTimeout,
-     "How long processes wait for each other at the start, in seconds."},
-    {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kOpenTimeout,
-     "How long a process waits for a collective of another that sends nothing, in seconds; then the run ends, exit 4; "
-     "-1 = 30, with training.device = \"cuda\" 60."},
+     "How long a process waits, at the start and in the first step, for another that sends nothing, in seconds; then "
+     "the run ends, exit 4."},
+    {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kTimeout,
+     "The same after the first step."},
     {"comm", "transport", at<&Job::comm, &CommSection::transport>(), one_of(kTransports),
      "What carries messages between processes: auto = shared memory on one host, TCP between hosts. Same bits. (Not in "
      "torchtitan.)"},

@@ -17,6 +17,9 @@ command line: `--training.steps 50` or `--training.steps=50`. A key that is not 
 nearest name; all errors are named at once, and a value that is overridden is not looked at. `lockstep train job.toml
 --print-job` prints the resolved job: every key spelled out, nothing left open.
 
+A key means what it means in torchtitan. Where it does not, its row says "Differs from torchtitan", and a run says at its
+start what that changes for its job.
+
 This page is generated from the tables that the parser reads (trainer/job/job_keys.cpp, trainer/job/torchtitan_keys.cpp).
 )";
 
@@ -39,8 +42,13 @@ std::string default_text(const Key& key) {
   return text.empty() ? "none" : text;
 }
 
+std::string meaning(const Key& key) {
+  const auto difference = difference_text(key.dotted());
+  return key.explanation() + (difference.empty() ? "" : " " + difference);
+}
+
 std::string row(const Key& key) {
-  return fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, accepted(key), default_text(key), key.explanation());
+  return fmt::format("| `{}` | {} | `{}` | {} |\n", key.name, accepted(key), default_text(key), meaning(key));
 }
 
 std::string section_text(std::string_view section) {
@@ -65,7 +73,8 @@ std::string job_reference_markdown() {
   for (const auto section : job_sections()) text += section_text(section);
   text += kNotSupported;
   for (const auto& key : torchtitan_keys())
-    text += fmt::format("| `{}` | {} | {} |\n", key.pattern, neutral_text(key), key.why);
+    text +=
+        fmt::format("| `{}` | {} | {}{} |\n", key.pattern, neutral_text(key), key.why, difference_text(key.pattern));
   return text;
 }
 
@@ -75,7 +84,7 @@ std::string job_reference_help() {
   for (const auto& key : job_keys()) {
     auto line = fmt::format("  --{} ({})", key.dotted(), default_text(key));
     line.resize(std::max(line.size() + 2, kColumn), ' ');
-    text += line + key.explanation() + "\n";
+    text += line + meaning(key) + "\n";
   }
   return text;
 }

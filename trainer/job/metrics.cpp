@@ -4,10 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
+#include <vector>
 
 #include "core/error.h"
+#include "core/files/move_aside.h"
+#include "core/files/text_lines.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -26,6 +31,76 @@ std::string grouped(double value) {
 }
 
 std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
+
+constexpr std::string_view kLineStart = R"({"step":)";
+
+/// Of a line as json_line() writes it; none for any other.
+std::optional<int64_t> step_of(const TextLine& line) {
+  if (!line.head.starts_with(kLineStart) || line.last != '}') return std::nullopt;
+  const auto* end = line.head.data() + line.head.size();
+  int64_t step = 0;
+  const auto result = std::from_chars(line.head.data() + kLineStart.size(), end, step);
+  return result.ec == std::errc{} && result.ptr != end && *result.ptr == ',' ? std::optional(step) : std::nullopt;
+}
+
+/// What stays of a file of metrics for a run that goes on.
+class KeptLines {
+ public:
+  explicit KeptLines(int64_t first_step) : first_step_(first_step) {}
+
+  void add(const TextLine& line) {
+    if (!line.is_whole) return;
+    const auto step = step_of(line);
+    if (!step) return add_range(line.range);
+    for (; !steps_.empty() && steps_.back().step >= *step; steps_.pop_back()) ranges_[steps_.back().range] = {};
+    if (*step >= first_step_) return;
+    steps_.push_back({*step, ranges_.size()});
+    ranges_.push_back(line.range);
+  }
+
+  int64_t bytes() const {
+    int64_t bytes = 0;
+    for (const auto& range : ranges_) bytes += range.end - range.begin;
+    return bytes;
+  }
+  const std::vector<FileRange>& ranges() const { return ranges_; }
+
+ private:
+  struct Step {
+    int64_t step;
+    size_t range;
+  };
+
+  /// Of lines that are no steps' there may be any number.
+  void add_range(FileRange range) {
+    const bool follows_a_step = !steps_.empty() && steps_.back().range + 1 == ranges_.size();
+    if (!follows_a_step && !ranges_.empty() && ranges_.back().end == range.begin)
+      ranges_.back().end = range.end;
+    else
+      ranges_.push_back(range);
+  }
+
+  int64_t first_step_;
+  std::vector<FileRange> ranges_;
+  std::vector<Step> steps_;  ///< ascending
+};
+
+void keep_steps_before(int64_t first_step, const std::string& path) {
+  const RandomAccessFile file(path);
+  KeptLines kept(first_step);
+  for_each_line(file, [&](const TextLine& line) { kept.add(line); });
+  if (kept.bytes() != file.size()) keep_ranges(file, kept.ranges());
+}
+
+/// Gives the path back, with what is there made ready.
+const std::string& prepared(const std::string& path, int64_t first_step) {
+  std::error_code error;
+  const bool holds_something =
+      std::filesystem::is_regular_file(path, error) && std::filesystem::file_size(path, error) > 0;
+  if (holds_something && first_step > 1) keep_steps_before(first_step, path);
+  if (holds_something && first_step <= 1) move_aside(path);
+  return path;
+}
 
 }  // namespace
 
@@ -59,7 +134,8 @@ int64_t resident_bytes() {
   return file ? resident_pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
-MetricsFile::MetricsFile(const std::string& path) : path_(path), file_(path, std::ios::app) {
+MetricsFile::MetricsFile(const std::string& path, int64_t first_step)
+    : path_(path), file_(prepared(path, first_step), std::ios::app) {
   if (!file_) fail<FileError>("{}: cannot be opened for writing.", path);
 }
 

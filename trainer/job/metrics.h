@@ -35,8 +35,12 @@ int64_t resident_bytes();
 /// Appends JSON lines to a file, one write a line, so that a reader never sees half of one.
 class MetricsFile {
  public:
-  /// FileError when the file cannot be opened.
-  explicit MetricsFile(const std::string& path);
+  /// For the steps from `first_step` on. A run that begins anew (1) finds a file of its own: an older one is renamed
+  /// (move_aside). One that goes on finds each step before once: later ones, which it takes again, are removed, and so
+  /// is what a crash left of a last line; of a step that is there twice the last line stays, the one that was gone on
+  /// from. Lines that are not as json_line() writes them stay where they are. What is no regular file is only written
+  /// to. FileError when the file cannot be opened or rewritten. REQUIRES: nobody else writes the file.
+  MetricsFile(const std::string& path, int64_t first_step);
   /// FileError when the line cannot be written.
   void append(const StepMetrics& metrics);
 

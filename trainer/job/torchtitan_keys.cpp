@@ -1,6 +1,10 @@
 #include "trainer/job/torchtitan_keys.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "trainer/job/batching.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -41,7 +45,7 @@ constexpr TorchtitanKey kKeys[] = {
     {"parallelism.pipeline_parallel_schedule_csv", ""},
     {"parallelism.pipeline_parallel_microbatch_size", "1"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
-    {"parallelism.context_parallel_load_balancer", "headtail|", "sequences are not reordered: late ranks attend to more keys"},
+    {"parallelism.context_parallel_load_balancer", "headtail|"},
     {"parallelism.context_parallel_rotate_method", "allgather"},
     {"parallelism.expert_parallel_degree", "1"},
     {"parallelism.expert_tensor_parallel_degree", "1"},
@@ -106,6 +110,50 @@ constexpr TorchtitanKey kKeys[] = {
 };
 // clang-format on
 
+std::string lowered_batch(const Job& asked, const Job& resolved) {
+  const auto batching = derive_batching(resolved, mesh_of(resolved));
+  const auto wanted = asked.training.local_batch_size;
+  if (batching.local_batch_size == wanted) return "";
+  const bool divides = batching.global_batch_size / batching.data_parallel % wanted == 0;
+  return fmt::format("training.local_batch_size {} is lowered to {}: {} samples on {} data-parallel ranks {}", wanted,
+                     batching.local_batch_size, batching.global_batch_size, batching.data_parallel,
+                     divides ? "are summed in complete subtrees" : "do not divide into more");
+}
+
+std::string unbalanced_context(const Job&, const Job& resolved) {
+  if (resolved.parallelism.context_parallel_degree == 1) return "";
+  return "no load balancer of context parallelism: each rank has one run of a sequence, late ranks attend to more keys";
+}
+
+std::string gathered_again(const Job&, const Job& resolved) {
+  const bool keeps = resolved.parallelism.fsdp_reshard_after_forward == "never";
+  const bool recomputes = resolved.activation_checkpoint.mode != "none";
+  if (!keeps || !recomputes || resolved.parallelism.data_parallel_shard_degree == 1) return "";
+  return "parameters of recomputed layers are gathered again, although fsdp_reshard_after_forward is \"never\"";
+}
+
+constexpr TorchtitanDifference kDifferences[] = {
+    {"training.dataset", "its data sets are not offered; the default is text, not c4_test."},
+    {"training.local_batch_size",
+     "it is lowered where it does not cut a step's samples evenly (canonical: into complete subtrees of their sum), "
+     "not "
+     "refused.",
+     lowered_batch},
+    {"training.max_norm", "a step whose gradient norm is not finite ends the run."},
+    {"training.mixed_precision_param", "the default is float32, not bfloat16."},
+    {"parallelism.fsdp_reshard_after_forward", "with never, recomputed layers are gathered again.", gathered_again},
+    {"parallelism.context_parallel_load_balancer",
+     "there is none, sequences are not reordered: late ranks attend to more keys.", unbalanced_context},
+    {"activation_checkpoint.mode", "the default is none, not selective."},
+    {"activation_checkpoint.selective_ac_option", "op, which chooses ops instead of layers, is not offered."},
+    {"checkpoint.load_step", "a checkpoint of another run is refused, see allow_changed."},
+    {"comm.train_timeout_seconds",
+     "time counts while nothing moves, not from a collective's begin; a resumed run's first step has the other "
+     "timeout, "
+     "too."},
+    {"debug.seed", "without it the seed is 0, not another one in every run."},
+};
+
 bool covers(const TorchtitanKey& key, std::string_view dotted) {
   if (!key.pattern.ends_with(".*")) return key.pattern == dotted;
   return dotted.starts_with(key.pattern.substr(0, key.pattern.size() - 1));
@@ -134,6 +182,22 @@ bool asks_for_nothing(const TorchtitanKey& key, std::string_view value) {
   if (key.neutral == "*") return true;
   const auto values = neutral_values(key);
   return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+std::span<const TorchtitanDifference> torchtitan_differences() { return kDifferences; }
+
+std::string difference_text(std::string_view dotted) {
+  for (const auto& difference : kDifferences)
+    if (difference.key == dotted) return fmt::format("Differs from torchtitan: {}", difference.what);
+  return "";
+}
+
+std::vector<std::string> differences_in(const Job& asked, const Job& resolved) {
+  std::vector<std::string> lines;
+  for (const auto& difference : kDifferences)
+    if (auto line = difference.in_job ? difference.in_job(asked, resolved) : ""; !line.empty())
+      lines.push_back(std::move(line));
+  return lines;
 }
 
 }  // namespace lockstep::trainer

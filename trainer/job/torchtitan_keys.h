@@ -1,9 +1,13 @@
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
-/// torchtitan v0.2.2 keys that Lockstep knows but does not support: accepted at a value that asks for nothing.
+#include "trainer/job/job.h"
+
+/// torchtitan v0.2.2 keys that Lockstep knows but does not support: accepted at a value that asks for nothing. And what
+/// keys that both have mean here and not there.
 namespace lockstep::trainer {
 
 struct TorchtitanKey {
@@ -23,5 +27,23 @@ std::vector<std::string_view> neutral_values(const TorchtitanKey& key);
 
 /// Whether `value`, as written without quotes, asks for nothing.
 bool asks_for_nothing(const TorchtitanKey& key, std::string_view value);
+
+/// A key that does something else than torchtitan's of its name. The one place that knows: docs/job.md, --help and the
+/// first lines of a run read it.
+struct TorchtitanDifference {
+  std::string_view key;   ///< "section.key"
+  std::string_view what;  ///< completes "Differs from torchtitan: "
+  /// What it comes to in a job (`asked`: as written, `resolved`: as run) in a line; empty: nothing. Null: never more
+  /// than a default or an error.
+  std::string (*in_job)(const Job& asked, const Job& resolved) = nullptr;
+};
+
+std::span<const TorchtitanDifference> torchtitan_differences();
+
+/// "Differs from torchtitan: ...", or nothing for a key that means the same.
+std::string difference_text(std::string_view dotted);
+
+/// A line for each difference that changes what this job does.
+std::vector<std::string> differences_in(const Job& asked, const Job& resolved);
 
 }  // namespace lockstep::trainer

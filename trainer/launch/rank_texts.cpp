@@ -28,6 +28,7 @@ std::vector<std::string> texts_of_all_ranks(const Mesh& mesh, const std::string&
   const auto lengths = rows_of_all_ranks(mesh, at::full({}, static_cast<int64_t>(mine.size()), at::kLong));
   const auto* length = lengths.const_data_ptr<int64_t>();
   const int64_t width = *std::max_element(length, length + mesh.rank_count());
+  if (width == 0) return std::vector<std::string>(static_cast<size_t>(mesh.rank_count()));
   const auto row = at::zeros({width}, at::kByte);
   if (!mine.empty()) std::memcpy(row.mutable_data_ptr(), mine.data(), mine.size());
   const auto rows = rows_of_all_ranks(mesh, row);

@@ -154,9 +154,9 @@ Carrier carrier_of(const CommSection& comm) {
 
 std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& variable, const CommSection& comm,
                                    const Facts& facts) {
-  const std::chrono::seconds meeting(comm.init_timeout_seconds), training(comm.train_timeout_seconds);
+  const std::chrono::seconds patience(comm.init_timeout_seconds);
   const auto rank = static_cast<int>(launcher.launch.rank), world = static_cast<int>(launcher.launch.world);
-  const Membership membership{rank, world, token_of(variable), meeting, carrier_of(comm)};
+  const Membership membership{rank, world, token_of(variable), patience, carrier_of(comm)};
   const auto store = open_store(launcher, variable, membership);
   agree(store, rank, world, facts);
   Reach reach;
@@ -165,7 +165,7 @@ std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& 
   publish(store, rank, reach);
   auto connections = connect_ranks(membership, listeners, [&](int other) { return find(store, other); });
   const auto kept =
-      std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), training, recorder_of(variable));
+      std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), patience, recorder_of(variable));
   return {kept, &kept->transport};
 }
 
@@ -188,7 +188,11 @@ void use_gpus(Processes& processes, const CommSection& comm) {
   if (!processes.transport) return;
   auto link = make_nccl_link(*processes.transport, processes.rank, processes.world);
   processes.transport = std::make_shared<DeviceTransport>(processes.transport, std::move(link),
-                                                          std::chrono::seconds(comm.train_timeout_seconds));
+                                                          std::chrono::seconds(comm.init_timeout_seconds));
+}
+
+void use_train_timeout(const Processes& processes, const CommSection& comm) {
+  if (processes.transport) processes.transport->set_timeout(std::chrono::seconds(comm.train_timeout_seconds));
 }
 
 }  // namespace lockstep::trainer

@@ -22,12 +22,17 @@ struct Processes {
 ///
 /// Before that they compare `facts`, and meet only if these are the same. What is in the store is not trusted: it is
 /// signed with the job's token. Throws BadInput for what is missing in the environment, Disagreement, TransportError
-/// for who is missing at the meeting.
+/// for who is missing at the meeting. Whoever waits for another process waits comm.init_timeout_seconds at most.
 Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm,
                          const Facts& facts);
 
 /// Each process takes a GPU into use, its rank's modulo their number; the bytes of messages go over NCCL from then on,
 /// their headers as before. Throws BadInput for what is missing, TransportError when NCCL fails.
 void use_gpus(Processes& processes, const CommSection& comm);
+
+/// From now on comm.train_timeout_seconds is the most. A first step takes long for reasons of its own (memory, kernels,
+/// files that are read for the first time). To be called once it has ended on all ranks, as a collective tells: one
+/// that is still in it would be waited for too briefly.
+void use_train_timeout(const Processes& processes, const CommSection& comm);
 
 }  // namespace lockstep::trainer

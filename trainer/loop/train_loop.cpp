@@ -9,16 +9,16 @@
 #include "core/error.h"
 #include "core/files/atomic_file.h"
 #include "core/interruption.h"
-#include "core/numerics_version.h"
 #include "runtime/context/observer.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/data/dataset.h"
-#include "trainer/identity/run_start.h"
 #include "trainer/job/job_file.h"
 #include "trainer/launch/rank_texts.h"
+#include "trainer/launch/together.h"
+#include "trainer/loop/run_checkpoints.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/recording/step_recorder.h"
-#include "trainer/step/state_checkpoint.h"
+#include "trainer/state/state_digest.h"
 #include "trainer/verify/finding.h"
 
 namespace lockstep::trainer {
@@ -45,13 +45,17 @@ class Loop {
         events_(events),
         processes_(processes),
         run_(job, run_options(job, processes)),
-        start_(run_start(job)),
-        schedule_(job),
-        data_(make_dataset(job, run_.model().vocabulary())) {
-    if (processes.is_first()) metrics_.emplace(metrics_path());
+        checkpoints_(job, processes_, run_),
+        schedule_(job) {
+    agreed(run_.mesh(), [&] { data_ = make_dataset(job, run_.model().vocabulary()); });
     if (job.verify.enable) verifier_ = make_verifier();
-    if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
+    agreed(run_.mesh(), [&] {
+      if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
+    });
     resume();
+    agreed(run_.mesh(), [&] {
+      if (processes_.is_first()) metrics_.emplace(metrics_path(), first_);
+    });
   }
 
   TrainOutcome train() {
@@ -60,9 +64,11 @@ class Loop {
     for (step_ = first_; step_ <= job_.training.steps && outcome_.findings.empty(); ++step_) {
       recorded_step(start);
       const bool interrupted = is_interrupted();
+      if (step_ == first_) use_train_timeout(processes_, job_.comm);
       if (interrupted && recorder_) recorder_->give_up(outcome_.interrupted_by);
       // What an inconsistent step left is nothing to go on from.
-      if (outcome_.findings.empty() && (interrupted || due())) save();
+      if (outcome_.findings.empty() && (interrupted || checkpoints_.is_due(step_)))
+        outcome_.saved_to = checkpoints_.save(step_, sample_, verified_);
       if (interrupted) break;
     }
     if (recorder_) recorder_->finish();
@@ -88,44 +94,15 @@ class Loop {
   }
 
   std::string metrics_path() const {
-    std::error_code error;
-    std::filesystem::create_directories(job_.job.dump_folder, error);
-    if (error) fail<FileError>("{}: cannot be made: {}", job_.job.dump_folder, error.message());
     write_file_atomically((std::filesystem::path(job_.job.dump_folder) / "job.toml").string(), to_toml(job_));
     return (std::filesystem::path(job_.job.dump_folder) / "metrics.jsonl").string();
   }
 
   void resume() {
-    if (!start_.step) return;
-    const auto folder = checkpoint_path(checkpoint_root(job_), *start_.step);
-    const auto metadata = load_state(folder, run_.state());
-    first_ = metadata.step + 1;
-    sample_ = metadata.sample;
-    events_.on_note(fmt::format("resumed after step {} from {}", metadata.step, folder));
-    for (const auto& changed : start_.allowed) events_.on_note(fmt::format("changed as allowed: {}", changed));
-    if (job_.numerics.is_canonical() && metadata.numerics_version != kNumericsVersion) note_other_numerics(metadata);
-  }
-
-  /// The run goes on: its bits are still those of any mesh, but no longer those of the run that was saved.
-  void note_other_numerics(const CheckpointMetadata& metadata) const {
-    events_.on_note(
-        fmt::format("checkpoint of step {} was written by {}, this is {}: the bits from here on {} those of "
-                    "that run",
-                    metadata.step, numerics_version_text(metadata.numerics_version), kNumericsVersion,
-                    metadata.numerics_version ? "are not" : "may not be"));
-  }
-
-  bool due() const {
-    return job_.checkpoint.enable && (step_ % job_.checkpoint.interval == 0 || step_ == job_.training.steps);
-  }
-
-  void save() {
-    const bool planned = job_.checkpoint.enable;
-    const auto root = planned ? checkpoint_root(job_) : root_for_interrupted(job_, start_.origin);
-    const auto folder = checkpoint_path(root, step_);
-    save_state(folder, {step_, sample_, to_toml(job_), kNumericsVersion, start_.origin}, run_.state());
-    if (planned && processes_.is_first()) remove_old_checkpoints(root, job_.checkpoint.keep_latest_k, start_.origin);
-    outcome_.saved_to = folder;
+    const auto metadata = checkpoints_.load(events_.on_note);
+    if (!metadata) return;
+    first_ = metadata->step + 1;
+    sample_ = metadata->sample;
   }
 
   /// Whatever ends a run early is when its recording is wanted.
@@ -133,6 +110,8 @@ class Loop {
     if (!recorder_) return one_step(start);
     try {
       one_step(start);
+      const bool is_last = step_ == job_.training.steps && outcome_.findings.empty();
+      if (is_last) recorder_->note_state(state_digest(run_.state()));
     } catch (const std::exception& error) {
       give_up_recording(error.what());
       throw;
@@ -176,10 +155,20 @@ class Loop {
     verifier_->load(run_.state());
     auto check = check_or_explain(batch, rate);
     events_.on_check(step_, check);
-    if (!check.comparison.agrees())
-      outcome_.findings.push_back(fmt::format("INCONSISTENT  step {}, mesh {}: {}", step_, mesh_of(job_).text(),
-                                              finding_with_case(check, job_.job.dump_folder)));
+    if (check.agrees())
+      verified_ = step_;
+    else
+      outcome_.findings.push_back(finding(check));
     return check;
+  }
+
+  /// The same on all ranks: the one that has the op's case writes it down, and says where.
+  std::string finding(const StepCheck& check) {
+    std::optional<Found> mine;
+    if (check.op_case) mine = Found{0, finding_with_case(check, job_.job.dump_folder)};
+    const auto written = earliest(run_.mesh(), mine);
+    return fmt::format("INCONSISTENT  step {}, mesh {}: {}\n  resume   {}", step_, mesh_of(job_).text(),
+                       written ? written->text : finding_of(check), checkpoints_.way_back(verified_));
   }
 
   StepCheck check_or_explain(const TokenBatch& batch, double rate) {
@@ -202,8 +191,13 @@ class Loop {
         run_.step(step_, batch, rate);
       } catch (const Inconsistency&) {
       }
-      fail<Inconsistency>("{}; the first op with a NaN or an infinity is {}", error.what(),
-                          observer.first().empty() ? "none: parameters or optimizer state hold it" : observer.first());
+      if (recorder_) recorder_->stop_watching();
+      std::optional<Found> mine;
+      if (!observer.first().empty()) mine = Found{observer.position(), observer.first()};
+      const auto first = earliest(run_.mesh(), mine);
+      fail<Inconsistency>("{}; the first op with a NaN or an infinity is {}; resume {}", error.what(),
+                          first ? first->text : "none: parameters or optimizer state hold it",
+                          checkpoints_.way_back(verified_));
     }
   }
 
@@ -212,13 +206,13 @@ class Loop {
   Processes processes_;
   TrainingRun run_;
   RunContext::Use in_run_{run_.context()};
-  RunStart start_;
+  RunCheckpoints checkpoints_;
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
   std::optional<MetricsFile> metrics_;
   std::unique_ptr<StepVerifier> verifier_;
   std::optional<StepRecorder> recorder_;
-  int64_t first_ = 1, step_ = 1, sample_ = 0;
+  int64_t first_ = 1, step_ = 1, sample_ = 0, verified_ = 0;
   TrainOutcome outcome_;
 };
 

@@ -29,7 +29,7 @@ class Adamw final : public Optimizer {
               std::span<const StepScalar> scalars) const override {
     mesh_ops::adamw(parameter.value, gradient, parameter.slot("mean"), parameter.slot("square"),
                     {value_of(scalars, "learning_rate"), settings_.beta1, settings_.beta2, settings_.eps,
-                     decays(parameter) ? settings_.weight_decay : 0, value_of(scalars, "bias_correction1"),
+                     weight_decay_of(settings_, parameter), value_of(scalars, "bias_correction1"),
                      value_of(scalars, "bias_correction2"), value_of(scalars, "gradient_scale")});
   }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include "trainer/job/job.h"
 #include "trainer/job/offered_names.h"
 #include "trainer/optim/adamw.h"
 #include "trainer/optim/sgd.h"
@@ -19,6 +20,10 @@ double value_of(std::span<const StepScalar> scalars, std::string_view name) {
   for (const auto& scalar : scalars)
     if (scalar.name == name) return scalar.value;
   fail<InternalError>("the step has no scalar {}", name);
+}
+
+double weight_decay_of(const OptimizerSection& settings, const ParameterState& parameter) {
+  return settings.decay_1d || parameter.value.dim() >= 2 ? settings.weight_decay : 0;
 }
 
 std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const at::Tensor& value) {

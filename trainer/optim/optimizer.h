@@ -11,6 +11,7 @@
 namespace lockstep::trainer {
 
 struct Job;
+struct OptimizerSection;
 
 /// A number that a step was given or derived: what a recording keeps as bits.
 struct StepScalar {
@@ -47,8 +48,8 @@ class Optimizer {
 /// REQUIRES: there is one of this name.
 double value_of(std::span<const StepScalar> scalars, std::string_view name);
 
-/// Matrices decay, norms and biases do not.
-inline bool decays(const ParameterState& parameter) { return parameter.value.dim() >= 2; }
+/// optimizer.weight_decay for this parameter: 0 where optimizer.decay_1d leaves it out.
+double weight_decay_of(const OptimizerSection& settings, const ParameterState& parameter);
 
 /// Zeros for each slot of the optimizer.
 std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const at::Tensor& value);

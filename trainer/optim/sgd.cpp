@@ -9,8 +9,7 @@ namespace {
 
 class Sgd final : public Optimizer {
  public:
-  explicit Sgd(const OptimizerSection& settings)
-      : momentum_(settings.momentum.value_or(0)), weight_decay_(settings.weight_decay) {}
+  explicit Sgd(const OptimizerSection& settings) : settings_(settings), momentum_(settings.momentum.value_or(0)) {}
 
   std::vector<SlotKind> slots() const override {
     return momentum_ > 0 ? std::vector<SlotKind>{{"momentum"}} : std::vector<SlotKind>{};
@@ -25,13 +24,14 @@ class Sgd final : public Optimizer {
     const double rate = value_of(scalars, "learning_rate");
     auto value = parameter.value;
     auto change = at::mul(gradient, value_of(scalars, "gradient_scale"));
-    if (weight_decay_ > 0 && decays(parameter)) change.add_(value, weight_decay_);
+    if (const double decay = weight_decay_of(settings_, parameter); decay > 0) change.add_(value, decay);
     if (momentum_ > 0) change = at::Tensor(parameter.slot("momentum")).mul_(momentum_).add_(change);
     value.add_(change, -rate);
   }
 
  private:
-  double momentum_, weight_decay_;
+  OptimizerSection settings_;
+  double momentum_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "trainer/recording/recorded_job.h"
 #include "trainer/recording/recorded_step.h"
 #include "trainer/recording/scalar_comparison.h"
+#include "trainer/state/state_digest.h"
 #include "trainer/verify/finding.h"
 #include "trainer/verify/step_verifier.h"
 
@@ -35,6 +36,7 @@ void require_alike(const replay::StepRecording& first, const replay::StepRecordi
           "batch");
   require(learning_rate_bits(other) == learning_rate_bits(first), "learning_rate");
   require(other.world == first.world, "number of ranks");
+  require(other.state_digest == first.state_digest, "state_digest");
   require_payloads(other);
 }
 
@@ -52,7 +54,7 @@ Recordings read_all(const replay::RecordingFolder& folder, int64_t step) {
 /// Compares what every rank computes with its recording, each time the step begins anew.
 class AllRanksCheck final : public StepListener {
  public:
-  explicit AllRanksCheck(World& world) : world_(world) {}
+  AllRanksCheck(World& world, const Job& job) : world_(world), schedule_(job) {}
 
   void load(const Recordings& recordings) { recordings_ = &recordings; }
   void begin_step(int64_t, const TokenBatch&, double, const TrainingState&) override {
@@ -68,19 +70,29 @@ class AllRanksCheck final : public StepListener {
   void end_step(std::span<const StepScalar> scalars) override {
     scopes_.clear();
     for (auto& player : players_) player->ended("");
-    for (size_t i = 0; i < players_.size(); ++i) scalars_[i] = compare_scalars((*recordings_)[i], scalars);
+    const auto all = with_next_rate(scalars, schedule_, recordings_->front().step);
+    for (size_t i = 0; i < players_.size(); ++i) scalars_[i] = compare_scalars((*recordings_)[i], all);
   }
 
+  /// Of the first rank that left its recording, with its number; empty if none did.
+  std::string first_deviation() const {
+    for (size_t i = 0; i < players_.size(); ++i)
+      if (const auto text = deviation(i); !text.empty())
+        return fmt::format("rank {}\n{}", (*recordings_)[i].rank, text);
+    return "";
+  }
+
+  size_t ops() const { return players_.empty() ? 0 : players_.back()->ops(); }
+
+ private:
   /// Where a rank left its recording; empty if it did not.
   std::string deviation(size_t i) const {
     if (const auto& first = players_[i]->first_deviation()) return first->text();
     return scalars_[i].agrees() ? "" : "  " + scalars_[i].different.front();
   }
 
-  const std::vector<std::unique_ptr<replay::Player>>& players() const { return players_; }
-
- private:
   World& world_;
+  const LearningRateSchedule schedule_;
   const Recordings* recordings_ = nullptr;
   std::vector<std::unique_ptr<replay::Player>> players_;
   std::vector<ScalarComparison> scalars_;
@@ -103,6 +115,20 @@ StepCheck check_step(const Job& job, TrainingRun& run, const replay::StepRecordi
                         scalar_of(recording, "learning_rate"));
 }
 
+/// Whether the state after the step is another than was recorded, where it was.
+std::string state_deviation(const replay::StepRecording& recording, const TrainingRun& run) {
+  if (recording.state_digest.empty()) return "";
+  const auto now = state_digest(run.state()).text();
+  if (now == recording.state_digest) return "";
+  return replay::Deviation{"the state after the step differs",
+                           fmt::format("step {}, after its last op", recording.step),
+                           "",
+                           recording.state_digest,
+                           now,
+                           ""}
+      .text();
+}
+
 }  // namespace
 
 ReferenceVerdict compare_with_reference(const replay::RecordingFolder& folder, int64_t step,
@@ -113,25 +139,26 @@ ReferenceVerdict compare_with_reference(const replay::RecordingFolder& folder, i
   for (const auto& recording : recordings) require_state_fits(recording, job);
   TrainingRun run(job, options_for(job));
   for (size_t i = 0; i < recordings.size(); ++i) load_local_state(recordings[i].state, run.state(), i);
-  for (; now < step; recordings = read_all(folder, ++now))
+  while (now < step) {
     run.step(now, batch_of(recordings[0], run.model().vocabulary()), scalar_of(recordings[0], "learning_rate"));
-  AllRanksCheck as_recorded(run.world());
+    const auto due = recordings[0].next_sample;
+    recordings = read_all(folder, ++now);
+    require_sample(recordings[0], due);
+  }
+  AllRanksCheck as_recorded(run.world(), job);
   as_recorded.load(recordings);
   run.set_listener(&as_recorded);
   const auto check = check_step(job, run, recordings[0]);
   run.set_listener(nullptr);
   ReferenceVerdict verdict;
   verdict.step = step;
-  verdict.agrees = check.comparison.agrees();
+  verdict.agrees = check.agrees();
   if (!verdict.agrees) verdict.finding = finding_of(check);
-  for (size_t i = 0; i < as_recorded.players().size(); ++i) {
-    const auto& player = *as_recorded.players()[i];
-    verdict.ops = player.ops();
-    const auto deviation = as_recorded.deviation(i);
-    if (deviation.empty() || !verdict.is_as_recorded) continue;
-    verdict.is_as_recorded = false;
-    verdict.deviation = fmt::format("rank {}\n{}", recordings[i].rank, deviation);
-  }
+  verdict.ops = as_recorded.ops();
+  verdict.deviation = as_recorded.first_deviation();
+  if (verdict.deviation.empty() && StepVerifier::compares_bits(job))
+    verdict.deviation = state_deviation(recordings[0], run);
+  verdict.is_as_recorded = verdict.deviation.empty();
   verdict.other_numerics = numerics_difference(recordings[0], job, !verdict.is_as_recorded);
   return verdict;
 }

@@ -37,6 +37,12 @@ TokenBatch batch_of(const replay::StepRecording& recording, int64_t vocabulary) 
           recording.first_sample};
 }
 
+void require_sample(const replay::StepRecording& recording, int64_t due) {
+  if (recording.first_sample != due)
+    fail<FileError>("step {} of rank {} starts with sample {}, the step before it ended at {}", recording.step,
+                    recording.rank, recording.first_sample, due);
+}
+
 void require_payloads(const replay::StepRecording& recording) {
   for (const auto& piece : recording.pieces)
     if (piece.offset == replay::kNoPayload)

@@ -13,6 +13,9 @@ double scalar_of(const replay::StepRecording& recording, std::string_view name);
 /// know.
 TokenBatch batch_of(const replay::StepRecording& recording, int64_t vocabulary);
 
+/// Throws FileError where the step starts with another sample than `due`, which is what the step before it ended at.
+void require_sample(const replay::StepRecording& recording, int64_t due);
+
 /// Throws BadInput where the payloads were not kept.
 void require_payloads(const replay::StepRecording& recording);
 

@@ -17,14 +17,17 @@ namespace {
 /// Compares the numbers of a step when it ends; before that there are none.
 class ScalarListener final : public StepListener {
  public:
-  explicit ScalarListener(const replay::StepRecording& recording) : recording_(recording) {}
+  ScalarListener(const replay::StepRecording& recording, const Job& job) : recording_(recording), schedule_(job) {}
   void begin_step(int64_t, const TokenBatch&, double, const TrainingState&) override {}
-  void end_step(std::span<const StepScalar> scalars) override { comparison = compare_scalars(recording_, scalars); }
+  void end_step(std::span<const StepScalar> scalars) override {
+    comparison = compare_scalars(recording_, with_next_rate(scalars, schedule_, recording_.step));
+  }
 
   ScalarComparison comparison;
 
  private:
   const replay::StepRecording& recording_;
+  const LearningRateSchedule schedule_;
 };
 
 TrainingRun::Options options_for(const Job& job, int rank, std::shared_ptr<Transport> transport,
@@ -134,6 +137,7 @@ void ReplayedRun::play(const replay::StepRecording& recording, const TokenBatch&
 ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const std::string& until) {
   require_payloads(recording);
   require_same_run(recording, recorded_job_, rank_);
+  if (next_sample_) require_sample(recording, *next_sample_);
   const auto batch = batch_of(recording, run_.model().vocabulary());
   ReplayOutcome outcome;
   outcome.step = recording.step;
@@ -142,8 +146,9 @@ ReplayOutcome ReplayedRun::replay(const replay::StepRecording& recording, const 
   outcome.other_machine = machine_differences(recording.machine, job_.training.device);
   const bool rounds = rounds_otherwise(job_, outcome.other_machine);
   if (!rounds && recording.step != first_step_) outcome.first_difference = state_deviation(recording, run_.state());
+  next_sample_ = recording.next_sample;
   player_->load(recording, until);
-  ScalarListener scalars(recording);
+  ScalarListener scalars(recording, job_);
   run_.set_listener(&scalars);
   play(recording, batch, outcome);
   run_.set_listener(nullptr);

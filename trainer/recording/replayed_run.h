@@ -54,8 +54,8 @@ class ReplayedRun {
 
   /// Replays the step, which must follow the one before (or be the first). `until` as Player::load() has it. Batch and
   /// state are compared, too: the batch's ids are ones that the model knows, a recorded state is that which the steps
-  /// before led to. Throws BadInput where payloads were not kept, FileError for a step of another job or rank, and for
-  /// one that holds nothing to compare.
+  /// before led to. Throws BadInput where payloads were not kept, FileError for a step of another job or rank, for one
+  /// that does not start with the sample that the step before ended at, and for one that holds nothing to compare.
   ReplayOutcome replay(const replay::StepRecording& recording, const std::string& until = "");
 
   const TrainingState& state() const { return run_.state(); }
@@ -68,7 +68,8 @@ class ReplayedRun {
   Job job_;
   std::string recorded_job_;
   int rank_;
-  int64_t first_step_;  ///< whose state was loaded
+  int64_t first_step_;                  ///< whose state was loaded
+  std::optional<int64_t> next_sample_;  ///< what the step that was replayed last ended at
   std::shared_ptr<replay::Player> player_;
   TrainingRun run_;
 };

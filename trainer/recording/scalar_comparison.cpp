@@ -27,6 +27,13 @@ void compare(const replay::RecordedScalar& recorded, double now, ScalarCompariso
 
 }  // namespace
 
+std::vector<StepScalar> with_next_rate(std::span<const StepScalar> reported, const LearningRateSchedule& schedule,
+                                       int64_t step) {
+  std::vector<StepScalar> scalars(reported.begin(), reported.end());
+  scalars.push_back({"next_learning_rate", schedule.learning_rate(step + 1)});
+  return scalars;
+}
+
 ScalarComparison compare_scalars(const replay::StepRecording& recording, std::span<const StepScalar> scalars) {
   ScalarComparison comparison;
   if (!recording.complete) return comparison;

@@ -5,8 +5,13 @@
 
 #include "replay/format/recording.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/optim/schedule.h"
 
 namespace lockstep::trainer {
+
+/// What is recorded of a step's numbers: those that it reports, then the learning rate of the step after it.
+std::vector<StepScalar> with_next_rate(std::span<const StepScalar> reported, const LearningRateSchedule& schedule,
+                                       int64_t step);
 
 /// How the numbers of a step compare with those that were recorded.
 struct ScalarComparison {

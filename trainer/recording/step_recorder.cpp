@@ -6,6 +6,7 @@
 #include "trainer/job/job_file.h"
 #include "trainer/recording/local_state.h"
 #include "trainer/recording/machine_facts.h"
+#include "trainer/recording/scalar_comparison.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -20,6 +21,7 @@ std::vector<int32_t> narrowed(const std::vector<int64_t>& ids) { return {ids.beg
 StepRecorder::StepRecorder(const Job& job, TrainingRun& run)
     : job_(job),
       run_(run),
+      schedule_(job),
       mode_(replay::parse_payload_mode(job.record.payload)),
       recorder_(run.world(), mode_.is_kept),
       store_(job.record.folder, mode_, kMostWaitingBytes) {
@@ -45,10 +47,12 @@ void StepRecorder::begin_step(int64_t step, const TokenBatch& batch, double lear
   common_.step = step;
   common_.first_sample = batch.first_sample;
   common_.rows = batch.rows;
+  common_.next_sample = batch.first_sample + batch.rows;
   common_.seq_len = batch.seq_len;
   common_.tokens = narrowed(batch.tokens);
   common_.labels = narrowed(batch.labels);
   common_.scalars = {{"learning_rate", std::bit_cast<uint64_t>(learning_rate)}};
+  common_.state_digest.clear();
   common_.has_state = needs_state(step);
   states_.clear();
   if (common_.has_state) keep_state(state);
@@ -64,7 +68,8 @@ void StepRecorder::end_step(std::span<const StepScalar> scalars) {
   watching_.reset();
   if (!is_open_) return;
   common_.scalars.clear();
-  for (const auto& scalar : scalars) common_.scalars.push_back({scalar.name, std::bit_cast<uint64_t>(scalar.value)});
+  for (const auto& scalar : with_next_rate(scalars, schedule_, common_.step))
+    common_.scalars.push_back({scalar.name, std::bit_cast<uint64_t>(scalar.value)});
   has_ended_ = true;
 }
 

@@ -3,8 +3,10 @@
 #include <optional>
 #include <string>
 
+#include "core/digest/digest.h"
 #include "replay/capture/recorder.h"
 #include "replay/store/recording_store.h"
+#include "trainer/optim/schedule.h"
 #include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
@@ -20,6 +22,11 @@ class StepRecorder final : public StepListener {
   void begin_step(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& state) override;
   void end_step(std::span<const StepScalar> scalars) override;
 
+  /// What ranks say to each other about a step that failed does not belong to it: a replay would not do it again.
+  void stop_watching() { watching_.reset(); }
+  /// The digest of the state after the step that has just ended, where the caller has it: taking one costs messages,
+  /// which no recorded step may have for that.
+  void note_state(const Digest& digest) { common_.state_digest = digest.text(); }
   /// Hands over the step that was recorded last, if any.
   void close_step(const std::string& reason = "");
   /// For a run that ends early: hands over a step that has not ended, with this reason, and writes what a ring holds.
@@ -36,6 +43,7 @@ class StepRecorder final : public StepListener {
 
   const Job& job_;
   TrainingRun& run_;
+  const LearningRateSchedule schedule_;
   replay::PayloadMode mode_;
   replay::Recorder recorder_;
   replay::RecordingStore store_;

@@ -52,17 +52,21 @@ double canonical_squares(const std::vector<at::Tensor>& gradients) {
   for (const auto& gradient : gradients) maxima.push_back(mesh_ops::absolute_maximum(gradient));
   const auto bounds = read_all(maxima);
   std::vector<int> exponents;
+  bool is_finite = true;
   for (size_t p = 0; p < gradients.size(); ++p) {
-    const double bound = bounds[p].defined() ? bounds[p].item<double>() : 0;
-    if (!std::isfinite(bound)) return NAN;
+    double bound = bounds[p].defined() ? bounds[p].item<double>() : 0;
+    // Other ranks may not see it, and wait for our part of the sums.
+    const bool has_values = std::isfinite(bound);
+    if (!has_values) is_finite = false, bound = 0;
     exponents.push_back(exponent_of(bound));
-    squares.push_back(mesh_ops::scaled_squares(gradients[p], std::ldexp(1.0, kIntegerBits - exponents[p])));
+    const auto values = has_values ? gradients[p] : at::zeros_like(gradients[p]);
+    squares.push_back(mesh_ops::scaled_squares(values, std::ldexp(1.0, kIntegerBits - exponents[p])));
   }
   const auto sums = read_all(squares);
   double total = 0;
   for (size_t p = 0; p < sums.size(); ++p)
     if (sums[p].defined()) total += std::ldexp(joined(sums[p]), 2 * (exponents[p] - kIntegerBits));
-  return total;
+  return is_finite ? total : NAN;
 }
 
 }  // namespace

@@ -11,6 +11,34 @@
 #include "trainer/step/activation_checkpoint.h"
 
 namespace lockstep::trainer {
+namespace {
+
+c10::ScalarType compute_dtype(const Job& job) {
+  return job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
+}
+
+using Blocks = std::vector<models::Module*>;
+
+std::set<const models::Module*> recomputed(const ActivationCheckpointSection& settings, const Blocks& blocks) {
+  std::set<const models::Module*> chosen;
+  if (settings.mode == "none") return chosen;
+  const size_t every = settings.mode == "selective" ? std::stoul(settings.selective_ac_option) : 1;
+  for (size_t layer = every; layer + 1 < blocks.size(); layer += every) chosen.insert(blocks[layer]);
+  return chosen;
+}
+
+std::set<const models::Module*> staying_gathered(const std::string& reshard, const Blocks& blocks) {
+  if (reshard == "always" || blocks.empty()) return {};
+  return {reshard == "never" ? blocks.begin() : blocks.end() - 1, blocks.end()};
+}
+
+}  // namespace
+
+BlockOptions block_options(const Job& job, models::Model& model) {
+  const auto blocks = model.blocks();
+  return {compute_dtype(job), staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
+          recomputed(job.activation_checkpoint, blocks)};
+}
 
 MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
 
@@ -59,7 +87,7 @@ at::Tensor MeshHooks::run_gathered(const models::Module& block,
   for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = {bucket.tensors()[p]};
   auto output = forward(input);
   for (const auto* parameter : parameters) gathered_.erase(parameter);
-  if (options_.reshard_after_forward && plan_.mesh().find_axis(axis::kShard) >= 0) bucket.evict();
+  if (!options_.stay_gathered.contains(&block) && plan_.mesh().find_axis(axis::kShard) >= 0) bucket.evict();
   return output;
 }
 

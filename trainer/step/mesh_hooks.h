@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "models/module.h"
+#include "trainer/job/job.h"
 #include "trainer/step/gathered_parameters.h"
 #include "trainer/step/sharding_plan.h"
 
@@ -14,11 +15,16 @@ namespace lockstep::trainer {
 /// How blocks are run.
 struct BlockOptions {
   c10::ScalarType compute_dtype = c10::kFloat;
-  bool reshard_after_forward = true;               ///< free a block's gathered parameters after its forward
-  std::set<const models::Module*> recompute = {};  ///< blocks that do not keep their activations
+  std::set<const models::Module*> stay_gathered = {};  ///< blocks that do not free their parameters after forward
+  std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const at::Tensor&)> leaf = {};
 };
+
+/// How a job wants a model's blocks run, as torchtitan would: activation_checkpoint counts layers from 1
+/// (Model::blocks), the n-th of every n are recomputed; the last block's parameters, which backward needs at once, stay
+/// gathered unless fsdp_reshard_after_forward is "always".
+BlockOptions block_options(const Job& job, models::Model& model);
 
 /// Runs a model on a mesh: moves annotated activations to the plan's layouts, gathers a block's parameters for its
 /// forward (and again for its backward), recomputes blocks that asked for it.

@@ -14,8 +14,11 @@
 #include "runtime/planning/rule_set.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "trainer/launch/together.h"
 #include "trainer/step/gradient_norm.h"
+#include "trainer/step/memory_need.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -48,10 +51,6 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   return std::make_unique<World>(std::move(world));
 }
 
-c10::ScalarType compute_dtype(const Job& job) {
-  return job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
-}
-
 /// Those of size above 1.
 std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees) {
   std::vector<MeshAxis> axes;
@@ -65,21 +64,9 @@ std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees) {
 std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job, const Batching& batching) {
   auto axes = mesh_axes(degrees);
   const bool by_microbatch = job.numerics.is_canonical() && batching.accumulation_steps > 1;
-  if (degrees.data_parallel() == 1 && (by_microbatch || compute_dtype(job) != c10::kFloat))
-    axes.insert(axes.begin(), {axis::kReplicate, 1});
+  const bool in_16_bits = job.training.mixed_precision_param != "float32";
+  if (degrees.data_parallel() == 1 && (by_microbatch || in_16_bits)) axes.insert(axes.begin(), {axis::kReplicate, 1});
   return axes;
-}
-
-BlockOptions block_options(const Job& job, models::Model& model) {
-  BlockOptions options;
-  options.compute_dtype = compute_dtype(job);
-  options.reshard_after_forward = job.parallelism.fsdp_reshard_after_forward != "never";
-  const auto& mode = job.activation_checkpoint.mode;
-  const auto blocks = model.blocks();
-  const size_t every = mode == "selective" ? std::stoul(job.activation_checkpoint.selective_ac_option) : 1;
-  // The first block reads tokens and the last one's activations are used at once: neither is worth recomputing.
-  for (size_t b = 1; mode != "none" && b + 1 < blocks.size(); b += every) options.recompute.insert(blocks[b]);
-  return options;
 }
 
 at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows) {
@@ -108,11 +95,17 @@ TrainingRun::TrainingRun(Job job, Options options)
           std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_, batching_)), default_axis_rules())),
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
-      state_(initial_state(*model_, *plan_, *optimizer_, static_cast<uint64_t>(job_.debug.seed))),
+      state_(first_state()),
       accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_.accumulation_steps,
                                                          world_->numerics())) {}
 
 TrainingRun::~TrainingRun() = default;
+
+TrainingState TrainingRun::first_state() {
+  if (!options_.meta && !world_->shard_device().is_cuda())
+    require_memory(*model_, *plan_, *optimizer_, batching_, job_.training.seq_len);
+  return initial_state(*model_, *plan_, *optimizer_, static_cast<uint64_t>(job_.debug.seed));
+}
 
 std::vector<at::Tensor> TrainingRun::trainable_values() const {
   std::vector<at::Tensor> values;
@@ -197,14 +190,34 @@ StepResult TrainingRun::apply() {
   auto gradients = accumulator_->finish();
   underway_.reset();
   result.gradient_norm = gradient_norm(gradients);
-  if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm))
-    fail<Inconsistency>("step {}: loss {} and gradient norm {} are not both finite; parameters are unchanged", step,
-                        result.loss, result.gradient_norm);
+  require_finite(step, result);
   const auto scalars = optimizer_->scalars(step, rate, clipping_scale(job_, result.gradient_norm));
   update(gradients, scalars);
   report(result, valid, scalars);
   if (options_.keep_gradients) result.gradients = std::move(gradients);
   return result;
+}
+
+/// One rank may see numbers that others do not: none updates then.
+void TrainingRun::require_finite(int64_t step, const StepResult& result) const {
+  const bool is_finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
+  if (!any_rank(!is_finite)) return;
+  std::optional<Found> mine;
+  if (!is_finite)
+    mine = Found{0, fmt::format("step {}: loss {} and gradient norm {} are not both finite", step, result.loss,
+                                result.gradient_norm)};
+  const auto first = earliest(mesh(), mine).value();
+  fail<Inconsistency>("{}{}; parameters are unchanged", first.text,
+                      first.rank ? fmt::format(" on rank {}", first.rank) : "");
+}
+
+/// Part of the step, so that a dry run counts it.
+bool TrainingRun::any_rank(bool here) const {
+  const PlainTensors guard;
+  const auto flag = at::full({}, here ? 1 : 0, at::dtype(at::kLong).device(world_->shard_device()));
+  const Placements sums(static_cast<size_t>(mesh().axis_count()), Placement::partial());
+  const auto sum = whole(from_shards(Shards(mesh().local_count(), flag), Layout(mesh(), sums), {}, at::kLong));
+  return !options_.meta && gather(sum).item<int64_t>() > 0;
 }
 
 at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {

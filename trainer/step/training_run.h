@@ -57,12 +57,12 @@ class TrainingRun {
     std::function<std::unique_ptr<Optimizer>()> make_optimizer = {};  ///< empty: the job's optimizer
   };
 
-  /// REQUIRES: a resolved job.
+  /// Throws BadInput for what the machine has no memory for (require_memory()). REQUIRES: a resolved job.
   TrainingRun(Job job, Options options);
   ~TrainingRun();
 
   /// Step `step` (counted from 1) on its global batch. Throws Inconsistency, with the state untouched, when the loss or
-  /// the gradient norm is not finite.
+  /// the gradient norm is not finite, on all ranks if on any.
   StepResult step(int64_t step, const TokenBatch& batch, double learning_rate);
 
   // The parts of a step, for a schedule that has an order of its own. step() is begin_step(), then forward_loss() and
@@ -109,10 +109,13 @@ class TrainingRun {
 
   at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
                     std::string_view axes) const;
+  TrainingState first_state();
   Underway& underway();
   double valid_tokens(const TokenBatch& batch) const;
   BlockOptions with_leaves(BlockOptions options) const;
   std::vector<at::Tensor> trainable_values() const;
+  void require_finite(int64_t step, const StepResult& result) const;
+  bool any_rank(bool here) const;
   double loss_of(const at::Tensor& sum, double valid) const;
   at::Tensor whole(const at::Tensor& scalar) const;
   void update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars);

@@ -12,7 +12,6 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -83,18 +82,6 @@ void copy_state(const TrainingState& source, TrainingState& target) {
       at::Tensor(to[t].tensor).copy_(gather(from[t].tensor));
     }
   }
-}
-
-Digest state_digest(const TrainingState& state) {
-  Digester digester;
-  for (const auto& entry : state) {
-    digester.update(entry.name);
-    for (const auto& [prefix, tensor] : entry.tensors()) {
-      const auto whole = gather(tensor).contiguous();
-      digester.update(bytes_of(whole));
-    }
-  }
-  return digester.result();
 }
 
 }  // namespace lockstep::trainer

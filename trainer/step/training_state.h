@@ -1,5 +1,4 @@
 #pragma once
-#include "core/digest/digest.h"
 #include "models/module.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/step/sharding_plan.h"
@@ -12,8 +11,5 @@ TrainingState initial_state(models::Model& model, const ShardingPlan& plan, cons
 
 /// Copies the values of `source` (same names, slots and sizes, any mesh, any domain) into `target`.
 void copy_state(const TrainingState& source, TrainingState& target);
-
-/// Over all names and gathered values: equal states have equal digests, on any mesh.
-Digest state_digest(const TrainingState& state);
 
 }  // namespace lockstep::trainer

@@ -4,12 +4,13 @@
 
 #include "core/error.h"
 #include "core/files/atomic_file.h"
+#include "core/files/make_folders.h"
 
 namespace lockstep::trainer {
 namespace {
 
 std::string free_path(const std::string& folder) {
-  std::filesystem::create_directories(folder);
+  make_folders(folder);
   for (int number = 1;; ++number) {
     auto path = fmt::format("{}/case-{}.h5", folder, number);
     if (!std::filesystem::exists(path)) return path;
@@ -30,7 +31,7 @@ std::string written(const replay::OpCase& one, const std::string& folder) {
 }  // namespace
 
 std::string finding_of(const StepCheck& check) {
-  return fmt::format("{}\n{}", check.comparison.beyond[0].text(), check.blame ? check.blame->text() : "");
+  return fmt::format("{}\n{}", check.difference, check.blame ? check.blame->text() : "");
 }
 
 std::string finding_with_case(const StepCheck& check, const std::string& folder) {

@@ -3,13 +3,18 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "replay/op_case/case_capture.h"
+#include "replay/op_case/case_parts.h"
 #include "runtime/context/observer.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "trainer/launch/rank_texts.h"
+#include "trainer/launch/together.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -69,6 +74,44 @@ StepRecord record_of(int64_t step, const StepResult& result, const TrainingRun& 
   return record;
 }
 
+/// What the lowest rank sees that sees any; on one that does not see it itself, whose it is.
+std::string agreed_difference(const Mesh& mesh, const Comparison& comparison) {
+  std::optional<Found> mine;
+  if (!comparison.agrees()) mine = Found{0, comparison.beyond[0].text()};
+  const auto first = earliest(mesh, mine);
+  if (!first) return {};
+  return first->rank == 0 ? first->text
+                          : fmt::format("{}, seen by rank {} and not by rank 0", first->text, first->rank);
+}
+
+/// What comes first in the program of all that ranks blame, and who blames it.
+struct AgreedBlame {
+  Blame blame;
+  bool is_here;  ///< in this process
+};
+
+std::optional<AgreedBlame> agreed_blame(const Mesh& mesh, const std::optional<Blame>& mine) {
+  using nlohmann::json;
+  std::optional<Found> found;
+  if (mine) found = Found{mine->position, json{mine->id, mine->op, mine->rule, mine->layouts, mine->worst}.dump()};
+  const auto first = earliest(mesh, found);
+  if (!first) return std::nullopt;
+  const auto text = json::parse(first->text).get<std::vector<std::string>>();
+  const auto& ranks = mesh.local_ranks();
+  const bool is_here = std::find(ranks.begin(), ranks.end(), first->rank) != ranks.end();
+  return AgreedBlame{{text.at(0), text.at(1), text.at(2), text.at(3), text.at(4), first->position}, is_here};
+}
+
+/// What every process has of a case; nothing if one has none.
+std::optional<replay::OpCase> joined(const Mesh& mesh, std::optional<replay::OpCase> part) {
+  if (static_cast<int>(mesh.local_count()) == mesh.rank_count()) return part;
+  const auto texts = texts_of_all_ranks(mesh, part ? replay::text_of_tensors(*part) : "");
+  for (const auto& text : texts)
+    if (text.empty()) return std::nullopt;
+  for (const auto& text : texts) replay::add_tensors(*part, text);
+  return part;
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -105,7 +148,8 @@ StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double lear
   remember_start();
   StepCheck check;
   const double before = now();
-  const auto reference = reference_.step(step, batch, learning_rate);
+  StepResult reference;
+  agreed(candidate_->mesh(), [&] { reference = reference_.step(step, batch, learning_rate); });
   const double between = now();
   candidate_->world().traffic().clear();
   check.result = candidate_->step(step, batch, learning_rate);
@@ -114,7 +158,8 @@ StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double lear
   check.bytes = candidate_->world().traffic().bytes();
   const auto expected = record_of(step, reference, reference_), actual = record_of(step, check.result, *candidate_);
   check.comparison = bits_ ? compare_bits(expected, actual) : compare(expected, actual, kFloat64Tolerance);
-  if (!check.comparison.agrees()) explain(step, batch, learning_rate, check);
+  check.difference = agreed_difference(candidate_->mesh(), check.comparison);
+  if (!check.agrees()) explain(step, batch, learning_rate, check);
   return check;
 }
 
@@ -137,12 +182,14 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
   restore(reference_.state(), start_);
   BlameObserver blamer(trace, bits_ ? 0 : kFloat64Tolerance);
   run_watched(step, batch, learning_rate, blamer);
-  check.blame = blamer.blame().value_or(
-      Blame{"no single op: every op agrees on its own", "step", "", "", check.comparison.beyond[0].text()});
-  if (!blamer.blame()) return;
+  const auto blamed = agreed_blame(candidate_->mesh(), blamer.blame());
+  check.blame =
+      blamed ? blamed->blame : Blame{"no single op: every op agrees on its own", "step", "", "", check.difference};
+  if (!blamed) return;
   replay::CaseCapture capture(check.blame->id);
   run_watched(step, batch, learning_rate, capture);
-  check.op_case = capture.take(check.blame->text(), trace.results().at(check.blame->id));
+  check.op_case = joined(candidate_->mesh(), capture.take(check.blame->text(), trace.results().at(check.blame->id)));
+  if (!blamed->is_here) check.op_case.reset();
 }
 
 }  // namespace lockstep::trainer

@@ -9,15 +9,19 @@
 
 namespace lockstep::trainer {
 
-/// What checking one step found.
+/// What checking one step found. Of several processes each may see another difference, or none: `difference` and
+/// `blame` are the same on all.
 struct StepCheck {
-  Comparison comparison;
+  Comparison comparison;                  ///< what this process sees
+  std::string difference;                 ///< the first value that differs, of the lowest rank that sees one, or empty
   StepResult result;                      ///< of the mesh
   std::optional<Blame> blame;             ///< the first op that differs, when the step does not agree
-  std::optional<replay::OpCase> op_case;  ///< that op, to be run again alone, where one op is to blame
+  std::optional<replay::OpCase> op_case;  ///< that op, to be run again alone: where one is to blame, on who blames it
   double bytes = 0;                       ///< that one rank sent in the step
   double seconds = 0;                     ///< of the step on the mesh
   double seconds_ratio = 0;               ///< over the time on one device
+
+  bool agrees() const { return difference.empty(); }
 };
 
 /// Steps of a job on a mesh beside the same steps on one device, through the same dispatch. Canonical numerics: their

@@ -23,11 +23,11 @@ double predicted_size(const StepRecording& r) {
   std::size_t longest = 0, texts = r.reason.size() + r.job.size();
   for (const auto& name : r.names) longest = std::max(longest, name.size());
   for (const auto& [key, value] : r.machine) texts += key.size() + value.size() + 4;
-  std::size_t bytes = 33 * r.ops.size() + 37 * r.results.size() + 51 * r.collectives.size() + 40 * r.pieces.size();
+  std::size_t bytes = 33 * r.ops.size() + 37 * r.results.size() + 71 * r.collectives.size() + 40 * r.pieces.size();
   bytes += 56 * r.scalars.size() + (longest + 1) * r.names.size() + texts + r.payload.size();
   bytes += 4 * (r.tokens.size() + r.labels.size());
   for (const auto& tensor : r.state) bytes += 400 + tensor.bytes.size();
-  return static_cast<double>(bytes) + 7600 + (r.has_state ? 700 : 0);
+  return static_cast<double>(bytes) + 7900 + (r.has_state ? 700 : 0);
 }
 
 TEST(Format, SizesArePredictedWithinFivePercent) {
@@ -57,6 +57,9 @@ TEST(Format, H5dumpReadsIt) {
   recording.results = {{0, 0, ResultKind::kDigest, 3, 8, {1, 2}}};
   recording.scalars = {{"loss", 0x3ff0000000000000}};
   recording.rows = 1;
+  recording.first_sample = 12;
+  recording.next_sample = 13;
+  recording.collectives = {{{1, 0, 1, 2, 7}, 0, 1, 2, 0, 6, 0xbeef, 0xfeed, 0, 0, 6, 8}};
   recording.seq_len = 2;
   recording.tokens = {5, 6};
   recording.labels = {6, -100};
@@ -76,7 +79,7 @@ TEST(Format, H5dumpReadsIt) {
             "/batch                   Group\n"
             "/batch/labels            Dataset {1, 2}\n"
             "/batch/tokens            Dataset {1, 2}\n"
-            "/collectives             Dataset {0}\n"
+            "/collectives             Dataset {1}\n"
             "/job                     Dataset {SCALAR}\n"
             "/machine                 Dataset {SCALAR}\n"
             "/names                   Dataset {4}\n"

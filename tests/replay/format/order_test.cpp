@@ -19,7 +19,8 @@ StepRecording ordered() {
   r.results = {{0, 0, ResultKind::kDigest, 2, 8, {1, 1}},
                {1, 0, ResultKind::kDigest, 2, 8, {2, 2}},
                {1, 1, ResultKind::kAlias, 2, 0, {}}};
-  r.collectives = {{{1, 0, 0, 1, 0}, 1, 1, 1, 6, 0, 2, 2, 3}, {{1, 0, 0, 1, 1}, 1, 1, 1, 6, 2, 4, 6, 7}};
+  r.collectives = {{{1, 0, 0, 1, 0}, 0, 1, 1, 1, 6, 5, 9, 0, 2, 2, 3},
+                   {{1, 0, 0, 1, 1}, 1, 1, 1, 1, 6, 5, 9, 2, 4, 6, 7}};
   r.pieces = {{1, 0, 2, 0, {1, 0}}, {2, 0, 2, 2, {2, 0}}, {1, 0, 2, 4, {3, 0}},
               {2, 0, 2, 0, {1, 0}}, {1, 1, 2, 6, {4, 0}}, {2, 1, 2, 8, {5, 0}}};
   r.payload.resize(10);
@@ -50,6 +51,21 @@ TEST(Order, OfOpsAndCollectivesIsThatOfTheirBegins) {
   EXPECT_EQ(refusal_of([](auto& r) { std::swap(r.ops[0], r.ops[1]); }), "/ops row 1 begins before the row before it");
   EXPECT_EQ(refusal_of([](auto& r) { r.collectives[0].begin = r.collectives[0].end = 8; }),
             "/collectives row 1 begins before the row before it");
+}
+
+TEST(Order, CollectivesOfAMeshAreNumberedWithoutGaps) {
+  EXPECT_EQ(refusal_of([](auto& r) { std::swap(r.collectives[0].number, r.collectives[1].number); }),
+            "/collectives row 0 is number 1 of its mesh, number 0 is due");
+  EXPECT_EQ(refusal_of([](auto& r) { r.collectives[1].number = 0; }),
+            "/collectives row 1 is number 0 of its mesh, number 1 is due");
+  EXPECT_EQ(refusal_of([](auto& r) { r.collectives[1].number = 2; }),
+            "/collectives row 1 is number 2 of its mesh, number 1 is due");
+  EXPECT_EQ(refusal_of([](auto& r) { remove(r.collectives, 0); }),
+            "/collectives row 0 is number 1 of its mesh, number 0 is due");
+  EXPECT_EQ(refusal_of([](auto& r) { r.collectives[1].mesh = 0; }),
+            "/collectives row 1 is number 1 of its mesh, number 0 is due");
+  EXPECT_EQ(refusal_of([](auto& r) { r.collectives[1].mesh = 0, r.collectives[1].number = 0; }), "no such error")
+      << "another mesh counts its own";
 }
 
 TEST(Order, OfResultsIsThatOfTheirOps) {

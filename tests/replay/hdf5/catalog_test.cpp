@@ -95,7 +95,7 @@ TEST_F(CatalogTest, AnswersThatAreNoCatalog) {
   for (std::size_t size = 0; size < text.size(); ++size)
     EXPECT_EQ(refusal_of(text.substr(0, size)), "the reader's answer is cut off") << size;
   const uint64_t many = ~uint64_t{0} / 8;
-  std::memcpy(text.data() + 6 * sizeof(uint64_t), &many, sizeof(many));
+  std::memcpy(text.data() + 8 * sizeof(uint64_t), &many, sizeof(many));
   EXPECT_EQ(refusal_of(text), "the reader's answer is cut off");
 }
 

@@ -82,8 +82,8 @@ TEST(Refusals, OtherVersionsAndFormats) {
 }
 
 TEST(Refusals, Attributes) {
-  EXPECT_EQ(refusal_after([](hid_t file) { H5Adelete(file, "rank"); }), "x.h5: / has 7 attributes, 8 are due");
-  EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "color", 1); }), "x.h5: / has 9 attributes, 8 are due");
+  EXPECT_EQ(refusal_after([](hid_t file) { H5Adelete(file, "rank"); }), "x.h5: / has 9 attributes, 10 are due");
+  EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "color", 1); }), "x.h5: / has 11 attributes, 10 are due");
   EXPECT_EQ(refusal_after([](hid_t file) { H5Arename(file, "rank", "rang"); }), "x.h5: the attribute rank is missing");
   EXPECT_EQ(refusal_after([](hid_t file) {
               const Handle ops(H5Dopen2(file, "/ops", H5P_DEFAULT));
@@ -214,7 +214,7 @@ TEST(Refusals, NumbersThatPointNowhere) {
   const auto with = [](const std::function<void(StepRecording&)>& change) {
     auto recording = small_recording();
     recording.results = {{0, 0, ResultKind::kDigest, 1, 8, {}}};
-    recording.collectives = {{{1, 0, 0, 1, 0}, 1, 1, 1, 6, 0, 1, 5, 9}};
+    recording.collectives = {{{1, 0, 0, 1, 0}, 0, 1, 1, 1, 6, 0, 0, 0, 1, 5, 9}};
     recording.pieces = {{0, 0, 5, 0, {}}};
     recording.payload.resize(5);
     change(recording);
@@ -238,6 +238,19 @@ TEST(Refusals, NumbersThatPointNowhere) {
             "/pieces row 0: 5 bytes at 18446744073709551614 of a payload of 5");
 }
 
+TEST(Refusals, ANextSampleThatIsNotBehindTheBatch) {
+  const auto with = [](int64_t first, int64_t rows, int64_t next) {
+    auto recording = small_recording();
+    recording.first_sample = first, recording.rows = rows, recording.next_sample = next;
+    return message_of<BadInput>([&] { to_file(recording); });
+  };
+  EXPECT_EQ(with(24, 12, 36), "no such error");
+  EXPECT_EQ(with(24, 12, 37), "12 samples from 24 on are not followed by sample 37");
+  EXPECT_EQ(with(24, 0, 0), "0 samples from 24 on are not followed by sample 0");
+  EXPECT_EQ(with(INT64_MAX, 1, INT64_MIN),
+            "1 samples from 9223372036854775807 on are not followed by sample -9223372036854775808");
+}
+
 TEST(Refusals, WhatARecordingMayNotHold) {
   const auto with = [](const std::function<void(StepRecording&)>& change) {
     auto recording = small_recording();
@@ -258,10 +271,16 @@ TEST(Refusals, WhatARecordingMayNotHold) {
               r.scalars = {{std::string(48, 'x'), 0}};
             }),
             "a name in /scalars has 48 bytes, more than 47");
-  EXPECT_EQ(with([](auto& r) { r.rows = 2; }), "no such error");
-  EXPECT_EQ(with([](auto& r) { r.rows = r.seq_len = 1; }), "/batch has 0 tokens and 0 labels for 1 x 1");
+  EXPECT_EQ(with([](auto& r) { r.rows = r.next_sample = 2; }), "no such error");
+  EXPECT_EQ(with([](auto& r) { r.rows = r.next_sample = r.seq_len = 1; }),
+            "/batch has 0 tokens and 0 labels for 1 x 1");
   EXPECT_EQ(with([](auto& r) { r.rank = 1; }), "rank 1 of 1");
   EXPECT_EQ(with([](auto& r) { r.step = -1; }), "step -1, first sample 0");
+  EXPECT_EQ(with([](auto& r) { r.state_digest.assign(32, '7'); }), "no such error");
+  EXPECT_EQ(with([](auto& r) { r.state_digest.assign(31, '7'); }),
+            "state_digest '7777777777777777777777777777777' is no digest");
+  EXPECT_EQ(with([](auto& r) { r.state_digest.assign(31, '7').push_back('F'); }),
+            "state_digest '7777777777777777777777777777777F' is no digest");
   EXPECT_EQ(with([](auto& r) { r.has_state = false; }), "1 tensors of a state that is not recorded");
   EXPECT_EQ(with([](auto& r) { r.state[0].name = "a/b"; }), "'a/b' in /state is no name");
   EXPECT_EQ(with([](auto& r) { r.state[0].dtype = 9; }), "/state/weight has dtype 9");

@@ -79,8 +79,8 @@ class FileMutator {
   const std::string& any_path() { return paths_[up_to(paths_.size() - 1)]; }
 
   void change_attribute(hid_t file) {
-    static constexpr const char* kNumbers[] = {"version",  "rank",      "world",       "step",
-                                               "complete", "has_state", "first_sample"};
+    static constexpr const char* kNumbers[] = {"version",   "rank",         "world",       "step",        "complete",
+                                               "has_state", "first_sample", "next_sample", "state_digest"};
     const auto* const name = kNumbers[up_to(std::size(kNumbers) - 1)];
     static constexpr int64_t kValues[] = {-1, 0, 1, 2, 3, int64_t{1} << 31, int64_t{1} << 62};
     if (up_to(2) == 0)

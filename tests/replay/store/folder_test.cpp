@@ -125,7 +125,7 @@ TEST_F(RecordingFolderTest, ATruncatedFileIsNamed) {
 
 TEST_F(RecordingFolderTest, AMissingFileIsNamed) {
   std::filesystem::remove(file("rank3-step8.h5"));
-  EXPECT_EQ(damage_of_step_8(), file("rank3-step8.h5") + " cannot be opened: No such file or directory");
+  EXPECT_EQ(damage_of_step_8(), file("rank3-step8.h5") + ": cannot be opened: No such file or directory.");
 }
 
 TEST_F(RecordingFolderTest, APipeInItsPlaceIsNotWaitedFor) {
@@ -133,8 +133,7 @@ TEST_F(RecordingFolderTest, APipeInItsPlaceIsNotWaitedFor) {
     std::filesystem::remove(file(name));
     ASSERT_EQ(::mkfifo(file(name).c_str(), 0666), 0);
   }
-  EXPECT_THAT(message_of<FileError>([&] { open().read(3, 8); }),
-              HasSubstr(file("rank3-step8.h5") + " is damaged: 0 bytes, "));
+  EXPECT_EQ(message_of<FileError>([&] { open().read(3, 8); }), file("rank3-step8.h5") + ": is not a regular file.");
   EXPECT_EQ(open().damage().front(), file("rank0.index") + " is no file: all steps of rank 0 are lost");
 }
 

@@ -74,6 +74,18 @@ TEST(TraceDiff, WhatOnlyOneHasDiffers) {
             std::vector<std::string>{"rate: none, 0.5"});
 }
 
+TEST(TraceDiff, StatesAreComparedWhereBothAreKnown) {
+  const std::string one(32, '1'), two(32, '2');
+  auto left = recorded(), right = recorded();
+  left.state_digest = one;
+  EXPECT_TRUE(diff(left, right).agrees());
+  right.state_digest = one;
+  EXPECT_TRUE(diff(left, right).agrees());
+  right.state_digest = two;
+  EXPECT_EQ(diff(left, right).state, one + ", " + two);
+  EXPECT_FALSE(diff(left, right).agrees());
+}
+
 TEST(TraceDiff, BatchesAreCompared) {
   EXPECT_EQ(diff_after([](auto& r) { r.tokens[1] = 9; }).batch, "other tokens");
   EXPECT_EQ(diff_after([](auto& r) { r.labels[1] = 9; }).batch, "other labels");

@@ -38,6 +38,7 @@ const Fault kFaults[] = {
     {"stop", kStalledSeconds, "rank V is stopped .*; ranks? [0-9].* waited for it in collective"},
     {"slow", kStalledSeconds, "rank V is late after collective .*; ranks? [0-9].* waited for it in collective"},
     {"late", 60, "", 0},
+    {"unready", 60, "", 0},  // twice that timeout in the first step, where comm.init_timeout_seconds holds
     {"op", kDisagreementSeconds, kDisagree},
     {"shape", kDisagreementSeconds, kDisagree},
     {"dtype", kDisagreementSeconds, kDisagree},

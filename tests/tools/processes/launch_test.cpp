@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <future>
@@ -38,7 +39,13 @@ class Launch : public ::testing::Test {
         EXPECT_EQ(many.at("steps")[step].at(key), one.at("steps")[step].at(key)) << key << " of step " << step + 1;
   }
 
-  /// Starts a long run, and signals the process of rank 1 once this file is written.
+  /// Behind the first one comm.train_timeout_seconds holds for all ranks.
+  bool second_step_has_ended() const {
+    const auto steps = file_content(folder_.file("out/metrics.jsonl"));
+    return std::count(steps.begin(), steps.end(), '\n') > 1;
+  }
+
+  /// Starts a long run, and signals the process of rank 1 once two steps have ended and this file is written.
   lockstep::Run disturb(int processes, int signal, const std::string& more = "",
                         const char* written = "out/metrics.jsonl") {
     const auto degree = " --parallelism.data_parallel_shard_degree " + std::to_string(processes) + " ";
@@ -47,7 +54,7 @@ class Launch : public ::testing::Test {
     pid_t victim = -1;
     for (int tries = 0; tries < 600 && victim < 0; ++tries) {
       std::this_thread::sleep_for(std::chrono::milliseconds{100});
-      if (!file_content(folder_.file(written)).empty()) victim = rank_one();
+      if (second_step_has_ended() && !file_content(folder_.file(written)).empty()) victim = rank_one();
     }
     if (victim > 0) ::kill(victim, signal);
     return running.get();
@@ -122,6 +129,14 @@ TEST_F(Launch, CheckpointsAreThoseOfOneProcess) {
   EXPECT_EQ(result("one.json").at("steps").size(), 2U);
   ASSERT_EQ(simulate("--training.steps 4").code, 0);
   EXPECT_EQ(continued, result("one.json").at("state_digest"));
+}
+
+TEST_F(Launch, OnlyTrainingIsLaunched) {
+  const auto run = run_lockstep("launch -n 4096 verify " + job_);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.err,
+            "lockstep: lockstep verify simulates its meshes in one process; lockstep launch is for lockstep train "
+            "--verify.\n");
 }
 
 TEST_F(Launch, BadInputIsSaidOnce) {

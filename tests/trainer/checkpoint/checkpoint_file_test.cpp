@@ -109,6 +109,30 @@ TEST(Checkpoint, SavingAgainReplacesAndCleansUp) {
   EXPECT_EQ(problem(path), "");
 }
 
+TEST(Checkpoint, SavingAgainRemovesWhatCrashesLeftAndNothingElse) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  const auto path = folder.file("step-10");
+  fs::create_directory(path);
+  const std::vector<std::string> left = {"data-0007-00001-0000.safetensors", "index.json.partial-77",
+                                         "data-0008-00000-0000.safetensors.partial-77"};
+  const std::vector<std::string> foreign = {"data-set.txt", "index.json.partial", "x.partial-77", "notes.txt"};
+  for (const auto& names : {left, foreign})
+    for (const auto& name : names) folder.write("step-10/" + name, "");
+  save_checkpoint(path, saved.metadata, saved.chunks);
+  for (const auto& name : left) EXPECT_FALSE(fs::exists(path + "/" + name)) << name;
+  for (const auto& name : foreign) EXPECT_TRUE(fs::exists(path + "/" + name)) << name;
+  EXPECT_TRUE(fs::exists(path + "/data-0009-00000-0000.safetensors"));
+}
+
+TEST(Checkpoint, AFolderIsNotSavedUnderAnotherStepsName) {
+  const TemporaryFolder folder;
+  const Saved saved;
+  const auto path = folder.file("step-11");
+  EXPECT_THROW(save_checkpoint(path, saved.metadata, saved.chunks), FileError);
+  EXPECT_FALSE(fs::exists(path + "/index.json"));
+}
+
 TEST(Checkpoint, TruncationNamesTheFileAndWhatIsLeft) {
   const TemporaryFolder folder;
   const Saved saved;
@@ -209,6 +233,12 @@ TEST(ParseIndex, RefusesWhatTheFormatDoesNotAllow) {
   EXPECT_THAT(message([](TensorRecord& a) { a.chunks.clear(); }), HasSubstr("chunks that cover the tensor"));
 }
 
+TEST(ParseIndex, KeepsTheRun) {
+  const CheckpointMetadata metadata{
+      1, 2, "", 1, {"a run", "its data", {{"the first", 3}, {"the second", 5}}}, "0x1.8p-10", "00ff"};
+  EXPECT_EQ(parse_index(index_text({metadata, {}}), "i").metadata, metadata);
+}
+
 TEST(ParseIndex, KeepsTheNumericsVersion) {
   const auto read = [](std::optional<int64_t> version) {
     return parse_index(index_text({{1, 2, "", version}, {}}), "i").metadata.numerics_version;
@@ -239,50 +269,9 @@ TEST(ParseIndex, HasANumericsVersionFromFormatVersion2On) {
   EXPECT_EQ(message([](auto& contents) { contents.erase("numerics_version"); }),
             "i: damaged: the key \"numerics_version\" expected at /contents.");
   EXPECT_EQ(message([](auto& contents) { contents["version"] = 1; }),
-            "i: damaged: 6 keys, not 8, expected at /contents.");
+            "i: damaged: 6 keys, not 10, expected at /contents.");
   EXPECT_EQ(message([](auto& contents) { contents["version"] = 4; }),
             "i: has format version 4; this build reads versions 1 to 3.");
-}
-
-TEST(CheckpointFolder, FindsCompleteStepsOnly) {
-  const TemporaryFolder folder;
-  const Saved saved;
-  for (const auto step : {3, 20, 100})
-    save_checkpoint(checkpoint_path(folder.path(), step), saved.metadata, saved.chunks);
-  write_chunks(checkpoint_path(folder.path(), 200), 0, 0, saved.chunks);
-  fs::create_directory(folder.file("step-x"));
-  EXPECT_EQ(complete_steps(folder.path()), (std::vector<int64_t>{3, 20, 100}));
-  EXPECT_EQ(step_to_load(folder.path(), -1), 100);
-  EXPECT_EQ(step_to_load(folder.path(), 20), 20);
-  EXPECT_EQ(step_to_load(folder.file("none"), -1), std::nullopt);
-}
-
-TEST(CheckpointFolder, AnAbsentStepIsBadInput) {
-  const TemporaryFolder folder;
-  const Saved saved;
-  const auto message = [&] {
-    try {
-      step_to_load(folder.path(), 200);
-      return std::string();
-    } catch (const BadInput& error) {
-      return std::string(error.what());
-    }
-  };
-  EXPECT_EQ(message(), "checkpoint.load_step is 200, but " + folder.path() + " has no complete checkpoint.");
-  for (const auto step : {3, 20}) save_checkpoint(checkpoint_path(folder.path(), step), saved.metadata, saved.chunks);
-  EXPECT_EQ(message(), "checkpoint.load_step is 200, but " + folder.path() + " has only 3, 20.");
-}
-
-TEST(CheckpointFolder, RemovesAllButTheLatest) {
-  const TemporaryFolder folder;
-  const Saved saved;
-  for (const auto step : {3, 20, 100})
-    save_checkpoint(checkpoint_path(folder.path(), step), saved.metadata, saved.chunks);
-  remove_old_checkpoints(folder.path(), 0, {});
-  EXPECT_EQ(complete_steps(folder.path()).size(), 3U);
-  remove_old_checkpoints(folder.path(), 2, {});
-  EXPECT_EQ(complete_steps(folder.path()), (std::vector<int64_t>{20, 100}));
-  EXPECT_FALSE(fs::exists(folder.file("step-3")));
 }
 
 }  // namespace

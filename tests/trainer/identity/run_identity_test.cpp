@@ -38,6 +38,7 @@ TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
                                                                        "numerics.rounded_levels",
                                                                        "optimizer.beta1",
                                                                        "optimizer.beta2",
+                                                                       "optimizer.decay_1d",
                                                                        "optimizer.eps",
                                                                        "optimizer.lr",
                                                                        "optimizer.momentum",

@@ -149,7 +149,7 @@ TEST_F(RunStarts, WhatIsOpenIsAsTheCheckpointHasIt) {
 TEST_F(RunStarts, ACheckpointOfAnOlderFormatIsJudgedByItsJob) {
   std::filesystem::create_directories(root());
   std::filesystem::copy(LOCKSTEP_SOURCE_DIR "/tests/trainer/identity/samples/version-2", path(1));
-  auto same = parse_job(Checkpoint(path(1)).metadata().job, "sample");
+  auto same = parse_saved_job(Checkpoint(path(1)).metadata().job, "sample");
   same.job.dump_folder = folder_.path();
   same.training.dataset_path = text_;
   same.checkpoint.enable = true;
@@ -158,6 +158,8 @@ TEST_F(RunStarts, ACheckpointOfAnOlderFormatIsJudgedByItsJob) {
   EXPECT_EQ(start.origin.identity.size(), 32u);
   same.optimizer.lr = 0.5;
   EXPECT_THAT(message_of<BadInput>([&] { run_start(same); }), HasSubstr("optimizer.lr was 0.0008, is 0.5"));
+  same.optimizer = {};  // of today
+  EXPECT_THAT(message_of<BadInput>([&] { run_start(same); }), HasSubstr("optimizer.decay_1d was false, is true"));
 }
 
 }  // namespace

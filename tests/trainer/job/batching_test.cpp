@@ -42,16 +42,6 @@ TEST(Resolve, GlobalBatchComesFromTheJobsOwnMesh) {
   EXPECT_EQ(resolve(job_of(2, 3, 2, 4, 48), kSimulated).training.global_batch_size, 48);
 }
 
-TEST(Resolve, GpusMayTakeLonger) {
-  auto job = job_of(1, 1, 1, 1, -1);
-  EXPECT_EQ(resolve(job, kSimulated).comm.train_timeout_seconds, 30);
-  job.training.device = "cuda";
-  job.numerics.mode = "native";
-  EXPECT_EQ(resolve(job, kSimulated).comm.train_timeout_seconds, 60);
-  job.comm.train_timeout_seconds = 7;
-  EXPECT_EQ(resolve(job, kSimulated).comm.train_timeout_seconds, 7);
-}
-
 TEST(Resolve, ResolvingTwiceChangesNothing) {
   const auto once = resolve(job_of(1, -1, 2, 4, -1), kSimulated);
   const auto twice = resolve(once, kSimulated);

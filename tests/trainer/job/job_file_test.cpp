@@ -59,6 +59,8 @@ constexpr BadJob kBadJobs[] = {
      "job.toml:2: training.mixed_precision_reduce is \"bfloat16\", must be float32."},
     {"[activation_checkpoint]\nselective_ac_option = \"0\"",
      "job.toml:2: activation_checkpoint.selective_ac_option is \"0\", must be a layer period such as \"2\"."},
+    {"[activation_checkpoint]\nselective_ac_option = \"op\"",
+     "job.toml:2: activation_checkpoint.selective_ac_option is \"op\", must be a layer period such as \"2\"."},
     {"[compile]\nenable = true",
      "job.toml:2: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
      "false."},
@@ -176,6 +178,18 @@ TEST(JobFile, OverridesAreCheckedLikeTheFile) {
   EXPECT_EQ(message("verify.enable", "yes"), "command line: verify.enable must be true or false, not \"yes\".");
   EXPECT_EQ(message("training.step", "1"), "command line: training.step is not a key. Did you mean steps?");
   EXPECT_EQ(message("model.name", "gpt2"), "command line: model.name is \"gpt2\", must be llama3 or mlp.");
+}
+
+/// All that older builds knew was left out of weight decay.
+TEST(JobFile, ASavedJobMeansWhatItMeantWhenItWasSaved) {
+  const auto decays = [](std::string_view text, std::vector<Setting> overrides = {}) {
+    return parse_saved_job(text, "saved", overrides).optimizer.decay_1d;
+  };
+  EXPECT_TRUE(parse_job("", "job.toml").optimizer.decay_1d);
+  EXPECT_FALSE(decays("[optimizer]\nlr = 1e-3"));
+  EXPECT_TRUE(decays("[optimizer]\ndecay_1d = true"));
+  EXPECT_TRUE(decays("", {command_line_setting("optimizer.decay_1d", "true")}));
+  EXPECT_TRUE(decays(to_toml({})));
 }
 
 TEST(JobFile, AMissingFileIsNamed) {

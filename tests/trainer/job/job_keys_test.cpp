@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/files/atomic_file.h"
+#include "trainer/job/batching.h"
 #include "trainer/job/job_reference.h"
 #include "trainer/job/torchtitan_keys.h"
 
@@ -79,6 +80,52 @@ TEST(TorchtitanKeys, NeutralValuesAreSplitAtBars) {
   EXPECT_TRUE(asks_for_nothing(key, ""));
   EXPECT_TRUE(asks_for_nothing(key, "y"));
   EXPECT_FALSE(asks_for_nothing(key, "x|y"));
+}
+
+TEST(TorchtitanDifferences, AreOfKeysThatExistAndStandInTheReference) {
+  std::set<std::string_view> seen;
+  const auto reference = job_reference_markdown(), help = job_reference_help();
+  for (const auto& [key, what, in_job] : torchtitan_differences()) {
+    EXPECT_TRUE(seen.insert(key).second) << key;
+    EXPECT_TRUE(find_job_key(key) || find_torchtitan_key(key)) << key;
+    EXPECT_NE(reference.find(difference_text(key) + " |"), reference.npos) << key;
+    EXPECT_NE(!find_job_key(key), help.find(difference_text(key) + "\n") != help.npos) << key;
+  }
+  EXPECT_EQ(difference_text("optimizer.weight_decay"), "");
+}
+
+std::vector<std::string> differences(const Job& asked) { return differences_in(asked, resolve(asked, {})); }
+
+TEST(TorchtitanDifferences, AreToldWhereTheyBearOnTheJob) {
+  Job job;
+  EXPECT_TRUE(differences(job).empty());
+  job.parallelism.data_parallel_shard_degree = 2;
+  job.training.local_batch_size = 6;
+  job.training.global_batch_size = 24;
+  EXPECT_EQ(differences(job), (std::vector<std::string>{"training.local_batch_size 6 is lowered to 4: 24 samples on 2 "
+                                                        "data-parallel ranks are summed in complete subtrees"}));
+  job.numerics.mode = kNativeMode;
+  EXPECT_TRUE(differences(job).empty());
+  auto asked = job;
+  asked.training.local_batch_size = 8;  // and a checkpoint that was saved with a step of 24 samples
+  EXPECT_EQ(
+      differences_in(asked, resolve(job, {})),
+      (std::vector<std::string>{"training.local_batch_size 8 is lowered to 6: 24 samples on 2 data-parallel ranks "
+                                "do not divide into more"}));
+}
+
+TEST(TorchtitanDifferences, OfContextParallelAndOfResharding) {
+  Job job;
+  job.parallelism.context_parallel_degree = 2;
+  job.parallelism.data_parallel_shard_degree = 2;
+  job.parallelism.fsdp_reshard_after_forward = "never";
+  EXPECT_EQ(differences(job),
+            (std::vector<std::string>{"no load balancer of context parallelism: each rank has one run of a sequence, "
+                                      "late ranks attend to more keys"}));
+  job.parallelism.context_parallel_degree = 1;
+  job.activation_checkpoint.mode = "full";
+  EXPECT_EQ(differences(job), (std::vector<std::string>{"parameters of recomputed layers are gathered again, although "
+                                                        "fsdp_reshard_after_forward is \"never\""}));
 }
 
 // After changing a table: LOCKSTEP_UPDATE_DOCS=1 test_trainer --gtest_filter=JobReference.*

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -55,18 +56,109 @@ TEST(DurationText, UsesTwoUnits) {
   EXPECT_EQ(duration_text(std::numeric_limits<double>::infinity()), "?");
 }
 
-TEST(MetricsFile, AppendsLines) {
-  const TemporaryFolder folder;
-  const auto path = folder.write("metrics.jsonl", "{}\n");
-  MetricsFile(path).append(kMetrics);
-  MetricsFile(path).append(kMetrics);
-  EXPECT_EQ(file_content(path), "{}\n" + json_line(kMetrics) + "\n" + json_line(kMetrics) + "\n");
+class MetricsFiles : public ::testing::Test {
+ protected:
+  static std::string line(int64_t step, double loss = 1) {
+    auto metrics = kMetrics;
+    metrics.step = step;
+    metrics.loss = loss;
+    return json_line(metrics) + "\n";
+  }
+  static std::string lines(int64_t first, int64_t last) {
+    std::string text;
+    for (auto step = first; step <= last; ++step) text += line(step);
+    return text;
+  }
+  /// What a run that goes on with `first_step` makes of a file of this content.
+  std::string left(const std::string& content, int64_t first_step) const {
+    folder_.write("metrics.jsonl", content);
+    const MetricsFile file(path(), first_step);
+    return file_content(path());
+  }
+  std::string path() const { return folder_.file("metrics.jsonl"); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(MetricsFiles, AppendsLines) {
+  MetricsFile file(path(), 1);
+  file.append(kMetrics);
+  file.append(kMetrics);
+  EXPECT_EQ(file_content(path()), json_line(kMetrics) + "\n" + json_line(kMetrics) + "\n");
 }
 
-TEST(MetricsFile, FailsWhereItCannotWrite) {
-  EXPECT_THROW(MetricsFile("/nonexistent/metrics.jsonl"), FileError);
-  MetricsFile full("/dev/full");
-  EXPECT_THROW(full.append(kMetrics), FileError);
+TEST_F(MetricsFiles, ARunThatBeginsAnewLosesNothing) {
+  for (const auto* content : {"of the first\n", "of the second", ""}) {
+    folder_.write("metrics.jsonl", content);
+    MetricsFile(path(), 1).append(kMetrics);
+    EXPECT_EQ(file_content(path()), json_line(kMetrics) + "\n");
+  }
+  EXPECT_EQ(file_content(folder_.file("metrics-1.jsonl")), "of the first\n");
+  EXPECT_EQ(file_content(folder_.file("metrics-2.jsonl")), "of the second");
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("metrics-3.jsonl"))) << "there was nothing to keep";
+}
+
+TEST_F(MetricsFiles, ARunThatGoesOnHasEachStepOnce) {
+  folder_.write("metrics.jsonl", lines(1, 7) + line(8).substr(0, 40));
+  MetricsFile file(path(), 6);
+  EXPECT_EQ(file_content(path()), lines(1, 5));
+  auto metrics = kMetrics;
+  metrics.step = 6;
+  file.append(metrics);
+  EXPECT_EQ(file_content(path()), lines(1, 5) + json_line(metrics) + "\n");
+}
+
+TEST_F(MetricsFiles, GoingOnWhereTheLastRunEndedRewritesNothing) {
+  folder_.write("metrics.jsonl", lines(1, 5));
+  std::filesystem::create_hard_link(path(), folder_.file("same"));
+  { const MetricsFile file(path(), 6); }
+  EXPECT_TRUE(std::filesystem::equivalent(path(), folder_.file("same")));
+  EXPECT_EQ(file_content(path()), lines(1, 5));
+}
+
+TEST_F(MetricsFiles, GoingOnWithoutAFileBeginsOne) {
+  EXPECT_EQ(left("", 6), "");
+  std::filesystem::remove(path());
+  MetricsFile(path(), 6).append(kMetrics);
+  EXPECT_EQ(file_content(path()), json_line(kMetrics) + "\n");
+}
+
+TEST_F(MetricsFiles, OfAStepThatIsThereTwiceTheLastLineStays) {
+  EXPECT_EQ(left(lines(1, 9) + line(6, 2) + line(7, 2), 9), lines(1, 5) + line(6, 2) + line(7, 2));
+  EXPECT_EQ(left(lines(1, 4) + lines(2, 3) + lines(1, 2), 9), lines(1, 2));
+}
+
+TEST_F(MetricsFiles, LinesOfOthersStay) {
+  const std::string others[] = {"\n",
+                                "# a note\n",
+                                "{}\n",
+                                "{\"step\":9\n",
+                                "{\"step\":9}\n",
+                                "{\"step\":,\"loss\":1}\n",
+                                "{\"step\":99999999999999999999,\"loss\":1}\n",
+                                "{\"loss\":1,\"step\":9}\n",
+                                line(9).substr(0, 30) + "\n",
+                                std::string(100, '\0') + "\n"};
+  for (const auto& other : others) {
+    const auto content = other + other + lines(1, 6) + other + lines(7, 9) + other;
+    EXPECT_EQ(left(content, 7), other + other + lines(1, 6) + other + other);
+    EXPECT_EQ(left(content + lines(4, 5), 7), other + other + lines(1, 3) + other + other + lines(4, 5));
+  }
+}
+
+TEST_F(MetricsFiles, LinesAreFoundAcrossBlocks) {
+  const auto content = std::string(3 << 20, 'x') + "\n" + lines(1, 20'000);  // a block is of 1 MiB
+  EXPECT_TRUE(left(content + lines(20'001, 25'000), 20'001) == content);
+  EXPECT_TRUE(left(content + std::string(2 << 20, 'x'), 30'000) == content) << "a last line without an end";
+}
+
+TEST_F(MetricsFiles, FailsWhereItCannotWrite) {
+  for (const auto first_step : {1, 5}) {
+    EXPECT_THROW(MetricsFile("/nonexistent/metrics.jsonl", first_step), FileError);
+    MetricsFile full("/dev/full", first_step);
+    EXPECT_THROW(full.append(kMetrics), FileError);
+  }
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
 TEST(ResidentBytes, IsPlausible) {

@@ -3,22 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/message_of.h"
 #include "trainer/job/offered_names.h"
 
 namespace lockstep::trainer {
 namespace {
 
-constexpr Choice kFruits[] = {{"apple"}, {"banana"}, {"cherry"}};
+using testing::message_of;
 
-template <class Family, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Family& error) {
-    return error.what();
-  }
-  return "no such error";
-}
+constexpr Choice kFruits[] = {{"apple"}, {"banana"}, {"cherry"}};
 
 TEST(Choices, AreReadAsASentence) {
   EXPECT_EQ(names_text(kFruits), "apple, banana or cherry");

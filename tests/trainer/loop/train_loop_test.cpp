@@ -71,6 +71,23 @@ TEST_F(TrainLoop, ResumesBitByBit) {
   EXPECT_EQ(resumed.state_digest, whole.state_digest);
 }
 
+TEST_F(TrainLoop, MetricsHaveEachStepOnceAfterAResume) {
+  auto saving = job("dp_shard=2", 3);
+  saving.checkpoint.enable = true;
+  saving.checkpoint.interval = 2;
+  train(saving, {});
+  saving.checkpoint.load_step = 2;
+  train(saving, {});
+  const auto folder = folder_ / "out";
+  std::vector<int> steps;
+  std::ifstream metrics(folder / "metrics.jsonl");
+  for (std::string line; std::getline(metrics, line);) steps.push_back(std::stoi(line.substr(line.find(':') + 1)));
+  EXPECT_EQ(steps, (std::vector<int>{1, 2, 3}));
+  EXPECT_FALSE(std::filesystem::exists(folder / "metrics-1.jsonl"));
+  train(job(), {});  // begins anew
+  EXPECT_TRUE(std::filesystem::exists(folder / "metrics-1.jsonl"));
+}
+
 TEST_F(TrainLoop, SaysWhenAnotherNumericsVersionWroteTheCheckpoint) {
   auto saved = job("dp_shard=2", 2);
   saved.checkpoint.enable = true;

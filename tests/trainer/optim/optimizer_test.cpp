@@ -24,26 +24,28 @@ Job job_of(const char* name, std::optional<double> momentum = {}, double weight_
 }
 
 ParameterState state_of(const Optimizer& optimizer, const at::Tensor& value) {
-  return {"weight", value, true, new_slots(optimizer, value), models::Division({5, 7}, {{"weight", 5, {}}})};
+  return {"weight", value, true, new_slots(optimizer, value),
+          models::Division(value.sizes().vec(), {{"weight", value.size(0), {}}})};
 }
 
 at::Tensor gradient_at(int64_t step) { return at::sin(at::arange(35, at::kDouble).add(step * 3)).view({5, 7}); }
 
-/// Five steps of ours and of `peer`, whose gradients come scaled.
+/// Five steps of ours and of `peer`, whose gradients come scaled. A parameter of one dimension if it is `flat`.
 template <class Peer, class Settings>
-void expect_like(const Job& job, const Settings& settings) {
+void expect_like(const Job& job, const Settings& settings, bool flat = false) {
   constexpr double kRate = 0.05, kScale = 0.5;
   const auto optimizer = make_optimizer(job);
-  const auto start = at::cos(at::arange(35, at::kDouble)).view({5, 7});
+  const std::vector<int64_t> sizes = flat ? std::vector<int64_t>{35} : std::vector<int64_t>{5, 7};
+  const auto start = at::cos(at::arange(35, at::kDouble)).view(sizes);
   const auto ours = state_of(*optimizer, start.clone());
   auto theirs = start.clone().requires_grad_();
   Peer peer({theirs}, settings);
   for (int64_t step = 1; step <= 5; ++step) {
     {
       const at::NoGradGuard no_grad;
-      optimizer->update(ours, gradient_at(step), optimizer->scalars(step, kRate, kScale));
+      optimizer->update(ours, gradient_at(step).view(sizes), optimizer->scalars(step, kRate, kScale));
     }
-    theirs.mutable_grad() = gradient_at(step) * kScale;
+    theirs.mutable_grad() = gradient_at(step).view(sizes) * kScale;
     peer.step();
     EXPECT_LT((ours.value - theirs.detach()).abs().max().template item<double>(), 1e-14) << "step " << step;
   }
@@ -73,18 +75,21 @@ TEST(Optimizers, DoNotWriteTheGradient) {
   }
 }
 
-TEST(Optimizers, NormsAndBiasesDoNotDecay) {
-  for (const char* name : {"AdamW", "SGD"}) {
-    const auto optimizer = make_optimizer(job_of(name));
-    const auto value = at::ones({7}, at::kDouble);
-    const ParameterState state{"norm", value, true, new_slots(*optimizer, value),
-                               models::Division({7}, {{"norm", 7, {}}})};
-    optimizer->update(state, at::zeros({7}, at::kDouble), optimizer->scalars(1, 0.1, 1));
-    EXPECT_TRUE(at::equal(value, at::ones({7}, at::kDouble))) << name;
-    const auto matrix = state_of(*optimizer, at::ones({5, 7}, at::kDouble));
-    optimizer->update(matrix, at::zeros({5, 7}, at::kDouble), optimizer->scalars(1, 0.1, 1));
-    EXPECT_LT(matrix.value.max().item<double>(), 1) << name;
-  }
+/// As torch.optim does with model.parameters(), which is what torchtitan gives it.
+TEST(Optimizers, DecayNormsAndBiasesUnlessTheJobLeavesThemOut) {
+  using torch::optim::AdamW;
+  using torch::optim::AdamWOptions;
+  using torch::optim::SGD;
+  using torch::optim::SGDOptions;
+  const auto adamw = [](double decay) { return AdamWOptions(0.05).betas({0.9, 0.95}).eps(1e-8).weight_decay(decay); };
+  expect_like<AdamW>(job_of("AdamW"), adamw(0.1), /*flat=*/true);
+  expect_like<SGD>(job_of("SGD"), SGDOptions(0.05).weight_decay(0.1), /*flat=*/true);
+  auto adamw_job = job_of("AdamW"), sgd_job = job_of("SGD");
+  adamw_job.optimizer.decay_1d = sgd_job.optimizer.decay_1d = false;
+  expect_like<AdamW>(adamw_job, adamw(0), /*flat=*/true);
+  expect_like<SGD>(sgd_job, SGDOptions(0.05), /*flat=*/true);
+  expect_like<AdamW>(adamw_job, adamw(0.1));
+  expect_like<SGD>(sgd_job, SGDOptions(0.05).weight_decay(0.1));
 }
 
 std::string names(const std::vector<StepScalar>& scalars) {

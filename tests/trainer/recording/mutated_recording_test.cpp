@@ -61,7 +61,7 @@ replay::StepRecording without_what_cannot_matter(replay::StepRecording r) {
   r.payload.clear();
   r.machine.clear();
   r.job.clear();
-  r.first_sample = 0;
+  r.first_sample = r.next_sample = 0;
   std::sort(r.state.begin(), r.state.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   for (auto& scalar : r.scalars)  // parameters are floats: what they are rounded by is no part of a learning rate
     if (scalar.name == "learning_rate") scalar.bits &= ~uint64_t{0xffffffff};
@@ -163,7 +163,20 @@ TEST_F(ChangedStep, OfAliasesAloneDiffers) {
 TEST_F(ChangedStep, WithoutANumberDiffers) {
   std::erase_if(recording_.scalars, [](const auto& scalar) { return scalar.name == "loss"; });
   EXPECT_THAT(what_differs(), StartsWith("numbers of the step: recorded learning_rate "));
-  EXPECT_THAT(what_differs(), HasSubstr(" valid_tokens gradient_norm, now learning_rate "));
+  EXPECT_THAT(what_differs(), HasSubstr(" valid_tokens gradient_norm next_learning_rate, now learning_rate "));
+}
+
+TEST_F(ChangedStep, BeforeAnotherLearningRateDiffers) {
+  auto& next = recording_.scalars.back();
+  ASSERT_EQ(next.name, "next_learning_rate");
+  next.bits ^= 1;
+  EXPECT_THAT(what_differs(), StartsWith("next_learning_rate: recorded "));
+}
+
+TEST_F(ChangedStep, ThatDoesNotEndAtItsLastSampleIsRefused) {
+  EXPECT_EQ(recording_.next_sample, 12);
+  recording_.next_sample = 13;
+  EXPECT_EQ(refusal<BadInput>(), "12 samples from 0 on are not followed by sample 13");
 }
 
 TEST_F(ChangedStep, WithNumbersInAnotherOrderDiffers) {

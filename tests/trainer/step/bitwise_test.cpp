@@ -14,7 +14,8 @@
 #include "tests/support/canonical_models.h"
 #include "tests/support/instruction_sets.h"
 #include "tests/support/temporary_folder.h"
-#include "trainer/step/state_checkpoint.h"
+#include "trainer/state/state_checkpoint.h"
+#include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {

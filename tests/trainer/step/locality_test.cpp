@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "runtime/transport/simulated.h"
 #include "tests/support/small_models.h"
+#include "trainer/state/state_digest.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -1,5 +1,7 @@
 // Training with each optimizer on meshes: one device's bits, frozen parameters, and checkpoints of what it keeps.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +14,8 @@
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
-#include "trainer/step/state_checkpoint.h"
+#include "trainer/state/state_checkpoint.h"
+#include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {
@@ -79,6 +82,30 @@ INSTANTIATE_TEST_SUITE_P(Meshes, SgdBits,
                              if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
                            return name;
                          });
+
+/// One step with gradients scaled to nothing: each parameter shrinks by rate x decay, those of one dimension if asked
+/// to.
+TEST(WeightDecay, ReachesParametersOfOneDimensionOnMeshesAsTheJobSays) {
+  constexpr double kRate = 0.1, kDecay = 0.5;
+  for (const char* name : {"AdamW", "SGD"})
+    for (const bool decays : {true, false}) {
+      auto job = sgd_job(std::nullopt);
+      job.optimizer.name = name;
+      job.optimizer.weight_decay = kDecay;
+      job.optimizer.decay_1d = decays;
+      TrainingRun run(job, options_on("dp_shard=2,tp=2"));
+      const auto optimizer = make_optimizer(job);
+      for (const auto& entry : run.state()) {
+        const auto before = gather(entry.value).clone();
+        const at::NoGradGuard no_grad;
+        optimizer->update(entry, at::zeros_like(entry.value), optimizer->scalars(1, kRate, 1));
+        const bool shrinks = decays || before.dim() > 1;
+        const auto expected = before * (shrinks ? 1 - kRate * kDecay : 1);
+        EXPECT_LT((gather(entry.value) - expected).abs().max().item<double>(), 1e-6) << name << " " << entry.name;
+      }
+      expect_one_devices_bits(job, options_on("dp_shard=2,tp=2"));
+    }
+}
 
 TEST(SgdBits, InNativeNumericsAgreeInFloat64) {
   auto job = sgd_job();

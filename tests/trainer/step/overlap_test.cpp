@@ -15,6 +15,7 @@
 #include "tests/support/host_link.h"
 #include "tests/support/small_models.h"
 #include "tests/support/streams.h"
+#include "trainer/state/state_digest.h"
 
 namespace lockstep::trainer {
 namespace {

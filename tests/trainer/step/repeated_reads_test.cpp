@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "models/layers.h"
 #include "tests/support/small_models.h"
+#include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {

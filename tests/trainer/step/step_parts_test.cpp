@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <numeric>
 
 #include "core/error.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
+#include "trainer/state/state_digest.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -34,13 +36,14 @@ TrainingRun run_on(const char* mesh, const char* mode = "canonical") {
 TokenBatch batch_of(int64_t step) { return testing::batch_for(parts_job("canonical", {}), step); }
 
 struct Outcome {
-  double loss, norm;
+  uint64_t loss, norm;  ///< bits of doubles
   std::string state;
   bool operator==(const Outcome&) const = default;
 };
 
 Outcome outcome_of(const TrainingRun& run, const StepResult& result) {
-  return {result.loss, result.gradient_norm, state_digest(run.state()).text()};
+  return {std::bit_cast<uint64_t>(result.loss), std::bit_cast<uint64_t>(result.gradient_norm),
+          state_digest(run.state()).text()};
 }
 
 Outcome whole_steps(TrainingRun run) {

@@ -27,13 +27,13 @@ struct Counts {
 };
 
 /// One step on meta tensors; `local` rows a microbatch and rank.
-Counts step_on(const char* mesh, bool reshard = true, int64_t local = kRows, bool meta = true) {
+Counts step_on(const char* mesh, const char* reshard = "always", int64_t local = kRows, bool meta = true) {
   auto job = testing::native_job();
   job.training.seq_len = kLength;
   job.training.global_batch_size = kRows;
   job.training.local_batch_size = local;
   job.parallelism.strict = true;  // nothing moves without being asked to
-  job.parallelism.fsdp_reshard_after_forward = reshard ? "always" : "never";
+  job.parallelism.fsdp_reshard_after_forward = reshard;
   TrainingRun::Options options;
   options.mesh = parse_mesh(mesh);
   options.meta = meta;
@@ -59,18 +59,28 @@ TEST(Traffic, FullySharedGathersABlockOnceAPassAndReducesItOnce) {
   EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kReduceScatter).bytes, 4 * kAllElements * 3 / 4);
 }
 
+/// What backward begins with is still there.
+TEST(Traffic, ByDefaultTheHeadIsGatheredOnce) {
+  const auto counts = step_on("dp_shard=4", "default");
+  EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kAllGather).count, (kLayers + 2) + kLayers);
+  EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kAllGather).bytes,
+            4 * (2 * kAllElements - kEmbeddingElements - kHeadElements) * 3 / 4);
+  EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kReduceScatter).count, kLayers + 2);
+}
+
 TEST(Traffic, WithoutReshardingEveryBlockIsGatheredOnce) {
-  const auto counts = step_on("dp_shard=4", /*reshard=*/false);
+  const auto counts = step_on("dp_shard=4", "never");
   EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kAllGather).count, kLayers + 2);
   EXPECT_EQ(counts.on("dp_shard", CollectiveKind::kReduceScatter).count, kLayers + 2);
 }
 
 TEST(Traffic, ReplicasReduceGradientsOnceAStepWhateverTheMicrobatches) {
   for (const int64_t local : {4, 2, 1}) {
-    const auto counts = step_on("dp_replicate=2", true, local);
-    // One for the gradients, one for the loss and one for the number of valid tokens (int64).
-    EXPECT_EQ(counts.on("dp_replicate", CollectiveKind::kAllReduce).count, 3) << local;
-    EXPECT_EQ(counts.on("dp_replicate", CollectiveKind::kAllReduce).bytes, 4 * kAllElements + 4 + 8) << local;
+    const auto counts = step_on("dp_replicate=2", "always", local);
+    // One for the gradients, one for the loss, one for the number of valid tokens and one for whether all ranks have
+    // finite numbers (both int64).
+    EXPECT_EQ(counts.on("dp_replicate", CollectiveKind::kAllReduce).count, 4) << local;
+    EXPECT_EQ(counts.on("dp_replicate", CollectiveKind::kAllReduce).bytes, 4 * kAllElements + 4 + 8 + 8) << local;
     EXPECT_EQ(counts.on("dp_replicate", CollectiveKind::kAllGather).count, 0);
   }
 }
@@ -96,7 +106,7 @@ TEST(Traffic, FullyShardedTimesTensorParallelAddsNothing) {
 }
 
 TEST(Traffic, IsTheSameWithAndWithoutValues) {
-  const auto dry = step_on("dp_shard=2,tp=2"), wet = step_on("dp_shard=2,tp=2", true, kRows, /*meta=*/false);
+  const auto dry = step_on("dp_shard=2,tp=2"), wet = step_on("dp_shard=2,tp=2", "always", kRows, /*meta=*/false);
   ASSERT_EQ(dry.traffic.by_axis().size(), wet.traffic.by_axis().size());
   for (const auto& [axis, kinds] : dry.traffic.by_axis())
     for (size_t kind = 0; kind < kCollectiveKinds; ++kind) {

@@ -24,7 +24,7 @@ Tensor complex_rotations(int64_t length) {
 }  // namespace
 
 PlainLlama::PlainLlama(int64_t length)
-    : rotations_(complex_rotations(length)), embedding_(parameter(matrices_, {kVocabulary, kWidth}, 1)) {
+    : rotations_(complex_rotations(length)), embedding_(parameter({kVocabulary, kWidth}, 1)) {
   for (int64_t layer = 0; layer < kLayers; ++layer)
     blocks_.push_back({norm(), weight(3 * kWidth, kWidth), weight(kWidth, kWidth), norm(), weight(2 * kHidden, kWidth),
                        weight(kWidth, kHidden)});
@@ -32,19 +32,18 @@ PlainLlama::PlainLlama(int64_t length)
   output_ = weight(kVocabulary, kWidth);
 }
 
-Tensor PlainLlama::parameter(Group& group, c10::IntArrayRef sizes, double deviation, double mean) {
+Tensor PlainLlama::parameter(c10::IntArrayRef sizes, double deviation, double mean) {
   auto value = at::randn(sizes) * deviation + mean;
-  group.values.push_back(value.requires_grad_());
-  group.means.push_back(at::zeros(sizes));
-  group.squares.push_back(at::zeros(sizes));
-  group.steps.push_back(at::zeros({}));
+  state_.values.push_back(value.requires_grad_());
+  state_.means.push_back(at::zeros(sizes));
+  state_.squares.push_back(at::zeros(sizes));
+  state_.steps.push_back(at::zeros({}));
   return value;
 }
 
 int64_t PlainLlama::parameter_count() const {
   int64_t count = 0;
-  for (const auto* group : {&matrices_, &vectors_})
-    for (const auto& value : group->values) count += value.numel();
+  for (const auto& value : state_.values) count += value.numel();
   return count;
 }
 
@@ -83,7 +82,7 @@ double PlainLlama::step(const Tensor& tokens, const Tensor& labels, double learn
   return loss.item<double>();
 }
 
-std::vector<Tensor> PlainLlama::Group::gradients() const {
+std::vector<Tensor> PlainLlama::State::gradients() const {
   std::vector<Tensor> all;
   for (const auto& value : values) all.push_back(value.grad());
   return all;
@@ -91,18 +90,14 @@ std::vector<Tensor> PlainLlama::Group::gradients() const {
 
 void PlainLlama::clip_and_update(double learning_rate) {
   const at::NoGradGuard no_grad;
-  std::vector<Tensor> norms;
-  for (const auto* group : {&matrices_, &vectors_})
-    for (const auto& norm : at::_foreach_norm(group->gradients(), 2)) norms.push_back(norm);
+  const auto gradients = state_.gradients();
+  const auto norms = at::_foreach_norm(gradients, 2);
   const auto factor = (1 / (at::linalg_vector_norm(at::stack(norms)) + 1e-6)).clamp_max(1);
-  for (auto* group : {&matrices_, &vectors_}) {
-    const auto gradients = group->gradients();
-    at::_foreach_mul_(gradients, factor);
-    at::_foreach_add_(group->steps, 1);
-    at::_fused_adamw_(group->values, gradients, group->means, group->squares, {}, group->steps, learning_rate, 0.9,
-                      0.95, group->decay, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
-    for (auto& value : group->values) value.mutable_grad() = Tensor();
-  }
+  at::_foreach_mul_(gradients, factor);
+  at::_foreach_add_(state_.steps, 1);
+  at::_fused_adamw_(state_.values, gradients, state_.means, state_.squares, {}, state_.steps, learning_rate, 0.9, 0.95,
+                    /*weight_decay=*/0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+  for (auto& value : state_.values) value.mutable_grad() = Tensor();
 }
 
 }  // namespace lockstep::bench

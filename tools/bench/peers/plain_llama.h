@@ -15,8 +15,8 @@ class PlainLlama {
  public:
   explicit PlainLlama(int64_t length);
 
-  /// Forward, backward, clipping to norm 1, AdamW (betas 0.9 and 0.95, decay 0.1 on matrices). Tokens and labels
-  /// [batch, length]; returns the mean loss.
+  /// Forward, backward, clipping to norm 1, AdamW (betas 0.9 and 0.95, decay 0.1). Tokens and labels [batch,
+  /// length]; returns the mean loss.
   double step(const at::Tensor& tokens, const at::Tensor& labels, double learning_rate);
 
   int64_t parameter_count() const;
@@ -25,23 +25,22 @@ class PlainLlama {
   struct Block {
     at::Tensor attention_norm, qkv, out, feed_forward_norm, gate_up, down;
   };
-  /// Parameters that share their weight decay, with their optimizer state.
-  struct Group {
-    double decay;
+  /// All parameters, with their optimizer state.
+  struct State {
     std::vector<at::Tensor> values = {}, means = {}, squares = {}, steps = {};
     std::vector<at::Tensor> gradients() const;
   };
 
-  at::Tensor parameter(Group& group, c10::IntArrayRef sizes, double deviation, double mean = 0);
-  at::Tensor weight(int64_t out, int64_t in) { return parameter(matrices_, {out, in}, 0.02); }
-  at::Tensor norm() { return parameter(vectors_, {256}, 0, 1); }
+  at::Tensor parameter(c10::IntArrayRef sizes, double deviation, double mean = 0);
+  at::Tensor weight(int64_t out, int64_t in) { return parameter({out, in}, 0.02); }
+  at::Tensor norm() { return parameter({256}, 0, 1); }
   at::Tensor forward(const at::Tensor& tokens) const;
   at::Tensor attention(const Block& block, const at::Tensor& x) const;
   at::Tensor feed_forward(const Block& block, const at::Tensor& x) const;
   at::Tensor rotate(const at::Tensor& x) const;
   void clip_and_update(double learning_rate);
 
-  Group matrices_{0.1}, vectors_{0};
+  State state_;
   at::Tensor rotations_;  ///< complex [length, 1, pairs]
   at::Tensor embedding_;
   std::vector<Block> blocks_;

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "tools/bench/bench_run.h"
 #include "trainer/recording/step_recorder.h"
+#include "trainer/state/state_digest.h"
 
 namespace lockstep::bench {
 namespace {
@@ -58,6 +59,19 @@ BenchRow price_of(const char* name, const std::string& payload) {
   return row;
 }
 
+/// What a save adds to the writing.
+BenchRow state_digest_row() {
+  BenchRun plain(job_of("none", ""));
+  bool agree = true;
+  const auto ours = [&] {
+    trainer::state_digest(plain.run().state());
+    agree &= trainer::copies_agree(plain.run().state());
+  };
+  auto row = make_row("state_digest", time_in_pairs(ours, plain, kFewSteps), "a step", "ms", 1e3);
+  LOCKSTEP_CHECK(agree);
+  return row;
+}
+
 BenchRow digest_row() {
   const std::vector<std::byte> bytes(1 << 20, std::byte{7});
   std::vector<std::byte> copy(bytes.size());
@@ -71,7 +85,7 @@ BenchRow digest_row() {
 
 std::vector<BenchRow> record_rows() {
   at::set_num_threads(1);
-  return {digest_row(), price_of("record_digests", "none"), price_of("record_ring_2", "ring:2"),
+  return {digest_row(), state_digest_row(), price_of("record_digests", "none"), price_of("record_ring_2", "ring:2"),
           price_of("record_all", "all")};
 }
 

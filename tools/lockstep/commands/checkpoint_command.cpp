@@ -6,6 +6,7 @@
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/checkpoint/checkpoint_file.h"
+#include "trainer/checkpoint/run_origin_json.h"
 
 namespace lockstep::tool {
 namespace {
@@ -18,12 +19,6 @@ nlohmann::ordered_json row_of(const std::string& name, const trainer::TensorReco
 nlohmann::ordered_json numerics_version(const trainer::CheckpointMetadata& metadata) {
   if (!metadata.numerics_version) return nullptr;
   return *metadata.numerics_version;
-}
-
-nlohmann::ordered_json run_of(const trainer::RunOrigin& origin) {
-  auto parents = nlohmann::ordered_json::array();
-  for (const auto& [identity, step] : origin.parents) parents.push_back({{"identity", identity}, {"step", step}});
-  return {{"identity", origin.identity}, {"data", origin.data}, {"parents", parents}};
 }
 
 void print_tensors(const trainer::Checkpoint& checkpoint) {
@@ -43,12 +38,15 @@ ExitCode run_checkpoint(const CheckpointOptions& options) {
   for (const auto& [name, tensor] : checkpoint.tensors()) rows.push_back(row_of(name, tensor));
   write_json(options.output, {{"step", metadata.step},
                               {"sample", metadata.sample},
+                              {"learning_rate", metadata.learning_rate},
+                              {"state_digest", metadata.state},
                               {"numerics_version", numerics_version(metadata)},
-                              {"run", run_of(metadata.origin)},
+                              {"run", trainer::json_of<nlohmann::ordered_json>(metadata.origin)},
                               {"tensors", rows},
                               {"damage", damage}});
   if (!damage.empty()) fail<FileError>("{} {} chunks are damaged.", damage.front(), damage.size());
   if (!metadata.origin.identity.empty()) print_out("run {}\n", metadata.origin.identity);
+  if (!metadata.state.empty()) print_out("state {}\n", metadata.state);
   for (const auto& [identity, step] : metadata.origin.parents) print_out("after step {} of run {}\n", step, identity);
   print_out("step {}, next sample {}, by {}, {} tensors; every digest matches\n", metadata.step, metadata.sample,
             numerics_version_text(metadata.numerics_version), checkpoint.tensors().size());

@@ -32,6 +32,18 @@ Variables variables_of(int rank, int64_t count, const Address& store, const std:
   return variables;
 }
 
+/// "0, 2-7" of ascending numbers; of two in a row both.
+std::string ranges_of(const std::vector<int>& ranks) {
+  std::string text;
+  for (size_t first = 0, last = 0; first < ranks.size(); first = ++last) {
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (last == first + 1) --last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks[first]);
+    if (last > first) text += fmt::format("-{}", ranks[last]);
+  }
+  return text;
+}
+
 /// After these no other rank can do its part.
 bool is_loss(ExitCode code) { return code == ExitCode::kTransport || code == ExitCode::kInternal; }
 
@@ -76,15 +88,14 @@ ExitCode LaunchedRanks::code() const {
 }
 
 std::string LaunchedRanks::reports() const {
-  std::map<std::string, std::string> speakers;
+  std::map<std::string, std::vector<int>> speakers;
   for (const auto& rank : ranks_) {
     if (rank->code() == ExitCode::kFine || rank->report().empty()) continue;
-    auto& names = speakers[rank->report()];
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", rank->rank());
+    speakers[rank->report()].push_back(rank->rank());
   }
   std::string text;
-  for (const auto& [report, names] : speakers)
-    text += fmt::format("rank {}: {}{}", names, report, report.ends_with('\n') ? "" : "\n");
+  for (const auto& [report, ranks] : speakers)
+    text += fmt::format("rank {}: {}{}", ranges_of(ranks), report, report.ends_with('\n') ? "" : "\n");
   return text;
 }
 

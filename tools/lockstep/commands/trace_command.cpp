@@ -62,13 +62,26 @@ void print_result(const StepRecording& recording, const replay::RecordedResult& 
       result.kind == replay::ResultKind::kDigest ? result.digest.text() : kKinds[static_cast<size_t>(result.kind)]);
 }
 
+void print_collective(const StepRecording& recording, const replay::RecordedCollective& collective) {
+  print_out("  collective {} of {}: {} on {} in {}, purpose {:08x}, group {:016x}\n", collective.number,
+            recording.names[collective.mesh], kCollectiveNames[collective.kind], recording.names[collective.axis],
+            text_of(collective.id, recording), collective.purpose, collective.group);
+  for (uint32_t p = 0; p < collective.pieces; ++p) {
+    const auto& piece = recording.pieces[collective.first_piece + p];
+    print_out("    from rank {} tensor {}: {} bytes {}\n", piece.source, piece.tensor, piece.bytes,
+              piece.digest.text());
+  }
+}
+
 void print_step(const StepRecording& recording) {
   print_out("rank {} of {}, step {}: {} ops, {} collectives, {} bytes of payload{}\n", recording.rank, recording.world,
             recording.step, recording.ops.size(), recording.collectives.size(), recording.payload.size(),
             recording.complete ? "" : "; ended early: " + recording.reason);
   for (const auto& [key, value] : recording.machine) print_out("  {} = {}\n", key, value);
+  print_out("  first_sample = {}\n  next_sample = {}\n", recording.first_sample, recording.next_sample);
   for (const auto& scalar : recording.scalars)
     print_out("  {} = {} ({:#018x})\n", scalar.name, std::bit_cast<double>(scalar.bits), scalar.bits);
+  if (!recording.state_digest.empty()) print_out("  state_digest = {}\n", recording.state_digest);
   std::multimap<uint32_t, const replay::RecordedResult*> results;
   for (const auto& result : recording.results) results.emplace(result.op, &result);
   for (uint32_t op = 0; op < recording.ops.size(); ++op) {
@@ -76,15 +89,7 @@ void print_step(const StepRecording& recording) {
     const auto [first, last] = results.equal_range(op);
     for (auto result = first; result != last; ++result) print_result(recording, *result->second);
   }
-  for (const auto& collective : recording.collectives) {
-    print_out("  {} on {} in {}\n", kCollectiveNames[collective.kind], recording.names[collective.axis],
-              text_of(collective.id, recording));
-    for (uint32_t p = 0; p < collective.pieces; ++p) {
-      const auto& piece = recording.pieces[collective.first_piece + p];
-      print_out("    from rank {} tensor {}: {} bytes {}\n", piece.source, piece.tensor, piece.bytes,
-                piece.digest.text());
-    }
-  }
+  for (const auto& collective : recording.collectives) print_collective(recording, collective);
 }
 
 ExitCode dump(const TraceOptions& options) {
@@ -110,6 +115,7 @@ void print_diff(const replay::TraceDiff& diff, int rank, int64_t step) {
   if (!diff.is_comparable())
     print_out("  nothing to compare: no result of both is cut alike, or whole, and has a digest\n");
   if (!diff.batch.empty()) print_out("  batch: {}\n", diff.batch);
+  if (!diff.state.empty()) print_out("  state after the step: {}\n", diff.state);
   for (const auto& scalar : diff.scalars) print_out("  {}\n", scalar);
   if (!diff.first.empty()) print_out("  first: {}\n", diff.first);
   if (diff.agrees()) return;
@@ -147,6 +153,7 @@ ExitCode compare(const TraceOptions& options) {
                       {"only_right", diff.all.only_right},
                       {"numerics", diff.numerics},
                       {"batch", diff.batch},
+                      {"state", diff.state},
                       {"scalars", diff.scalars},
                       {"first", diff.first}});
     }

@@ -36,7 +36,7 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
   for (int64_t step = 1; step <= job.verify.steps && verdict.agrees; ++step) {
     const auto batch = data->batch((step - 1) * job.training.global_batch_size, job.training.global_batch_size);
     const auto check = verifier.check(step, batch, schedule.learning_rate(step));
-    verdict.agrees = check.comparison.agrees();
+    verdict.agrees = check.agrees();
     verdict.loss = std::max(verdict.loss, check.comparison.loss);
     verdict.gradient = std::max(verdict.gradient, check.comparison.gradient);
     verdict.parameter = std::max(verdict.parameter, check.comparison.parameter);

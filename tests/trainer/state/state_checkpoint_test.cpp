@@ -1,5 +1,5 @@
 // A state of any mesh, saved as unfused tensors and loaded on any other.
-#include "trainer/step/state_checkpoint.h"
+#include "trainer/state/state_checkpoint.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -15,6 +15,7 @@
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensors.h"
+#include "trainer/state/state_digest.h"
 
 namespace lockstep::trainer {
 namespace {

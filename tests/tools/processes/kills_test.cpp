@@ -1,0 +1,93 @@
+// A run that is killed at any moment goes on, on the same mesh or another, in one process or two, and ends with the
+// bits of one that was let alone. LOCKSTEP_SOAK kills 300 times.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/tools/run_lockstep.h"
+#include "tests/tools/small_job.h"
+#include "tests/tools/spawned.h"
+
+namespace lockstep {
+namespace {
+
+using Words = std::vector<std::string>;
+
+int kills_to_make() { return std::getenv("LOCKSTEP_SOAK") ? 300 : 8; }
+
+class Kills : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("OMP_NUM_THREADS", "1", 0); }
+
+  Words command(const Words& mesh, const Words& launch) const {
+    Words words{LOCKSTEP_BINARY};
+    words.insert(words.end(), launch.begin(), launch.end());
+    for (const auto* word : {"train", "JOB", "-q", "--training.steps", "40", "--training.global_batch_size", "8",
+                             "--checkpoint.enable", "--checkpoint.interval", "1", "--json", "RESULT"})
+      words.emplace_back(word);
+    std::replace(words.begin(), words.end(), std::string("JOB"), job_);
+    std::replace(words.begin(), words.end(), std::string("RESULT"), folder_.file("result.json"));
+    words.insert(words.end(), mesh.begin(), mesh.end());
+    return words;
+  }
+  /// Of any mesh and any number of processes.
+  Words drawn_command() {
+    const std::string shard = "--parallelism.data_parallel_shard_degree",
+                      tensor = "--parallelism.tensor_parallel_degree";
+    const std::string replicas = "--parallelism.data_parallel_replicate_degree";
+    const Words meshes[] = {{shard, "2"}, {shard, "1", tensor, "2"}, {shard, "1", replicas, "2"}, {shard, "1"}};
+    const auto& mesh = meshes[draw(4)];
+    const bool many = mesh.size() > 2 || mesh[1] == "2" ? draw(2) == 1 : false;
+    return command(mesh, many ? Words{"launch", "-n", "2"} : Words{});
+  }
+  size_t draw(size_t below) { return std::uniform_int_distribution<size_t>(0, below - 1)(random_); }
+
+  /// Starts it again while the ranks of a launcher that was killed are on their way out.
+  int run(const Words& words, std::optional<std::chrono::milliseconds> killed_after) {
+    for (int attempt = 0; attempt < 50; ++attempt) {
+      const auto out = write_to(folder_.file("out.txt")), err = write_to(folder_.file("err.txt"));
+      Spawned program(words, out, err);
+      if (killed_after && !program.wait(*killed_after)) program.signal(SIGKILL);
+      const int code = program.code(60);
+      if (code != 2 || errors().find("another run") == std::string::npos) return code;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return 2;
+  }
+  std::string errors() const { return file_content(folder_.file("err.txt")); }
+  std::string digest() const {
+    return nlohmann::json::parse(file_content(folder_.file("result.json"))).at("state_digest");
+  }
+  void begin_anew() const { std::filesystem::remove_all(folder_.file("out")); }
+
+  TemporaryFolder folder_;
+  std::string job_ = write_small_job(folder_);
+  uint32_t seed_ = std::random_device()();
+  std::mt19937 random_{seed_};
+};
+
+TEST_F(Kills, LoseNothingThatWasSaved) {
+  ASSERT_EQ(run(command({}, {}), std::nullopt), 0) << errors();
+  const auto expected = digest();
+  begin_anew();
+  int kills = 0, ends = 0, resumes = 0;
+  while (kills < kills_to_make()) {
+    resumes += std::filesystem::exists(folder_.file("out/checkpoint"));
+    const auto after = std::chrono::milliseconds(100 + draw(900));
+    const int code = run(drawn_command(), after);
+    ASSERT_TRUE(code == 0 || code == -SIGKILL) << code << " " << errors() << "seed " << seed_ << ", kill " << kills;
+    if (code == -SIGKILL && ++kills < kills_to_make() && draw(3) > 0) continue;
+    const int end = code == 0 ? 0 : run(drawn_command(), std::nullopt);
+    ASSERT_EQ(end, 0) << errors() << "seed " << seed_;
+    ASSERT_EQ(digest(), expected) << "seed " << seed_ << ", after " << kills << " kills";
+    begin_anew();
+    ++ends;
+  }
+  EXPECT_GT(resumes, kills / 3);
+  std::cout << kills << " kills, " << resumes << " starts behind an earlier one, " << ends << " ends with equal bits\n";
+}
+
+}  // namespace
+}  // namespace lockstep

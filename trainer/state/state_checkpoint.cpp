@@ -1,0 +1,139 @@
+#include "trainer/state/state_checkpoint.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "core/error.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/tensor/tensor_bytes.h"
+#include "trainer/launch/rank_texts.h"
+#include "trainer/launch/shared_folder.h"
+#include "trainer/launch/together.h"
+#include "trainer/state/state_digest.h"
+#include "trainer/state/stored_tensors.h"
+
+namespace lockstep::trainer {
+namespace {
+
+void put(at::Tensor shard, const Box& held, const Piece& piece, const std::vector<std::byte>& bytes) {
+  const auto plain = at::empty(piece.box.size, at::kFloat);
+  LOCKSTEP_CHECK_EQ(bytes.size(), plain.nbytes());
+  std::memcpy(plain.mutable_data_ptr(), bytes.data(), bytes.size());
+  int64_t next = 0;
+  for (const auto& run : piece.runs) {
+    rows_of(shard, held, run).copy_(held.size.empty() ? plain : plain.narrow(0, next, run.count));
+    next += run.count;
+  }
+}
+
+/// All processes take the highest number that any sees, before any writes.
+int64_t agreed_attempt(const std::string& folder, const Mesh& mesh) {
+  int64_t attempt = 0;
+  for (const auto& text : texts_of_all_ranks(mesh, std::to_string(next_attempt(folder))))
+    attempt = std::max<int64_t>(attempt, std::stoll(text));
+  return attempt;
+}
+
+void save_together(const std::string& folder, const CheckpointMetadata& metadata, std::span<const ChunkToSave> chunks,
+                   const Mesh& mesh) {
+  if (static_cast<int>(mesh.local_count()) == mesh.rank_count()) return save_checkpoint(folder, metadata, chunks);
+  require_shared_folder(std::filesystem::path(folder).parent_path().string(), mesh);
+  const auto attempt = agreed_attempt(folder, mesh);
+  const int rank = mesh.local_ranks()[0];
+  CheckpointIndex written;
+  together(mesh, [&] { written = write_chunks(folder, attempt, rank, chunks); });
+  const auto texts = texts_of_all_ranks(mesh, index_text(written));
+  together(mesh, [&] {
+    if (rank != 0) return;
+    std::vector<CheckpointIndex> parts;
+    for (const auto& text : texts) parts.push_back(parse_index(text, folder, Coverage::kPart));
+    commit_checkpoint(folder, metadata, parts);
+  });
+}
+
+void require_fit(const std::string& folder, const Checkpoint& checkpoint, const Stored& stored) {
+  for (size_t part = 0; part < stored.division.parts().size(); ++part) {
+    const auto& record = checkpoint.tensor(stored.name(part));
+    const auto wanted = stored.division.sizes_of(part);
+    if (record.shape != wanted || record.dtype != "F32")
+      fail<BadInput>("{}: {} is {} {}, the job's model has F32 {}", folder, stored.name(part), record.dtype,
+                     c10::str(c10::IntArrayRef(record.shape)), c10::str(c10::IntArrayRef(wanted)));
+  }
+}
+
+/// What the job does not make would be lost in silence.
+void require_same_tensors(const std::string& folder, const Checkpoint& checkpoint, const TrainingState& state) {
+  std::set<std::string, std::less<>> wanted;
+  for (const auto& stored : stored_tensors(state))
+    for (size_t part = 0; part < stored.division.parts().size(); ++part) wanted.insert(stored.name(part));
+  const auto refuse = [&](const char* what, const std::string& name) {
+    fail<BadInput>("{}: {} {}: the job's model or optimizer is another than the one that was saved.", folder, what,
+                   name);
+  };
+  for (const auto& name : wanted)
+    if (!checkpoint.tensors().contains(name)) refuse("has no", name);
+  for (const auto& [name, record] : checkpoint.tensors())
+    if (!wanted.contains(name)) refuse("holds", name);
+}
+
+/// What lives in this process.
+CheckpointMetadata load_here(const std::string& folder, TrainingState& state) {
+  const at::NoGradGuard no_grad;
+  const PlainTensors guard;
+  const Checkpoint checkpoint(folder);
+  require_same_tensors(folder, checkpoint, state);
+  for (const auto& stored : stored_tensors(state)) {
+    require_fit(folder, checkpoint, stored);
+    for (size_t i = 0; i < stored.spec().local_sizes.size(); ++i) {
+      const auto held = held_box(stored.spec(), i);
+      for (const auto& piece : pieces_of(stored.division, held))
+        put(sharded(stored.tensor).shards()->whole()[i], held, piece,
+            checkpoint.read(stored.name(piece.part), piece.box));
+    }
+  }
+  return checkpoint.metadata();
+}
+
+}  // namespace
+
+void save_state(const std::string& folder, CheckpointMetadata metadata, const TrainingState& state) {
+  metadata.state = state_digest(state).text();
+  std::vector<ChunkToSave> chunks;
+  std::vector<at::Tensor> kept;  // the bytes are borrowed until the save is over
+  for (const auto& stored : stored_tensors(state)) {
+    const auto& mesh = stored.spec().layout.mesh();
+    for (size_t i = 0; i < mesh.local_count(); ++i) {
+      if (!stands_for_copies(stored.spec().layout, mesh.local_ranks()[i])) continue;
+      const auto held = held_box(stored.spec(), i);
+      for (const auto& piece : pieces_of(stored.division, held)) {
+        const auto& rows = kept.emplace_back(taken(sharded(stored.tensor).shards()->whole()[i], held, piece));
+        chunks.push_back(
+            {stored.name(piece.part), "F32", stored.division.sizes_of(piece.part), piece.box, bytes_of(rows)});
+      }
+    }
+  }
+  save_together(folder, metadata, chunks, layout_of(state.at(0).value).mesh());
+}
+
+CheckpointMetadata load_state(const std::string& folder, TrainingState& state) {
+  // What is under way has to arrive in this thread, on every rank.
+  for (const auto& stored : stored_tensors(state)) sharded(stored.tensor).shards()->whole();
+  CheckpointMetadata metadata;
+  together(layout_of(state.at(0).value).mesh(), [&] { metadata = load_here(folder, state); });
+  const bool is_older = metadata.origin.identity.empty() && metadata.state.empty();
+  if (const auto loaded = state_digest(state).text(); !is_older && loaded != metadata.state)
+    fail<FileError>(
+        "{}: the state that was loaded has digest {}, the one that was saved {}, though every chunk is as it was "
+        "written: "
+        "it was saved or loaded wrongly. Report this; lockstep doctor says what this machine is.",
+        folder, loaded, metadata.state);
+  if (!copies_agree(state)) fail<FileError>("{}: not all ranks loaded the same into what they hold alike.", folder);
+  return metadata;
+}
+
+}  // namespace lockstep::trainer

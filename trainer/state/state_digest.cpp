@@ -1,0 +1,136 @@
+#include "trainer/state/state_digest.h"
+
+#include <ATen/Functions.h>
+
+#include <charconv>
+#include <set>
+
+#include "core/digest/place_digest.h"
+#include "core/error.h"
+#include "runtime/tensor/mesh.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/tensor/tensor_bytes.h"
+#include "trainer/launch/rank_texts.h"
+#include "trainer/state/stored_tensors.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// Where the elements of a shard's rows lie in a part: runs along its last dimension are consecutive in both.
+class Places {
+ public:
+  Places(std::vector<int64_t> part_sizes, const Box& held) : sizes_(std::move(part_sizes)), held_(held) {
+    for (size_t dim = 1; dim + 1 < held.size.size(); ++dim) lines_ *= held.size[dim];
+  }
+
+  int64_t lines() const { return lines_; }
+
+  /// The index in the part of the first element of line `line` of row `part_row`.
+  uint64_t first(int64_t part_row, int64_t line) const {
+    int64_t index = 0, factor = 1;
+    for (size_t dim = sizes_.size() - 1; dim > 0; --dim) {
+      int64_t at = 0;
+      if (dim + 1 < sizes_.size()) at = line % held_.size[dim], line /= held_.size[dim];
+      index += (held_.offset[dim] + at) * factor;
+      factor *= sizes_[dim];
+    }
+    return static_cast<uint64_t>(index + part_row * factor);
+  }
+
+ private:
+  std::vector<int64_t> sizes_;
+  const Box& held_;
+  int64_t lines_ = 1;  ///< of a row
+};
+
+void add_rows(PlaceDigest& digest, uint64_t key, const Places& places, std::span<const std::byte> rows,
+              const models::PartRows& run) {
+  const auto lines = static_cast<size_t>(run.count * places.lines());
+  const auto bytes = lines > 0 ? rows.size() / lines : 0;
+  for (size_t line = 0; line < lines; ++line) {
+    const auto row = run.part_row + static_cast<int64_t>(line) / places.lines();
+    digest.add(key, places.first(row, static_cast<int64_t>(line) % places.lines()), rows.subspan(line * bytes, bytes));
+  }
+}
+
+/// Not by way of the pieces that checkpoints are made of: what goes wrong with those shows.
+void add_shard(PlaceDigest& digest, const Stored& stored, const Box& held, const at::Tensor& shard) {
+  const auto plain = shard.to(c10::kCPU, c10::kFloat).contiguous();
+  if (held.size.empty()) return digest.add(PlaceDigest::key(stored.name(0)), 0, bytes_of(plain));
+  for (size_t part = 0; part < stored.division.parts().size(); ++part) {
+    const Places places(stored.division.sizes_of(part), held);
+    for (const auto& run : stored.division.rows_of(part, held.offset[0], held.size[0]))
+      add_rows(digest, PlaceDigest::key(stored.name(part)), places,
+               bytes_of(plain.narrow(0, run.row - held.offset[0], run.count)), run);
+  }
+}
+
+Digest parsed(const std::string& text) {
+  const auto word = [&](size_t at) {
+    uint64_t value = 0;
+    std::from_chars(text.data() + at, text.data() + at + 16, value, 16);
+    return value;
+  };
+  return {word(0), word(16)};
+}
+
+Digest sum_of_all_ranks(const Mesh& mesh, const Digest& mine) {
+  if (static_cast<int>(mesh.local_count()) == mesh.rank_count()) return mine;
+  // A process speaks for each of its ranks, and counts once.
+  const auto texts = texts_of_all_ranks(mesh, fmt::format("{} {}", mine.text(), mesh.local_ranks()[0]));
+  PlaceDigest sum;
+  for (const auto& text : std::set(texts.begin(), texts.end())) sum.add(parsed(text));
+  return sum.result();
+}
+
+/// Of how many ranks hold a cut alike.
+uint64_t copies_of(const Layout& layout) {
+  uint64_t copies = 1;
+  for (int axis = 0; axis < layout.axis_count(); ++axis)
+    if (!layout[axis].is_shard()) copies *= static_cast<uint64_t>(layout.mesh().axes()[static_cast<size_t>(axis)].size);
+  return copies;
+}
+
+/// Calls `add` with the sum of each shard that lives here, its layout and its rank.
+template <class Add>
+Digest sum_of_shards(const TrainingState& state, const Add& add) {
+  const PlainTensors guard;
+  PlaceDigest sum;
+  for (const auto& stored : stored_tensors(state)) {
+    const auto& layout = stored.spec().layout;
+    const auto& ranks = layout.mesh().local_ranks();
+    const auto& shards = sharded(stored.tensor).shards()->whole();
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const auto held = held_box(stored.spec(), i);
+      if (held.elements() == 0 || !add.wants(layout, ranks[i])) continue;
+      PlaceDigest shard;
+      add_shard(shard, stored, held, shards[i]);
+      sum.add(add(shard.result(), layout, ranks[i]));
+    }
+  }
+  return sum_of_all_ranks(layout_of(state.at(0).value).mesh(), sum.result());
+}
+
+/// One copy of each cut.
+struct First {
+  static bool wants(const Layout& layout, int rank) { return stands_for_copies(layout, rank); }
+  Digest operator()(const Digest& shard, const Layout&, int) const { return shard; }
+};
+
+/// All copies, less as many times the first one as there are: nothing, if they are the same.
+struct Excess {
+  static bool wants(const Layout& layout, int) { return copies_of(layout) > 1; }
+  Digest operator()(const Digest& shard, const Layout& layout, int rank) const {
+    const auto times = stands_for_copies(layout, rank) ? 1 - copies_of(layout) : uint64_t{1};
+    return {shard.high * times, shard.low * times};
+  }
+};
+
+}  // namespace
+
+Digest state_digest(const TrainingState& state) { return sum_of_shards(state, First{}); }
+
+bool copies_agree(const TrainingState& state) { return sum_of_shards(state, Excess{}) == Digest{}; }
+
+}  // namespace lockstep::trainer

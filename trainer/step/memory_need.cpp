@@ -1,0 +1,59 @@
+#include "trainer/step/memory_need.h"
+
+#include <c10/util/accumulate.h>
+
+#include "core/error.h"
+#include "core/files/proc_value.h"
+#include "runtime/tensor/mesh.h"
+#include "runtime/tensor/spec.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr double kFloatBytes = 4, kGibibyte = 1 << 30;
+
+double elements_here(const models::Parameter& parameter, const Layout& layout) {
+  const auto* spec = layout.mesh().specs().intern(layout, parameter.sizes(), c10::kFloat);
+  double elements = 0;
+  for (const auto& sizes : spec->local_sizes) {
+    double product = 1;  // more than 64 bits hold, perhaps
+    for (const auto size : sizes) product *= static_cast<double>(size);
+    elements += product;
+  }
+  return elements;
+}
+
+double state_bytes(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer) {
+  const auto per_trainable = 2 + static_cast<double>(optimizer.slots().size());  // itself and its gradient
+  double bytes = 0;
+  for (auto* parameter : model.parameters())
+    bytes +=
+        kFloatBytes * elements_here(*parameter, plan.stored(*parameter)) * (parameter->trainable() ? per_trainable : 1);
+  return bytes;
+}
+
+/// Ranks that hold other parts of a batch or of the vocabulary have as much between them.
+double logits_bytes(const Mesh& mesh, const models::Model& model, const Batching& batching, int64_t seq_len) {
+  const auto share = static_cast<double>(mesh.local_count()) / mesh.rank_count();
+  return share * kFloatBytes * static_cast<double>(batching.local_batch_size * batching.data_parallel) *
+         static_cast<double>(seq_len) * static_cast<double>(model.vocabulary());
+}
+
+}  // namespace
+
+void require_memory(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+                    const Batching& batching, int64_t seq_len) {
+  const double state = state_bytes(model, plan, optimizer);
+  const double logits = logits_bytes(plan.mesh(), model, batching, seq_len);
+  const auto memory = static_cast<double>(memory_bytes());
+  if (state + logits > memory)
+    fail<BadInput>(
+        "this process would need more than {:.0f} GiB: {:.0f} for parameters, gradients and optimizer state of its "
+        "ranks, "
+        "{:.0f} for a microbatch's logits; there are {:.0f} GiB. Choose a smaller [model], training.local_batch_size "
+        "or "
+        "training.seq_len, or more hosts.",
+        (state + logits) / kGibibyte, state / kGibibyte, logits / kGibibyte, memory / kGibibyte);
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,15 @@
+#pragma once
+#include "models/module.h"
+#include "trainer/job/batching.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/step/sharding_plan.h"
+
+namespace lockstep::trainer {
+
+/// Throws BadInput if this process cannot hold what a step takes at the least: parameters, gradients and optimizer
+/// state of its ranks, and the logits of a microbatch, all in float32. Before anything of that size is made: a process
+/// that takes more than there is is killed, and says nothing.
+void require_memory(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+                    const Batching& batching, int64_t seq_len);
+
+}  // namespace lockstep::trainer
