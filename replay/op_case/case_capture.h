@@ -16,8 +16,8 @@ class CaseCapture final : public Observer {
 
   void before_op(const OpEvent& event) override;
 
-  /// With what one device gives, in the order of the op's floating results. Nothing if the op did not come, or takes
-  /// what a case cannot hold (then `why_not()` says what).
+  /// With what one device gives, in the order of the op's results (computed_results()). Nothing if the op did not come,
+  /// or takes what a case cannot hold (then `why_not()` says what).
   std::optional<OpCase> take(const std::string& finding, const std::vector<at::Tensor>& expected);
   const std::string& why_not() const { return why_not_; }
 

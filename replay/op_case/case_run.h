@@ -2,13 +2,13 @@
 #include <memory>
 #include <optional>
 
-#include "consistency/op_trace.h"
+#include "consistency/blame.h"
 #include "replay/store/op_case.h"
 #include "runtime/planning/rule_set.h"
 
 namespace lockstep::replay {
 
-/// Runs the op again on its mesh, all ranks in one process, and compares its floating results with one device's: bits,
+/// Runs the op again on its mesh, all ranks in one process, and compares its results with one device's: bits,
 /// or in the float64 domain values to 1e-9. Gives what differs. `rules`: the built-in ones if null.
 ///
 /// A case may come from anybody: the process is a child that has neither files nor sockets, on one thread

@@ -2,13 +2,13 @@
 #include <memory>
 #include <optional>
 
-#include "consistency/op_trace.h"
+#include "consistency/blame.h"
 #include "replay/store/op_case.h"
 #include "runtime/planning/rule_set.h"
 
 namespace lockstep::replay {
 
-/// Runs the op of a case in this process, all ranks of its mesh, and compares all of its floating results with one
+/// Runs the op of a case in this process, all ranks of its mesh, and compares all of its results with one
 /// device's: gives what differs. `rules`: the built-in ones if null. Throws BadInput for a case that is not run: its op
 /// has no rule, none of its operands is sharded, a number stands for nothing, or what one device gives is not there.
 ///

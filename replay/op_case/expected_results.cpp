@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "consistency/comparison.h"
+#include "consistency/traced_op.h"
 #include "core/error.h"
 #include "replay/op_case/case_arguments.h"
 #include "runtime/tensor/domain.h"
@@ -30,13 +30,12 @@ ExpectedResults::ExpectedResults(const OpCase& one, const c10::OperatorName& op)
     : id_(one.id), op_(op), expected_(expected_of(one)) {
   if (expected_.empty())
     fail<BadInput>("the case holds nothing that {} should give (expected.0): there is nothing to compare with", one.op);
-  tolerance_ = one.domain == to_text(Domain::kFloat64) ? kFloat64Tolerance : 0;
+  tolerance_ = one.domain == to_text(Domain::kFloat64) ? kFloat64Tolerance : kBits;
 }
 
 void ExpectedResults::require_comparable(const std::vector<at::Tensor>& tensors) const {
   if (tensors.size() != expected_.size())
-    fail<BadInput>("{} gives {} floating results, the case holds {} (expected.K)", op_.name, tensors.size(),
-                   expected_.size());
+    fail<BadInput>("{} gives {} results, the case holds {} (expected.K)", op_.name, tensors.size(), expected_.size());
   int64_t elements = 0;
   for (size_t k = 0; k < tensors.size(); ++k) {
     if (tensors[k].sizes() != expected_[k].sizes())
@@ -50,8 +49,9 @@ void ExpectedResults::require_comparable(const std::vector<at::Tensor>& tensors)
 void ExpectedResults::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   if (came_ || event.op.operator_name() != op_) return;
   came_ = true;
-  require_comparable(computed_results(event, results));
-  blame_ = compare_op(event, results, expected_, tolerance_);
+  const auto computed = computed_results(event, results);
+  require_comparable(computed);
+  blame_ = compare_op(event, computed, expected_, tolerance_);
   if (blame_) blame_->id = id_;
 }
 

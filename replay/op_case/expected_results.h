@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "consistency/op_trace.h"
+#include "consistency/blame.h"
 #include "replay/store/op_case.h"
 #include "runtime/context/observer.h"
 
@@ -18,7 +18,7 @@ class ExpectedResults final : public Observer {
   /// Throws BadInput where the case holds no result of one device.
   ExpectedResults(const OpCase& one, const c10::OperatorName& op);
 
-  /// Throws BadInput where the op's floating results are not as many, or not of the sizes, of one device's.
+  /// Throws BadInput where the op's results are not as many, or not of the sizes, of one device's.
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
 
   /// What differs, if anything. Throws BadInput if the op did not run on shards.

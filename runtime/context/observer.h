@@ -17,6 +17,7 @@ class OperatorHandle;
 namespace lockstep {
 
 struct Plan;
+struct TensorSpec;
 
 /// One dispatched op, as observers see it. Valid for the length of the call.
 struct OpEvent {
@@ -38,6 +39,17 @@ struct CollectiveEvent {
   std::span<const uint64_t> groups;  ///< MessageHeader::group of each of the mesh's local ranks
 };
 
+/// One tensor whose placement on one mesh axis has changed, as an operand of an op or on its own.
+struct MoveEvent {
+  const OpId& id;  ///< of what asked for it
+  int axis;
+  const CollectiveKind* kind;  ///< null: no rank needed what another has
+  const TensorSpec& before;
+  const Shards& shards_before;
+  const TensorSpec& after;
+  const Shards& shards_after;
+};
+
 /// Sees every op and every collective: verifier, recorder, profiler and replica check are observers.
 class Observer {
  public:
@@ -49,6 +61,8 @@ class Observer {
   virtual void before_collective(const CollectiveEvent&) {}
   /// What a local rank received from `source` (a rank), as it will be used; may be changed in place (replay does).
   virtual void received(const CollectiveEvent&, int /*rank*/, int /*source*/, at::Tensor& /*payload*/) {}
+  /// After its collective, if it has one. Of a run without values: not called.
+  virtual void after_move(const MoveEvent&) {}
 };
 
 /// The observers of a World, called in the order they were added. Ops that an observer dispatches are not observed.

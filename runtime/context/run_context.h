@@ -89,6 +89,7 @@ class RunContext {
 
  private:
   friend class BatchScope;
+  friend class CommunicationScope;
   friend class RandomScope;
   friend class PhaseScope;
   friend class MeshScope;

@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "runtime/context/observer.h"
+#include "runtime/context/world.h"
+
 namespace lockstep {
 namespace {
 
@@ -51,5 +54,22 @@ RandomScope::~RandomScope() {
 
 MeshScope::MeshScope(const Mesh& mesh)
     : context_(RunContext::current()), previous_(std::exchange(context_.open_.mesh, &mesh)) {}
+
+void name_communication(World& world, std::string_view name) {
+  if (!world.observers().empty())
+    RunContext::current().next_op_id(name);
+  else if (world.transport())
+    RunContext::current().set_uncounted_op(name);
+}
+
+CommunicationScope::CommunicationScope(World& world, std::string_view name)
+    : context_(RunContext::current()), last_op_(context_.last_op_), uncounted_(context_.uncounted_) {
+  name_communication(world, name);
+}
+
+CommunicationScope::~CommunicationScope() {
+  context_.last_op_ = std::move(last_op_);
+  context_.uncounted_ = std::move(uncounted_);
+}
 
 }  // namespace lockstep

@@ -9,6 +9,8 @@
 /// it ends, what was said before holds again.
 namespace lockstep {
 
+class World;
+
 /// What part of a step the ops belong to.
 class PhaseScope {
  public:
@@ -74,6 +76,23 @@ class MeshScope {
  private:
   RunContext& context_;
   const Mesh* previous_;
+};
+
+/// What communicates from here on is called so: in fault reports, and by id where observers are.
+void name_communication(World& world, std::string_view name);
+
+/// The same for the length of a scope: what a program communicates of itself, in the middle of an op perhaps.
+class CommunicationScope {
+ public:
+  CommunicationScope(World& world, std::string_view name);
+  ~CommunicationScope();
+  CommunicationScope(const CommunicationScope&) = delete;
+  CommunicationScope& operator=(const CommunicationScope&) = delete;
+
+ private:
+  RunContext& context_;
+  OpId last_op_;
+  std::string uncounted_;
 };
 
 }  // namespace lockstep

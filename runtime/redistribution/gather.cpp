@@ -1,8 +1,7 @@
 #include "runtime/redistribution/gather.h"
 
 #include "core/error.h"
-#include "runtime/context/observer.h"
-#include "runtime/context/run_context.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/traffic.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
@@ -29,10 +28,7 @@ at::Tensor gather(const at::Tensor& tensor) {
   const auto& spec = self.spec();
   require_local_rank(spec);
   auto& world = spec.layout.mesh().world();
-  if (!world.observers().empty())
-    RunContext::current().next_op_id("gather");
-  else if (world.transport())
-    RunContext::current().set_uncounted_op("gather");
+  name_communication(world, "gather");
   if (spec.all_replicate) return plain_copy(self.shards()->whole()[0].detach());
   auto& traffic = world.traffic();
   const Traffic before = traffic;

@@ -3,8 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/context/observer.h"
-#include "runtime/context/run_context.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribution_batch.h"
 #include "runtime/tensor/lazy_copy.h"
@@ -92,10 +91,7 @@ at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, s
   const auto* target = with_layout(self.spec(), layout);
   if (target->layout == self.spec().layout) return tensor;
   auto& world = layout.mesh().world();
-  if (!world.observers().empty())
-    RunContext::current().next_op_id(reason);
-  else if (world.transport())
-    RunContext::current().set_uncounted_op(reason);
+  name_communication(world, reason);
   return make_sharded(target, move_shards(self.spec(), self.shards()->local_tensors(), *target, reason));
 }
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/context/observer.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/collective.h"
 #include "runtime/redistribution/exchange.h"
@@ -68,6 +70,7 @@ struct RedistributionBatch::Entry {
   std::vector<Move> moves;
   Shards shards;
   size_t next = 0;
+  Shards before = {};  ///< the move that goes on, where observers are
 
   bool done() const { return next == moves.size(); }
   const Move& move() const { return moves[next]; }
@@ -76,13 +79,29 @@ struct RedistributionBatch::Entry {
   BundleKey key() const { return {move().axis, kind_of(move()), shards[0].scalar_type()}; }
   /// The shards as they begin the next move.
   Shards leave() {
+    if (is_watched()) before = shards;
     if (!move().before->any_partial && move().after->any_partial) convert(shards, storage(*move().after));
     return std::move(shards);
   }
   void arrive(Shards result) {
     shards = std::move(result);
     if (move().before->any_partial) convert(shards, storage(*move().after));
+    if (is_watched()) tell();
     ++next;
+  }
+  World& world() const { return move().before->layout.mesh().world(); }
+  bool is_watched() const { return !world().observers().empty() && !world().meta(); }
+  void tell() {
+    const auto kind = is_local(move()) ? CollectiveKind::kAllReduce : kind_of(move());
+    const auto sent = std::exchange(before, {});
+    const MoveEvent event{RunContext::current().last_op_id(),
+                          move().axis,
+                          is_local(move()) ? nullptr : &kind,
+                          *move().before,
+                          sent,
+                          *move().after,
+                          shards};
+    world().observers().notify([&](Observer& observer) { observer.after_move(event); });
   }
   /// The steps that need no other rank, up to the next that does.
   void run_local_steps() {

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 StepRecord record(double loss, double norm, const at::Tensor& gradient, const at::Tensor& parameter) {
-  return {1, loss, norm, {{"w", gradient}}, {{"w", parameter}}, {}};
+  return {1, 7, loss, norm, {{"w", gradient}}, {{"w", parameter}}, {}, {}};
 }
 
 StepRecord plain() { return record(2, 3, at::tensor({1.0, -4.0}), at::tensor({1.0, 2.0, 3.0, 8.0}).view({2, 2})); }
@@ -28,7 +28,7 @@ TEST(Comparison, MeasuresAgainstTheLargestElement) {
   const auto comparison = compare(plain(), other, 0.06);
   ASSERT_EQ(comparison.beyond.size(), 1u);
   EXPECT_EQ(comparison.beyond[0].text(),
-            "parameter of w[1, 0] = 3.5, one device: 3 (relative 6.2e-02; 1 of 4 elements wrong)");
+            "parameter of w[1, 0] = 3.5, one device: 3 (relative 6.2e-02; 1 of 4 elements wrong: one element)");
 }
 
 TEST(Comparison, BlamesInTheOrderOfTheComputation) {

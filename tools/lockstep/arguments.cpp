@@ -106,7 +106,7 @@ struct Parser {
 
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
-    sub->add_option("name", bench.name, "collectives, dispatch, gpu, numerics, processes, record, rng or step")
+    sub->add_option("name", bench.name, "collectives, dispatch, gpu, numerics, processes, record, rng, step or verify")
         ->required()
         ->type_name("NAME");
     sub->add_option(
@@ -198,7 +198,7 @@ void require_known(const std::string& name, std::string_view what, const std::ve
 
 BenchOptions checked(const BenchOptions& bench) {
   require_known(bench.name, "benchmark",
-                {"collectives", "dispatch", "gpu", "numerics", "processes", "record", "rng", "step"});
+                {"collectives", "dispatch", "gpu", "numerics", "processes", "record", "rng", "step", "verify"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
   const bool has_rows =
       bench.name == "collectives" || bench.name == "gpu" || bench.name == "numerics" || bench.name == "processes";

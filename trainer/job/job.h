@@ -99,6 +99,7 @@ struct VerifySection {
   bool enable = false;
   int64_t every = 1;
   int64_t steps = 2;
+  bool replicas = true;
 };
 
 struct RecordSection {

@@ -23,7 +23,7 @@ constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }};
 constexpr Allowed kLevels{"from 0 to 6", [](double x) { return x >= 0 && x <= 6; }};
 constexpr Allowed kTimeout{"from 1 to 1000000", [](double x) { return x >= 1 && x <= 1e6; }};
 constexpr Allowed kAboveZero{"above 0", [](double x) { return x > 0 && x <= kHuge; }};
-constexpr Allowed kNorm{"above 0", [](double x) { return x > 0; }};
+constexpr Allowed kNorm{"at least 1e-30", [](double x) { return x >= 1e-30; }};
 constexpr Allowed kFraction{"in [0, 1]", [](double x) { return x >= 0 && x <= 1; }};
 constexpr Allowed kBelowOne{"in [0, 1)", [](double x) { return x >= 0 && x < 1; }};
 // Limits that keep every product of sizes inside 64 bits.
@@ -188,6 +188,8 @@ constexpr Key kKeys[] = {
      "Steps between two comparisons. (Not in torchtitan.)"},
     {"verify", "steps", at<&Job::verify, &VerifySection::steps>(), kAtLeast1,
      "Steps that `lockstep verify` compares on every mesh. (Not in torchtitan.)"},
+    {"verify", "replicas", at<&Job::verify, &VerifySection::replicas>(), kAnything,
+     "After every step of a training compare what several ranks hold alike, by digest. (Not in torchtitan.)"},
 
     {"record", "folder", at<&Job::record, &RecordSection::folder>(), kAnything,
      "Folder for recordings of steps (docs/recording.md); the same as train --record. Empty: none. (Not in torchtitan.)"},

@@ -10,15 +10,22 @@
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
-namespace {
 
 /// One row per rank: ranks count up with the last axis, as nested cuts of one dimension do.
-at::Tensor rows_of_all_ranks(const Mesh& mesh, const at::Tensor& row) {
+at::Tensor rows_of_all_ranks(const Mesh& mesh, const Shards& rows) {
   const Placements placements(static_cast<size_t>(mesh.axis_count()), Placement::shard(0));
-  auto sizes = row.sizes().vec();
+  auto sizes = rows[0].sizes().vec();
   sizes.insert(sizes.begin(), mesh.rank_count());
-  return gather(
-      from_shards(Shards(mesh.local_count(), row.unsqueeze(0)), Layout(mesh, placements), sizes, row.scalar_type()));
+  Shards shards;
+  for (const auto& row : rows) shards.push_back(row.unsqueeze(0));
+  return gather(from_shards(std::move(shards), Layout(mesh, placements), sizes, rows[0].scalar_type()));
+}
+
+namespace {
+
+/// The process speaks for each of its ranks.
+at::Tensor rows_of_all_ranks(const Mesh& mesh, const at::Tensor& row) {
+  return trainer::rows_of_all_ranks(mesh, Shards(mesh.local_count(), row));
 }
 
 }  // namespace

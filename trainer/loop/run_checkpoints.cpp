@@ -6,8 +6,8 @@
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/shared_folder.h"
 #include "trainer/launch/together.h"
+#include "trainer/state/replicas.h"
 #include "trainer/state/state_checkpoint.h"
-#include "trainer/state/state_digest.h"
 
 namespace lockstep::trainer {
 
@@ -32,6 +32,10 @@ std::optional<CheckpointMetadata> RunCheckpoints::load(const std::function<void(
   if (job_.numerics.is_canonical() && metadata.numerics_version != kNumericsVersion)
     note_other_numerics(metadata, note);
   return metadata;
+}
+
+void RunCheckpoints::load_into(TrainingState& state) const {
+  load_state(checkpoint_path(checkpoint_root(job_), start_.step.value()), state);
 }
 
 /// Keys that were allowed to change may change it; otherwise it is the schedule itself that is another.
@@ -59,12 +63,9 @@ bool RunCheckpoints::is_due(int64_t step) const {
 }
 
 std::string RunCheckpoints::save(int64_t step, int64_t sample, int64_t verified) {
-  if (job_.numerics.is_canonical() && !copies_agree(run_.state()))
-    fail<Inconsistency>(
-        "step {}: ranks that hold a parameter or its optimizer state alike hold other values: a copy has drifted. The "
-        "state "
-        "is not saved. Resume {}; --verify finds the step",
-        step, way_back(verified));
+  if (const auto text = replica_difference(run_.state(), {}); !text.empty())
+    fail<Inconsistency>("step {}: {}. A copy has drifted: the state is not saved. Resume {}", step, text,
+                        way_back(verified));
   if (job_.checkpoint.enable) {
     auto folder = save_into(checkpoint_root(job_), step, sample);
     together(run_.mesh(), [&] {

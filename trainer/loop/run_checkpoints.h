@@ -25,6 +25,9 @@ class RunCheckpoints {
   /// the schedule is not that of the run that saved it.
   std::optional<CheckpointMetadata> load(const std::function<void(const std::string&)>& note);
 
+  /// The same state into another one of the job, of any mesh. REQUIRES: load() gave one.
+  void load_into(TrainingState& state) const;
+
   bool is_due(int64_t step) const;
 
   /// Saves the state after `step`; `sample` comes next, `verified` is as for way_back(). Returns the folder. Canonical

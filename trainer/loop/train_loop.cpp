@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "consistency/op_trace.h"
 #include "core/error.h"
 #include "core/files/atomic_file.h"
 #include "core/interruption.h"
@@ -18,6 +19,7 @@
 #include "trainer/loop/run_checkpoints.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/recording/step_recorder.h"
+#include "trainer/state/replicas.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/verify/finding.h"
 
@@ -103,6 +105,9 @@ class Loop {
     if (!metadata) return;
     first_ = metadata->step + 1;
     sample_ = metadata->sample;
+    if (!verifier_) return;
+    agreed(run_.mesh(),
+           [&] { verifier_->reload([&](TrainingState& state) { checkpoints_.load_into(state); }, first_); });
   }
 
   /// Whatever ends a run early is when its recording is wanted.
@@ -139,6 +144,7 @@ class Loop {
     const bool is_done = checked && StepVerifier::compares_bits(job_);
     const auto before = Clock::now();
     const auto result = is_done ? checked->result : run_step(batch, rate);
+    if (!is_done && !replicas_agree(result)) return;
     const double seconds = is_done ? checked->seconds : seconds_since(before);
     sample_ += job_.training.global_batch_size;
     const auto tokens = static_cast<double>(job_.training.global_batch_size * job_.training.seq_len);
@@ -152,8 +158,8 @@ class Loop {
   /// Nothing if this step is not checked.
   std::optional<StepCheck> check(const TokenBatch& batch, double rate) {
     if (!verifier_ || (step_ - 1) % job_.verify.every != 0) return std::nullopt;
-    verifier_->load(run_.state());
-    auto check = check_or_explain(batch, rate);
+    auto check = check_state();
+    if (check.agrees()) check = check_or_explain(batch, rate);
     events_.on_check(step_, check);
     if (check.agrees())
       verified_ = step_;
@@ -162,10 +168,34 @@ class Loop {
     return check;
   }
 
+  /// The float64 pair continues from what the run left in its own type; the first state is the reference's own.
+  StepCheck check_state() {
+    if (StepVerifier::compares_bits(job_)) return {};
+    auto check = step_ == first_ ? verifier_->check_start(step_, run_.state(), run_.mesh()) : StepCheck{};
+    if (check.agrees()) verifier_->load(run_.state(), step_);
+    return check;
+  }
+
+  /// A step that was checked bit by bit needs no digests: each rank's values were compared.
+  bool replicas_agree(const StepResult& result) {
+    if (!job_.verify.replicas) return true;
+    auto numbers = result.scalars;
+    numbers.insert(
+        numbers.begin(),
+        {{"valid_tokens", result.valid_tokens}, {"loss", result.loss}, {"gradient_norm", result.gradient_norm}});
+    const auto difference = replica_difference(run_.state(), numbers);
+    if (difference.empty()) return true;
+    outcome_.findings.push_back(
+        fmt::format("INCONSISTENT  step {}, mesh {}: {}\n  before   copies agreed after the step before: one has "
+                    "drifted in this step\n  resume   {}",
+                    step_, mesh_of(job_).text(), difference, checkpoints_.way_back(verified_)));
+    return false;
+  }
+
   /// The same on all ranks: the one that has the op's case writes it down, and says where.
   std::string finding(const StepCheck& check) {
     std::optional<Found> mine;
-    if (check.op_case) mine = Found{0, finding_with_case(check, job_.job.dump_folder)};
+    if (check.op_case) mine = Found{0, finding_with_case(check, job_.job.dump_folder).text};
     const auto written = earliest(run_.mesh(), mine);
     return fmt::format("INCONSISTENT  step {}, mesh {}: {}\n  resume   {}", step_, mesh_of(job_).text(),
                        written ? written->text : finding_of(check), checkpoints_.way_back(verified_));

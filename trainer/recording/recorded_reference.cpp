@@ -110,7 +110,7 @@ TrainingRun::Options options_for(const Job& job) {
 StepCheck check_step(const Job& job, TrainingRun& run, const replay::StepRecording& recording) {
   const auto options = options_for(job);
   auto verifier = StepVerifier::compares_bits(job) ? StepVerifier(job, options, run) : StepVerifier(job, options);
-  verifier.load(run.state());
+  verifier.load(run.state(), recording.step);
   return verifier.check(recording.step, batch_of(recording, run.model().vocabulary()),
                         scalar_of(recording, "learning_rate"));
 }

@@ -14,6 +14,7 @@
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/shared_folder.h"
 #include "trainer/launch/together.h"
+#include "trainer/state/replicas.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/state/stored_tensors.h"
 
@@ -132,7 +133,8 @@ CheckpointMetadata load_state(const std::string& folder, TrainingState& state) {
         "written: "
         "it was saved or loaded wrongly. Report this; lockstep doctor says what this machine is.",
         folder, loaded, metadata.state);
-  if (!copies_agree(state)) fail<FileError>("{}: not all ranks loaded the same into what they hold alike.", folder);
+  if (const auto text = replica_difference(state, {}); !text.empty())
+    fail<FileError>("{}: not all ranks loaded the same into what they hold alike: {}.", folder, text);
   return metadata;
 }
 

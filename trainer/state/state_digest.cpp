@@ -84,17 +84,9 @@ Digest sum_of_all_ranks(const Mesh& mesh, const Digest& mine) {
   return sum.result();
 }
 
-/// Of how many ranks hold a cut alike.
-uint64_t copies_of(const Layout& layout) {
-  uint64_t copies = 1;
-  for (int axis = 0; axis < layout.axis_count(); ++axis)
-    if (!layout[axis].is_shard()) copies *= static_cast<uint64_t>(layout.mesh().axes()[static_cast<size_t>(axis)].size);
-  return copies;
-}
+}  // namespace
 
-/// Calls `add` with the sum of each shard that lives here, its layout and its rank.
-template <class Add>
-Digest sum_of_shards(const TrainingState& state, const Add& add) {
+Digest state_digest(const TrainingState& state) {
   const PlainTensors guard;
   PlaceDigest sum;
   for (const auto& stored : stored_tensors(state)) {
@@ -103,34 +95,10 @@ Digest sum_of_shards(const TrainingState& state, const Add& add) {
     const auto& shards = sharded(stored.tensor).shards()->whole();
     for (size_t i = 0; i < ranks.size(); ++i) {
       const auto held = held_box(stored.spec(), i);
-      if (held.elements() == 0 || !add.wants(layout, ranks[i])) continue;
-      PlaceDigest shard;
-      add_shard(shard, stored, held, shards[i]);
-      sum.add(add(shard.result(), layout, ranks[i]));
+      if (held.elements() > 0 && stands_for_copies(layout, ranks[i])) add_shard(sum, stored, held, shards[i]);
     }
   }
   return sum_of_all_ranks(layout_of(state.at(0).value).mesh(), sum.result());
 }
-
-/// One copy of each cut.
-struct First {
-  static bool wants(const Layout& layout, int rank) { return stands_for_copies(layout, rank); }
-  Digest operator()(const Digest& shard, const Layout&, int) const { return shard; }
-};
-
-/// All copies, less as many times the first one as there are: nothing, if they are the same.
-struct Excess {
-  static bool wants(const Layout& layout, int) { return copies_of(layout) > 1; }
-  Digest operator()(const Digest& shard, const Layout& layout, int rank) const {
-    const auto times = stands_for_copies(layout, rank) ? 1 - copies_of(layout) : uint64_t{1};
-    return {shard.high * times, shard.low * times};
-  }
-};
-
-}  // namespace
-
-Digest state_digest(const TrainingState& state) { return sum_of_shards(state, First{}); }
-
-bool copies_agree(const TrainingState& state) { return sum_of_shards(state, Excess{}) == Digest{}; }
 
 }  // namespace lockstep::trainer

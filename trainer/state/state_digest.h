@@ -9,7 +9,4 @@ namespace lockstep::trainer {
 /// ranks hold alike one copy counts.
 Digest state_digest(const TrainingState& state);
 
-/// Whether ranks that hold a cut of a tensor alike hold the same bits. A collective, as state_digest().
-bool copies_agree(const TrainingState& state);
-
 }  // namespace lockstep::trainer

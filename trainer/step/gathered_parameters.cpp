@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -29,6 +30,21 @@ Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shar
   return target;
 }
 
+constexpr const char* kGather = "gather_parameters";
+
+std::vector<Tensor> redistribute_named(const char* name, const std::vector<Tensor>& tensors,
+                                       const std::vector<Layout>& layouts) {
+  if (tensors.empty()) return {};
+  const CommunicationScope scope(layouts[0].mesh().world(), name);
+  return redistribute_bucket(tensors, layouts);
+}
+
+std::vector<Tensor> gathered_by(GatherOrder& order, at::TensorList parameters, const GatherRecipe& recipe) {
+  if (recipe.layouts.empty()) return order.gather(parameters, recipe);
+  const CommunicationScope scope(recipe.layouts[0].mesh().world(), kGather);
+  return order.gather(parameters, recipe);
+}
+
 struct Gather : torch::autograd::Function<Gather> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters, const GatherRecipe* recipe,
                                GatherOrder* order) {
@@ -36,7 +52,7 @@ struct Gather : torch::autograd::Function<Gather> {
     for (const auto& parameter : parameters) specs.push_back(reinterpret_cast<int64_t>(&spec_of(parameter)));
     context->saved_data["specs"] = specs;
     context->saved_data["axis"] = recipe->shard_axis;
-    auto gathered = order->gather(parameters, *recipe);
+    auto gathered = gathered_by(*order, parameters, *recipe);
     variable_list frozen;
     for (size_t p = 0; p < gathered.size(); ++p) {  // a node of the graph needs a tensor of its own
       auto shards = std::make_shared<ShardSet>(*sharded(gathered[p]).shards());
@@ -60,7 +76,7 @@ struct Gather : torch::autograd::Function<Gather> {
       present.push_back(declared_as(gradients[p], spec.dtype));
       targets.push_back(gradient_layout(layout_of(gradients[p]), spec.layout, axis));
     }
-    const auto reduced = redistribute_bucket(present, targets);
+    const auto reduced = redistribute_named("reduce_gradients", present, targets);
     for (size_t p = 0, next = 0; p < gradients.size(); ++p)
       if (gradients[p].defined())
         gradients[p] = reduced[next++].to(reinterpret_cast<const TensorSpec*>(specs[p])->dtype);
@@ -82,13 +98,14 @@ struct GatheredParameters::Source {
   Shards take(size_t p) {
     if (again.empty()) {
       check_unchanged();
-      for (const auto& tensor : order->gather(parameters, recipe)) again.push_back(sharded(tensor).shards()->whole());
+      for (const auto& tensor : gathered_by(*order, parameters, recipe))
+        again.push_back(sharded(tensor).shards()->whole());
     }
     return again[p].empty() ? fetch_alone(p) : std::move(again[p]);
   }
   Shards fetch_alone(size_t p) const {
     const auto alone = parameters[p].detach().to(recipe.dtype);
-    return sharded(redistribute_bucket({alone}, {recipe.layouts[p]})[0]).shards()->whole();
+    return sharded(redistribute_named(kGather, {alone}, {recipe.layouts[p]})[0]).shards()->whole();
   }
   void check_unchanged() const {
     for (size_t p = 0; p < parameters.size(); ++p)

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "runtime/context/scopes.h"
+#include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -21,6 +22,12 @@ void require_one_use(const at::Tensor& gradient, const std::string& module) {
         "a parameter that {} reads once is used {} times (its gradient is {}): the number of microbatches would change "
         "its bits. Read it for each use, or use one microbatch or numerics.mode = \"native\".",
         module.empty() ? "the model" : module, spec.layout.ordered_sum()->terms, spec.text());
+}
+
+std::vector<at::Tensor> reduced_to(const std::vector<at::Tensor>& sums, const std::vector<Layout>& layouts) {
+  if (sums.empty()) return {};
+  const CommunicationScope scope(layouts[0].mesh().world(), "reduce_gradients");
+  return redistribute_bucket(sums, layouts);
 }
 
 }  // namespace
@@ -105,7 +112,7 @@ std::vector<at::Tensor> GradientAccumulator::finish() {
   }
   ended_.clear();
   std::vector<at::Tensor> gradients(parameters_.size());
-  const auto reduced = redistribute_bucket(sums, layouts);
+  const auto reduced = reduced_to(sums, layouts);
   for (size_t i = 0; i < reduced.size(); ++i) gradients[owners[i]] = sum_of(gradients[owners[i]], reduced[i]);
   for (size_t p = 0; p < gradients.size(); ++p)
     if (!gradients[p].defined()) gradients[p] = at::zeros_like(parameters_[p]);

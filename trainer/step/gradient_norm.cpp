@@ -17,6 +17,7 @@ constexpr int kIntegerBits = 27;
 /// All values with one small all-reduce per axis; undefined in a run without values.
 std::vector<at::Tensor> read_all(const std::vector<at::Tensor>& tensors) {
   const auto& mesh = layout_of(tensors[0]).mesh();
+  const CommunicationScope scope(mesh.world(), "gradient_norm");
   const auto whole = redistribute_bucket(tensors, std::vector(tensors.size(), Layout::replicated(mesh)));
   std::vector<at::Tensor> values(tensors.size());
   if (mesh.world().meta()) return values;

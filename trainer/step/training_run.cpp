@@ -191,9 +191,10 @@ StepResult TrainingRun::apply() {
   underway_.reset();
   result.gradient_norm = gradient_norm(gradients);
   require_finite(step, result);
-  const auto scalars = optimizer_->scalars(step, rate, clipping_scale(job_, result.gradient_norm));
-  update(gradients, scalars);
-  report(result, valid, scalars);
+  result.valid_tokens = valid;
+  result.scalars = optimizer_->scalars(step, rate, clipping_scale(job_, result.gradient_norm));
+  update(gradients, result.scalars);
+  report(result);
   if (options_.keep_gradients) result.gradients = std::move(gradients);
   return result;
 }
@@ -249,10 +250,12 @@ void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::span<con
   }
 }
 
-void TrainingRun::report(const StepResult& result, double valid, std::vector<StepScalar> scalars) {
+void TrainingRun::report(const StepResult& result) {
   if (!listener_) return;
-  scalars.insert(scalars.end(),
-                 {{"valid_tokens", valid}, {"loss", result.loss}, {"gradient_norm", result.gradient_norm}});
+  auto scalars = result.scalars;
+  scalars.insert(
+      scalars.end(),
+      {{"valid_tokens", result.valid_tokens}, {"loss", result.loss}, {"gradient_norm", result.gradient_norm}});
   listener_->end_step(scalars);
 }
 

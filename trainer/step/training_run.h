@@ -20,8 +20,10 @@ namespace lockstep::trainer {
 
 /// What one step gives besides the new state.
 struct StepResult {
-  double loss = 0;           ///< mean over the valid tokens of the global batch
-  double gradient_norm = 0;  ///< before clipping
+  double loss = 0;                       ///< mean over the valid tokens of the global batch
+  double gradient_norm = 0;              ///< before clipping
+  double valid_tokens = 0;               ///< of the global batch: what losses are divided by
+  std::vector<StepScalar> scalars = {};  ///< that the optimizer took
   /// Of the trainable parameters, raw (before clipping), in their layouts and order; if asked for.
   std::vector<at::Tensor> gradients;
 };
@@ -119,7 +121,7 @@ class TrainingRun {
   double loss_of(const at::Tensor& sum, double valid) const;
   at::Tensor whole(const at::Tensor& scalar) const;
   void update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars);
-  void report(const StepResult& result, double valid, std::vector<StepScalar> scalars);
+  void report(const StepResult& result);
 
   Job job_;
   Options options_;

@@ -17,15 +17,11 @@ std::string free_path(const std::string& folder) {
   }
 }
 
-std::string written(const replay::OpCase& one, const std::string& folder) {
-  try {
-    const auto path = free_path(folder);
-    const auto bytes = replay::to_file(one);
-    write_file_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    return fmt::format("lockstep replay --case {}", path);
-  } catch (const std::exception& error) {
-    return fmt::format("not written: {}", error.what());
-  }
+std::string write_case(const replay::OpCase& one, const std::string& folder) {
+  auto path = free_path(folder);
+  const auto bytes = replay::to_file(one);
+  write_file_atomically(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return path;
 }
 
 }  // namespace
@@ -34,9 +30,16 @@ std::string finding_of(const StepCheck& check) {
   return fmt::format("{}\n{}", check.difference, check.blame ? check.blame->text() : "");
 }
 
-std::string finding_with_case(const StepCheck& check, const std::string& folder) {
-  const auto text = finding_of(check);
-  return check.op_case ? fmt::format("{}\n  again    {}", text, written(*check.op_case, folder)) : text;
+Finding finding_with_case(const StepCheck& check, const std::string& folder) {
+  Finding finding{finding_of(check), ""};
+  if (!check.op_case) return finding;
+  try {
+    finding.case_file = write_case(*check.op_case, folder);
+    finding.text += fmt::format("\n  again    lockstep replay --case {}", finding.case_file);
+  } catch (const std::exception& error) {
+    finding.text += fmt::format("\n  again    not written: {}", error.what());
+  }
+  return finding;
 }
 
 }  // namespace lockstep::trainer

@@ -3,18 +3,17 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
+#include "consistency/blame_observer.h"
 #include "core/error.h"
 #include "replay/op_case/case_capture.h"
-#include "replay/op_case/case_parts.h"
 #include "runtime/context/observer.h"
-#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
+#include "trainer/verify/agreed_blame.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -62,54 +61,19 @@ void restore(TrainingState& state, const std::vector<at::Tensor>& values) {
     for (auto [prefix, tensor] : entry.tensors()) tensor.copy_(values.at(next++));
 }
 
-StepRecord record_of(int64_t step, const StepResult& result, const TrainingRun& run) {
-  StepRecord record{step, result.loss, result.gradient_norm, {}, {}, {}};
+/// Tensors where they lie: nothing is gathered.
+StepRecord record_of(int64_t step, const StepResult& result, const TrainingState& state) {
+  StepRecord record{step, result.valid_tokens, result.loss, result.gradient_norm, {}, {}, {}, {}};
   size_t next = 0;
-  for (const auto& entry : run.state()) {
-    if (entry.trainable) record.gradients.push_back({entry.name, gather(result.gradients.at(next++))});
-    record.parameters.push_back({entry.name, gather(entry.value)});
+  for (const auto& entry : state) {
+    if (entry.trainable && !result.gradients.empty())
+      record.gradients.push_back({entry.name, result.gradients.at(next++)});
+    record.parameters.push_back({entry.name, entry.value});
     for (const auto& slot : entry.slots)
-      record.optimizer.push_back({fmt::format("{} of {}", slot.name, entry.name), gather(slot.tensor)});
+      record.optimizer.push_back({fmt::format("{} of {}", slot.name, entry.name), slot.tensor});
   }
+  for (const auto& [name, value] : result.scalars) record.scalars.push_back({name, value});
   return record;
-}
-
-/// What the lowest rank sees that sees any; on one that does not see it itself, whose it is.
-std::string agreed_difference(const Mesh& mesh, const Comparison& comparison) {
-  std::optional<Found> mine;
-  if (!comparison.agrees()) mine = Found{0, comparison.beyond[0].text()};
-  const auto first = earliest(mesh, mine);
-  if (!first) return {};
-  return first->rank == 0 ? first->text
-                          : fmt::format("{}, seen by rank {} and not by rank 0", first->text, first->rank);
-}
-
-/// What comes first in the program of all that ranks blame, and who blames it.
-struct AgreedBlame {
-  Blame blame;
-  bool is_here;  ///< in this process
-};
-
-std::optional<AgreedBlame> agreed_blame(const Mesh& mesh, const std::optional<Blame>& mine) {
-  using nlohmann::json;
-  std::optional<Found> found;
-  if (mine) found = Found{mine->position, json{mine->id, mine->op, mine->rule, mine->layouts, mine->worst}.dump()};
-  const auto first = earliest(mesh, found);
-  if (!first) return std::nullopt;
-  const auto text = json::parse(first->text).get<std::vector<std::string>>();
-  const auto& ranks = mesh.local_ranks();
-  const bool is_here = std::find(ranks.begin(), ranks.end(), first->rank) != ranks.end();
-  return AgreedBlame{{text.at(0), text.at(1), text.at(2), text.at(3), text.at(4), first->position}, is_here};
-}
-
-/// What every process has of a case; nothing if one has none.
-std::optional<replay::OpCase> joined(const Mesh& mesh, std::optional<replay::OpCase> part) {
-  if (static_cast<int>(mesh.local_count()) == mesh.rank_count()) return part;
-  const auto texts = texts_of_all_ranks(mesh, part ? replay::text_of_tensors(*part) : "");
-  for (const auto& text : texts)
-    if (text.empty()) return std::nullopt;
-  for (const auto& text : texts) replay::add_tensors(*part, text);
-  return part;
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -133,63 +97,115 @@ StepVerifier::StepVerifier(const Job& job, const TrainingRun::Options& options, 
   LOCKSTEP_CHECK(bits_);
 }
 
-void StepVerifier::load(const TrainingState& state) {
+void StepVerifier::load(const TrainingState& state, int64_t next_step) {
   copy_state(state, reference_.state());
   if (own_candidate_) copy_state(state, candidate_->state());
+  next_step_ = next_step;
 }
 
+void StepVerifier::reload(const std::function<void(TrainingState&)>& load, int64_t next_step) {
+  load(reference_.state());
+  next_step_ = next_step;
+}
+
+StepCheck StepVerifier::check_start(int64_t step, const TrainingState& state, const Mesh& mesh) {
+  StepCheck check;
+  check.comparison = compare(record_of(step, {}, reference_.state()), record_of(step, {}, state), kBits);
+  for (auto& difference : check.comparison.beyond) difference.kind += " before the step";
+  check.difference = agreed_difference(mesh, check.comparison);
+  if (check.agrees()) return check;
+  check.blame = Blame{.kind = "start",
+                      .id = fmt::format("none: step {} has not begun", step),
+                      .worst = check.difference,
+                      .before = "initial values, what was loaded, or a write between two steps"};
+  return check;
+}
+
+/// The buffers are kept from step to step.
 void StepVerifier::remember_start() {
-  start_.clear();
+  const PlainTensors guard;
+  size_t next = 0;
   for (const auto& entry : reference_.state())
-    for (const auto& [prefix, tensor] : entry.tensors()) start_.push_back(gather(tensor));
+    for (const auto& [prefix, tensor] : entry.tensors()) {
+      const auto& value = sharded(tensor).shards()->whole()[0];
+      if (next == start_.size()) start_.push_back(at::empty_like(value));
+      start_[next++].copy_(value.detach());
+    }
 }
 
 StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double learning_rate) {
-  remember_start();
   StepCheck check;
+  if (next_step_ != step)
+    load(candidate_->state(), step);  // nothing vouches for what steps without a check have left
+  else if (bits_)
+    check = check_start(step, candidate_->state(), candidate_->mesh());
+  if (!check.agrees()) return check;
+  remember_start();
+  run_both(step, batch, learning_rate, check);
+  check.difference = agreed_difference(candidate_->mesh(), check.comparison);
+  if (!check.agrees()) explain(step, batch, learning_rate, check);
+  next_step_ = step + 1;
+  return check;
+}
+
+Comparison StepVerifier::compared(int64_t step, const StepResult& reference, const StepResult& result) {
+  return compare(record_of(step, reference, reference_.state()), record_of(step, result, candidate_->state()),
+                 tolerance());
+}
+
+void StepVerifier::run_both(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check) {
   const double before = now();
-  StepResult reference;
-  agreed(candidate_->mesh(), [&] { reference = reference_.step(step, batch, learning_rate); });
+  agreed(candidate_->mesh(), [&] { reference_result_ = reference_.step(step, batch, learning_rate); });
   const double between = now();
   candidate_->world().traffic().clear();
   check.result = candidate_->step(step, batch, learning_rate);
   check.seconds = now() - between;
   check.seconds_ratio = check.seconds / (between - before);
   check.bytes = candidate_->world().traffic().bytes();
-  const auto expected = record_of(step, reference, reference_), actual = record_of(step, check.result, *candidate_);
-  check.comparison = bits_ ? compare_bits(expected, actual) : compare(expected, actual, kFloat64Tolerance);
-  check.difference = agreed_difference(candidate_->mesh(), check.comparison);
-  if (!check.agrees()) explain(step, batch, learning_rate, check);
-  return check;
+  check.comparison = compared(step, reference_result_, check.result);
 }
 
-void StepVerifier::run_watched(int64_t step, const TokenBatch& batch, double learning_rate, Observer& observer) {
+StepResult StepVerifier::run_watched(int64_t step, const TokenBatch& batch, double learning_rate, Observer& observer) {
   restore(candidate_->state(), start_);
   const ObserverScope scope(candidate_->world().observers(), observer);
-  candidate_->step(step, batch, learning_rate);
+  return candidate_->step(step, batch, learning_rate);
+}
+
+OpTrace StepVerifier::trace_reference(int64_t step, const TokenBatch& batch, double learning_rate) {
+  OpTrace trace(tolerance());
+  auto options = reference_options(job_, options_);
+  options.mesh = blame_mesh(job_, options_.mesh);
+  TrainingRun reference(with_microbatches_of(job_, options_.mesh, options.mesh), options);
+  restore(reference.state(), start_);
+  const ObserverScope scope(reference.world().observers(), trace);
+  reference.step(step, batch, learning_rate);
+  return trace;
 }
 
 void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check) {
-  OpTrace trace;
-  {
-    auto options = reference_options(job_, options_);
-    options.mesh = blame_mesh(job_, options_.mesh);
-    TrainingRun reference(with_microbatches_of(job_, options_.mesh, options.mesh), options);
-    restore(reference.state(), start_);
-    const ObserverScope scope(reference.world().observers(), trace);
-    reference.step(step, batch, learning_rate);
-  }
-  restore(reference_.state(), start_);
-  BlameObserver blamer(trace, bits_ ? 0 : kFloat64Tolerance);
-  run_watched(step, batch, learning_rate, blamer);
-  const auto blamed = agreed_blame(candidate_->mesh(), blamer.blame());
-  check.blame =
-      blamed ? blamed->blame : Blame{"no single op: every op agrees on its own", "step", "", "", check.difference};
-  if (!blamed) return;
+  const auto trace = trace_reference(step, batch, learning_rate);
+  BlameObserver blamer(trace, tolerance());
+  const auto again = run_watched(step, batch, learning_rate, blamer);
+  const auto& mesh = candidate_->mesh();
+  const bool comes_back = any_rank(mesh, !compared(step, reference_result_, again).agrees());
+  const auto blamed = agreed_blame(mesh, blamer.blame());
+  check.blame = blamed ? blamed->blame
+                       : Blame{.kind = "step",
+                               .id = "none: every op and every move agrees with one device's",
+                               .worst = check.difference,
+                               .before = blamer.compared()};
+  check.blame->transient = !comes_back;
+  if (blamed && blamed->blame.kind == "op") make_case(step, batch, learning_rate, trace, blamed->is_here, check);
+}
+
+void StepVerifier::make_case(int64_t step, const TokenBatch& batch, double learning_rate, const OpTrace& trace,
+                             bool is_here, StepCheck& check) {
+  const auto& expected = trace.computed(check.blame->id);
+  if (expected.empty()) return;  // a view: a case would hold nothing to compare
   replay::CaseCapture capture(check.blame->id);
   run_watched(step, batch, learning_rate, capture);
-  check.op_case = joined(candidate_->mesh(), capture.take(check.blame->text(), trace.results().at(check.blame->id)));
-  if (!blamed->is_here) check.op_case.reset();
+  check.op_case = joined_case(candidate_->mesh(), capture.take(check.blame->text(), expected));
+  if (!is_here) check.op_case.reset();
 }
 
 }  // namespace lockstep::trainer

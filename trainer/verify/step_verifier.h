@@ -1,11 +1,16 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
+#include "consistency/blame.h"
 #include "consistency/comparison.h"
-#include "consistency/op_trace.h"
 #include "replay/store/op_case.h"
 #include "trainer/step/training_run.h"
+
+namespace lockstep {
+class OpTrace;
+}
 
 namespace lockstep::trainer {
 
@@ -15,7 +20,7 @@ struct StepCheck {
   Comparison comparison;                  ///< what this process sees
   std::string difference;                 ///< the first value that differs, of the lowest rank that sees one, or empty
   StepResult result;                      ///< of the mesh
-  std::optional<Blame> blame;             ///< the first op that differs, when the step does not agree
+  std::optional<Blame> blame;             ///< the first thing that differs, when the step does not agree
   std::optional<replay::OpCase> op_case;  ///< that op, to be run again alone: where one is to blame, on who blames it
   double bytes = 0;                       ///< that one rank sent in the step
   double seconds = 0;                     ///< of the step on the mesh
@@ -26,6 +31,10 @@ struct StepCheck {
 
 /// Steps of a job on a mesh beside the same steps on one device, through the same dispatch. Canonical numerics: their
 /// bits; native: both in the float64 domain, to 1e-9.
+///
+/// The reference makes its first state itself, and goes on from what its own last step left. A step that follows one
+/// that agreed (or is the first) begins with a comparison of the states: under canonical numerics a wrong initial
+/// value, a wrong load and a write between two steps show there.
 class StepVerifier {
  public:
   /// `rules`: of the mesh's run; the reference always has the built-in ones.
@@ -36,18 +45,30 @@ class StepVerifier {
 
   static bool compares_bits(const Job& job) { return job.numerics.is_canonical(); }
 
-  /// Both continue from `state` (any mesh, any domain).
-  void load(const TrainingState& state);
+  /// Both continue from `state` (any mesh, any domain) with step `next_step`; nothing checks it.
+  void load(const TrainingState& state, int64_t next_step);
 
-  /// Runs the step on both. On a difference both run it again from their start, to find the first op that differs, and
-  /// what it takes.
+  /// The reference continues with step `next_step` from what `load` gives it, on one device.
+  void reload(const std::function<void(TrainingState&)>& load, int64_t next_step);
+
+  /// Compares a state (any domain, on `mesh`) with the reference's, bit by bit, before `step`.
+  StepCheck check_start(int64_t step, const TrainingState& state, const Mesh& mesh);
+
+  /// Runs the step on both. On a difference both run it again from their start, to find the first thing that differs,
+  /// and what it takes.
   StepCheck check(int64_t step, const TokenBatch& batch, double learning_rate);
 
   TrainingRun& candidate() { return *candidate_; }
 
  private:
+  double tolerance() const { return bits_ ? kBits : kFloat64Tolerance; }
+  void run_both(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
+  Comparison compared(int64_t step, const StepResult& reference, const StepResult& result);
   void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
-  void run_watched(int64_t step, const TokenBatch& batch, double learning_rate, Observer& observer);
+  OpTrace trace_reference(int64_t step, const TokenBatch& batch, double learning_rate);
+  StepResult run_watched(int64_t step, const TokenBatch& batch, double learning_rate, Observer& observer);
+  void make_case(int64_t step, const TokenBatch& batch, double learning_rate, const OpTrace& trace, bool is_here,
+                 StepCheck& check);
   void remember_start();
 
   Job job_;
@@ -57,6 +78,8 @@ class StepVerifier {
   std::unique_ptr<TrainingRun> own_candidate_;
   TrainingRun* candidate_;
   std::vector<at::Tensor> start_;  ///< of the reference: the tensors of each parameter
+  StepResult reference_result_;
+  int64_t next_step_ = 1;  ///< the step that the reference's state is the start of
 };
 
 }  // namespace lockstep::trainer

@@ -78,15 +78,28 @@ TEST_F(AgreedFindings, IsThereAgainInItsCase) {
   EXPECT_EQ(elsewhere.code, 0) << elsewhere.out << elsewhere.err;
 }
 
-/// Without verification: no step is checked, but what is saved is.
-TEST_F(AgreedFindings, ADriftedCopyIsNotSaved) {
+/// Without verification: copies are compared after every step.
+TEST_F(AgreedFindings, ADriftedCopyEndsTheRun) {
   const auto found = run("wrong update", std::string(kReplicas) + "--checkpoint.enable true --checkpoint.interval 1");
   EXPECT_EQ(found.code, 3) << found.out << found.err;
   EXPECT_EQ(exits(), kAllInconsistent);
-  EXPECT_THAT(found.err,
-              AllOf(HasSubstr("lockstep: step 2: ranks that hold a parameter or its optimizer state alike hold "
-                              "other values: a copy has drifted. The state is not saved. Resume from " +
-                              folder_.file("out/checkpoint/step-1"))));
+  EXPECT_THAT(found.out,
+              AllOf(HasSubstr("INCONSISTENT  step 2, mesh dp_replicate=2: copies of tok_embeddings.weight["),
+                    HasSubstr("the first copy: "), HasSubstr("elements wrong, on rank 1: times 1.001, everywhere)"),
+                    HasSubstr("  resume   from " + folder_.file("out/checkpoint/step-1"))));
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("out/checkpoint/step-2")));
+}
+
+/// Not even then: but what is saved is compared.
+TEST_F(AgreedFindings, ADriftedCopyIsNotSaved) {
+  const auto found =
+      run("wrong update",
+          std::string(kReplicas) + "--verify.replicas false --checkpoint.enable true --checkpoint.interval 1");
+  EXPECT_EQ(found.code, 3) << found.out << found.err;
+  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_THAT(found.err, AllOf(HasSubstr("lockstep: step 2: copies of tok_embeddings.weight["),
+                               HasSubstr("A copy has drifted: the state is not saved. Resume from " +
+                                         folder_.file("out/checkpoint/step-1"))));
   EXPECT_FALSE(std::filesystem::exists(folder_.file("out/checkpoint/step-2")));
 }
 

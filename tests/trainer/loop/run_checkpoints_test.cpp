@@ -50,13 +50,11 @@ TEST_F(Checkpointing, SavesNoCopiesThatDiffer) {
   RunCheckpoints checkpoints(job_, processes_, *run_);
   checkpoints.save(1, 1, 0);
   sharded(run_->state()[0].value).shards()->whole()[1].view({-1}).narrow(0, 3, 1).add_(1);
-  EXPECT_EQ(
-      message_of_save(checkpoints, 2, 0),
-      "step 2: ranks that hold a parameter or its optimizer state alike hold other values: a copy has drifted. The "
-      "state is not saved. Resume from " +
-          folder_of(1) +
-          " (--checkpoint.load_step 1): the last checkpoint; no step was verified; --verify finds the "
-          "step");
+  const auto message = message_of_save(checkpoints, 2, 0);
+  EXPECT_THAT(message, ::testing::StartsWith("step 2: copies of "));
+  EXPECT_THAT(message, ::testing::EndsWith(
+                           "on rank 1: one element). A copy has drifted: the state is not saved. Resume from " +
+                           folder_of(1) + " (--checkpoint.load_step 1): the last checkpoint; no step was verified"));
   EXPECT_FALSE(std::filesystem::exists(folder_of(2)));
 }
 

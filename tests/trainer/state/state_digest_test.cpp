@@ -73,13 +73,11 @@ TEST(StateDigest, IsTheSameInManyProcesses) {
   }
 }
 
-/// One element of one shard of one tensor, in its lowest bit: of the copy that counts the digest, of any that has
-/// copies their agreement.
+/// One element of one shard of one tensor, in its lowest bit, of the copy that counts.
 TEST(StateDigest, AnyChangeShows) {
   const at::NoGradGuard no_grad;
   auto run = make_run("dp_replicate=2,tp=3");
   const auto before = state_digest(run.state());
-  EXPECT_TRUE(copies_agree(run.state()));
   int64_t shards = 0, digests = 0;
   for (auto& entry : run.state())
     for (auto& [prefix, tensor] : entry.tensors())
@@ -87,7 +85,6 @@ TEST(StateDigest, AnyChangeShows) {
         if (shard.numel() == 0) continue;
         auto last = shard.view({-1}).narrow(0, shard.numel() - 1, 1).view(at::kInt);
         last.bitwise_xor_(1);
-        EXPECT_FALSE(copies_agree(run.state())) << prefix << entry.name;
         digests += state_digest(run.state()) != before;
         last.bitwise_xor_(1);
         ++shards;
@@ -95,7 +92,6 @@ TEST(StateDigest, AnyChangeShows) {
   EXPECT_GT(digests, shards / 6);  // tensors cut by tp count three of six shards, others one
   EXPECT_LT(digests, shards);
   EXPECT_EQ(state_digest(run.state()), before);
-  EXPECT_TRUE(copies_agree(run.state()));
 }
 
 TEST(StateDigest, OfAnotherStateThanTheSavedOneIsRefused) {

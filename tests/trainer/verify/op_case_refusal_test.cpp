@@ -102,7 +102,7 @@ TEST(OpCaseRefusals, NothingToCompareWithIsNoAgreement) {
   EXPECT_EQ(with_expected({right}), "no such error");
   EXPECT_EQ(with_expected({}),
             "the case holds nothing that aten::sum should give (expected.0): there is nothing to compare with");
-  EXPECT_EQ(with_expected({right, right}), "aten::sum gives 1 floating results, the case holds 2 (expected.K)");
+  EXPECT_EQ(with_expected({right, right}), "aten::sum gives 1 results, the case holds 2 (expected.K)");
   EXPECT_EQ(with_expected({right.slice(0, 0, 4)}), "expected.0 of the case has sizes [4], aten::sum gives [5]");
 }
 

@@ -76,7 +76,7 @@ TEST(StepVerifier, BlamesAMutatedRule) {
 void expect_case_shows(const StepCheck& check, const std::shared_ptr<const RuleSet>& faulty) {
   ASSERT_TRUE(check.op_case);
   const TemporaryFolder folder;
-  const auto text = finding_with_case(check, folder.path());
+  const auto text = finding_with_case(check, folder.path()).text;
   EXPECT_NE(text.find("lockstep replay --case " + folder.file("case-1.h5")), std::string::npos) << text;
   const auto read = replay::read_case(folder.file("case-1.h5"));
   EXPECT_EQ(read.arguments, check.op_case->arguments);

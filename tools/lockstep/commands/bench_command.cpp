@@ -10,6 +10,7 @@
 #include "tools/bench/rows/record_rows.h"
 #include "tools/bench/rows/rng_rows.h"
 #include "tools/bench/rows/step_rows.h"
+#include "tools/bench/rows/verify_rows.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
@@ -61,6 +62,7 @@ std::vector<BenchRow> measure(const std::string& name) {
   if (name == "dispatch") return bench::dispatch_rows();
   if (name == "step") return bench::step_rows();
   if (name == "record") return bench::record_rows();
+  if (name == "verify") return bench::verify_rows();
   return bench::rng_rows();
 }
 

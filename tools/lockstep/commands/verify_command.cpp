@@ -1,5 +1,6 @@
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/elementary/floating_environment.h"
@@ -21,8 +22,45 @@ struct MeshVerdict {
   double loss = 0, gradient = 0, parameter = 0, bytes = 0, ratio = 0;
   int64_t differing_bits = 0;
   std::string worst = "-", finding;
+  nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   std::optional<trainer::PriceTable> prices;  ///< under canonical numerics
 };
+
+nlohmann::ordered_json json_of(const trainer::StepCheck& check, int64_t step, const std::string& case_file) {
+  const auto& blame = check.blame.value();
+  return {{"step", step},         {"kind", blame.kind},   {"op", blame.op},           {"phase", blame.phase},
+          {"module", blame.module}, {"collective", blame.collective}, {"axis", blame.axis}, {"group", blame.group},
+          {"ranks", blame.ranks}, {"rule", blame.rule},   {"pattern", blame.pattern}, {"transient", blame.transient},
+          {"difference", check.difference}, {"case", case_file}};
+}
+
+void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trainer::StepCheck& check) {
+  verdict.agrees = check.agrees();
+  verdict.loss = std::max(verdict.loss, check.comparison.loss);
+  verdict.gradient = std::max(verdict.gradient, check.comparison.gradient);
+  verdict.parameter = std::max(verdict.parameter, check.comparison.parameter);
+  verdict.differing_bits += check.comparison.differing_bits;
+  verdict.bytes = check.bytes;
+  verdict.ratio = check.seconds_ratio;
+  if (verdict.agrees) return;
+  const auto finding = trainer::finding_with_case(check, job.job.dump_folder);
+  const auto& blame = check.blame.value();
+  verdict.worst = blame.op.empty() ? blame.kind : blame.op;
+  verdict.finding = fmt::format("INCONSISTENT  mesh {}, step {}: {}", verdict.mesh, step, finding.text);
+  verdict.findings.push_back(json_of(check, step, finding.case_file));
+}
+
+/// A wrong result may show as an error of ours, of sizes or counts that it leads to: where it came is told.
+trainer::StepCheck check_step(trainer::StepVerifier& verifier, const std::string& mesh, int64_t step,
+                              const trainer::TokenBatch& batch, double rate) {
+  try {
+    return verifier.check(step, batch, rate);
+  } catch (const InternalError& error) {
+    fail<InternalError>("mesh {}, step {}: {}", mesh, step, error.what());
+  } catch (const Inconsistency& error) {
+    fail<Inconsistency>("mesh {}, {}", mesh, error.what());
+  }
+}
 
 MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mesh) {
   trainer::TrainingRun::Options options;
@@ -35,20 +73,15 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
   if (job.numerics.is_canonical()) verdict.prices = trainer::price_table(job, options);
   for (int64_t step = 1; step <= job.verify.steps && verdict.agrees; ++step) {
     const auto batch = data->batch((step - 1) * job.training.global_batch_size, job.training.global_batch_size);
-    const auto check = verifier.check(step, batch, schedule.learning_rate(step));
-    verdict.agrees = check.agrees();
-    verdict.loss = std::max(verdict.loss, check.comparison.loss);
-    verdict.gradient = std::max(verdict.gradient, check.comparison.gradient);
-    verdict.parameter = std::max(verdict.parameter, check.comparison.parameter);
-    verdict.differing_bits += check.comparison.differing_bits;
-    verdict.bytes = check.bytes;
-    verdict.ratio = check.seconds_ratio;
-    if (verdict.agrees) continue;
-    verdict.worst = check.blame ? check.blame->op : "?";
-    verdict.finding = fmt::format("INCONSISTENT  mesh {}, step {}: {}", verdict.mesh, step,
-                                  trainer::finding_with_case(check, job.job.dump_folder));
+    add(verdict, job, step, check_step(verifier, verdict.mesh, step, batch, schedule.learning_rate(step)));
   }
   return verdict;
+}
+
+/// Bits have no bound: equal, or not.
+double error_over_bound(const MeshVerdict& verdict, bool bits) {
+  if (bits) return verdict.agrees ? 0 : 1e308;
+  return std::max({verdict.loss, verdict.gradient, verdict.parameter}) / kFloat64Tolerance;
 }
 
 void print_row(const MeshVerdict& verdict) {
@@ -71,6 +104,25 @@ void add_prices(nlohmann::ordered_json& row, const trainer::PriceTable& prices) 
   row["gathered"] = gathered_json(prices.gathered);
 }
 
+nlohmann::ordered_json json_of(const MeshVerdict& verdict, const trainer::Job& job) {
+  const bool bits = job.numerics.is_canonical();
+  nlohmann::ordered_json row{{"mesh", verdict.mesh},
+                             {"verdict", verdict.agrees ? "pass" : "fail"},
+                             {"domain", bits ? "native" : "float64"},
+                             {"numerics", job.numerics.mode},
+                             {"loss_max_relative", verdict.loss},
+                             {"grad_max_relative", verdict.gradient},
+                             {"parameter_max_relative", verdict.parameter},
+                             {"worst_error_over_bound", error_over_bound(verdict, bits)},
+                             {"differing_bits", bits ? nlohmann::ordered_json(verdict.differing_bits) : nullptr},
+                             {"threads", at::get_num_threads()},
+                             {"worst_op", verdict.worst},
+                             {"findings", verdict.findings},
+                             {"bytes_per_step", verdict.bytes}};
+  if (verdict.prices) add_prices(row, *verdict.prices);
+  return row;
+}
+
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
@@ -82,33 +134,22 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
   print_out("{:<34}{:<9}{:>9}{:>11}{:>12}  {:<22}{:>12}{:>9}\n", "mesh", "verdict", "loss", "gradients", "parameters",
             "worst op", "comm/step", "time");
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  std::vector<std::string> findings;
+  bool all_agree = true;
   std::vector<MeshVerdict> verdicts;
   for (const auto& mesh : meshes) {
     const auto verdict = verify_mesh(job, mesh);
     print_row(verdict);
-    if (!verdict.agrees) findings.push_back(verdict.finding);
-    rows.push_back({{"mesh", verdict.mesh},
-                    {"verdict", verdict.agrees ? "pass" : "fail"},
-                    {"domain", bits ? "native" : "float64"},
-                    {"numerics", job.numerics.mode},
-                    {"loss_max_relative", verdict.loss},
-                    {"grad_max_relative", verdict.gradient},
-                    {"parameter_max_relative", verdict.parameter},
-                    {"differing_bits", bits ? nlohmann::ordered_json(verdict.differing_bits) : nullptr},
-                    {"threads", at::get_num_threads()},
-                    {"worst_op", verdict.worst},
-                    {"bytes_per_step", verdict.bytes}});
-    if (verdict.prices) add_prices(rows.back(), *verdict.prices);
+    if (!verdict.agrees) print_out("\n{}\n\n", verdict.finding);  // at once: what comes may not end well
+    all_agree &= verdict.agrees;
+    rows.push_back(json_of(verdict, job));
     verdicts.push_back(verdict);
   }
   for (const auto& verdict : verdicts) print_price(verdict);
-  for (const auto& finding : findings) print_out("\n{}\n", finding);
   write_json(options.output, {{"job", job.job.description},
                               {"seed", job.debug.seed},
                               {"meshes", rows},
-                              {"verdict", findings.empty() ? "pass" : "fail"}});
-  return findings.empty() ? ExitCode::kFine : ExitCode::kInconsistent;
+                              {"verdict", all_agree ? "pass" : "fail"}});
+  return all_agree ? ExitCode::kFine : ExitCode::kInconsistent;
 }
 
 }  // namespace lockstep::tool

@@ -1,0 +1,50 @@
+#pragma once
+#include <ATen/core/ivalue.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "consistency/difference.h"
+#include "runtime/context/observer.h"
+
+namespace lockstep {
+
+/// What is to blame for a step that differs from one device's: the first thing that does, in the order of the program.
+struct Blame {
+  /// "op": it took what it takes on one device, and gave something else. "collective", "local move": the value changed
+  /// on its way from one layout to another. "operand": an op took something else than what the ops before it gave (a
+  /// view, an input, a buffer that was written since). "number": an op got another number. "step": all ops and moves
+  /// agree.
+  std::string kind = {};
+  std::string id = {};                     ///< "step 1, microbatch 0, backward, layers.0.attention.qkv, linear #0"
+  std::string phase = {}, module = {};     ///< as in the id
+  std::string op = {};                     ///< "linear"; what communicates: "reduce_gradients"
+  std::string rule = {};                   ///< family and dims of its row; of an op
+  std::string layouts = {};                ///< "[tp=R], [tp=S(0)] -> [tp=S(2)]"
+  std::string worst = {};                  ///< index, both values, relative error, pattern, ranks
+  std::string collective = {}, axis = {};  ///< "reduce_scatter", "dp_shard"; of a move
+  std::vector<int> group = {};             ///< of a collective: the ranks of the axis that the first wrong rank is in
+  std::vector<int> ranks = {};             ///< whose values are wrong; empty: all
+  std::string pattern = {};                ///< Difference::pattern
+  std::string before = {};                 ///< what was compared until then
+  int64_t position = 0;                    ///< how many events came before it
+  bool transient = false;                  ///< run again, the step agreed
+
+  std::string text() const;
+};
+
+/// Compares what an op gave with one device's, result by result: the first that differs. Collectives of all ranks, for
+/// every result.
+std::optional<Blame> compare_op(const OpEvent& event, const std::vector<at::Tensor>& results,
+                                const std::vector<at::Tensor>& expected, double tolerance);
+
+/// The fields that name an op.
+Blame blame_of(const char* kind, const OpEvent& event);
+/// Those of a move that changes a value, all of them.
+Blame blame_of(const MoveEvent& event, const Difference& difference);
+/// Those that say what differs.
+void describe(Blame& blame, const Difference& difference);
+
+}  // namespace lockstep

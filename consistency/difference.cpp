@@ -1,0 +1,195 @@
+#include "consistency/difference.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "consistency/damage.h"
+#include "core/error.h"
+#include "runtime/tensor/plain_tensors.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<int64_t> unravel(int64_t flat, c10::IntArrayRef sizes) {
+  std::vector<int64_t> index(sizes.size());
+  for (size_t d = sizes.size(); d-- > 0;) {
+    index[d] = flat % sizes[d];
+    flat /= sizes[d];
+  }
+  return index;
+}
+
+at::Tensor as_doubles(const at::Tensor& tensor) {
+  return (tensor.is_complex() ? tensor.abs() : tensor).to(c10::kDouble);
+}
+
+double largest(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return 1;
+  const auto values = as_doubles(tensor);
+  const auto scale = at::where(values.isfinite(), values.abs(), at::zeros_like(values)).max();
+  return std::max(scale.item<double>(), 1e-300);
+}
+
+/// Elementwise |candidate - reference| over `scale`; infinite where exactly one is NaN.
+at::Tensor relative_errors(const at::Tensor& reference, const at::Tensor& candidate, double scale) {
+  const auto agree = at::logical_or(reference == candidate, at::logical_and(reference.isnan(), candidate.isnan()));
+  auto errors = ((candidate - reference).abs() / scale).nan_to_num(HUGE_VAL, HUGE_VAL, HUGE_VAL);
+  return errors.masked_fill(agree, 0);
+}
+
+/// The bits of each element as an integer, where there is one of that size.
+at::Tensor as_integers(const at::Tensor& tensor) {
+  if (!tensor.is_floating_point()) return tensor;
+  const auto size = tensor.element_size();
+  return tensor.contiguous().view(size == 2 ? c10::kShort : size == 4 ? c10::kInt : c10::kLong);
+}
+
+at::Tensor bits_differ(const at::Tensor& reference, const at::Tensor& candidate) {
+  const auto differ = as_integers(reference) != as_integers(candidate);
+  if (!reference.is_floating_point()) return differ;
+  return at::logical_and(differ, at::logical_not(at::logical_and(reference.isnan(), candidate.isnan())));
+}
+
+int64_t count_bits(const at::Tensor& reference, const at::Tensor& candidate, const at::Tensor& wrong) {
+  if (!reference.is_floating_point()) return 0;
+  const auto words = at::bitwise_xor(as_integers(reference), as_integers(candidate)).masked_select(wrong);
+  const auto wide = words.to(c10::kLong);
+  const int64_t mask = words.element_size() == 8 ? -1 : (int64_t{1} << (8 * words.element_size())) - 1;
+  int64_t count = 0;
+  for (int64_t i = 0; i < wide.numel(); ++i)
+    count += std::popcount(static_cast<uint64_t>(wide.const_data_ptr<int64_t>()[i] & mask));
+  return count;
+}
+
+std::string list(c10::IntArrayRef values) {
+  std::string text;
+  for (const int64_t value : values) text += fmt::format("{}{}", text.empty() ? "" : ", ", value);
+  return "[" + text + "]";
+}
+
+/// Goes through the parts of a tensor, and remembers the worst.
+class Comparer {
+ public:
+  using Cut = std::function<at::Tensor(const at::Tensor&)>;
+
+  Comparer(const at::Tensor& expected, double tolerance) : expected_(expected), tolerance_(tolerance) {
+    result_.elements = expected.numel();
+  }
+
+  /// `cut` gives the part of a whole tensor that `part` should be. REQUIRES: of equal sizes.
+  void add(const at::Tensor& part, const Cut& cut, int rank) {
+    ++looked_at_;
+    const auto reference = cut(expected_);
+    LOCKSTEP_CHECK(reference.scalar_type() == part.scalar_type(), "{} and {}", c10::toString(reference.scalar_type()),
+                   c10::toString(part.scalar_type()));
+    if (reference.numel() == 0 || (compares_bits() && same_bits(reference, part))) return;
+    if (!scale_) scale_ = largest(expected_);
+    const auto errors = relative_errors(as_doubles(reference), as_doubles(part), *scale_);
+    const auto wrong = compares_bits() ? bits_differ(reference, part) : errors > tolerance_;
+    if (wrong.any().item<bool>()) note(part, reference, wrong, cut, rank);
+    remember_worst(errors, wrong, reference, part, cut);
+  }
+
+  Difference result() {
+    if (!candidate_.defined()) return std::move(result_);
+    result_.wrong_elements = wrong_.sum().item<int64_t>();
+    result_.pattern = damage_text(expected_, candidate_, wrong_);
+    if (result_.ranks.size() == looked_at_) result_.ranks.clear();
+    return std::move(result_);
+  }
+
+ private:
+  bool compares_bits() const { return tolerance_ < 0 || !expected_.is_floating_point(); }
+
+  void note(const at::Tensor& part, const at::Tensor& reference, const at::Tensor& wrong, const Cut& cut, int rank) {
+    if (!candidate_.defined()) {
+      candidate_ = expected_.clone();
+      wrong_ = at::zeros(expected_.sizes(), c10::kBool);
+    }
+    cut(candidate_).copy_(part);
+    cut(wrong_).logical_or_(wrong);
+    if (compares_bits()) result_.differing_bits += count_bits(reference, part, wrong);
+    result_.ranks.push_back(rank);
+  }
+
+  void remember_worst(const at::Tensor& errors, const at::Tensor& wrong, const at::Tensor& reference,
+                      const at::Tensor& part, const Cut& cut) {
+    const auto flat = errors.reshape({-1});
+    auto at = flat.argmax().item<int64_t>();
+    const double worst = flat[at].item<double>();
+    if (worst < result_.relative || (worst <= 0 && has_worst_)) return;
+    if (worst <= 0) at = wrong.reshape({-1}).to(c10::kInt).argmax().item<int64_t>();
+    has_worst_ = true;
+    result_.relative = worst;
+    const auto places = at::arange(std::max<int64_t>(expected_.numel(), 1)).view(expected_.sizes());
+    result_.index = unravel(cut(places).reshape({-1})[at].item<int64_t>(), expected_.sizes());
+    result_.reference = as_doubles(reference).reshape({-1})[at].item<double>();
+    result_.candidate = as_doubles(part).reshape({-1})[at].item<double>();
+  }
+
+  at::Tensor expected_, candidate_, wrong_;
+  double tolerance_;
+  std::optional<double> scale_;
+  bool has_worst_ = false;
+  size_t looked_at_ = 0;
+  Difference result_;
+};
+
+Difference wrong_sizes(c10::IntArrayRef sizes, const at::Tensor& expected) {
+  Difference difference;
+  difference.elements = expected.numel();
+  difference.sizes = fmt::format("sizes {}, one device: {}", list(sizes), list(expected.sizes()));
+  return difference;
+}
+
+}  // namespace
+
+Difference difference_of(const at::Tensor& plain, const at::Tensor& expected, double tolerance) {
+  const at::NoGradGuard no_grad;
+  if (plain.sizes() != expected.sizes()) return wrong_sizes(plain.sizes(), expected);
+  Comparer comparer(expected, tolerance);
+  comparer.add(
+      plain, [](const at::Tensor& whole) { return whole; }, 0);
+  return comparer.result();
+}
+
+Difference difference_of(const HeldShards& held, const at::Tensor& expected, double tolerance) {
+  const PlainTensors guard;
+  const at::NoGradGuard no_grad;
+  const auto& spec = *held.spec;
+  if (expected.sizes() != c10::IntArrayRef(spec.sizes)) return wrong_sizes(spec.sizes, expected);
+  if (spec.any_partial) return difference_of(whole_of(held), expected, tolerance);
+  Comparer comparer(expected, tolerance);
+  for (size_t r = 0; r < held.ranks.size(); ++r)
+    comparer.add(
+        held.shards[r], [&](const at::Tensor& whole) { return part_of(spec, whole, held.ranks[r]); }, held.ranks[r]);
+  return comparer.result();
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string text;
+  for (size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {
+    for (last = first; last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1;) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", ranks[first]);
+    if (last > first) text += fmt::format("-{}", ranks[last]);
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + text;
+}
+
+std::string Difference::text() const {
+  const auto place = index.empty() || !sizes.empty() ? std::string() : list(index);
+  const auto what = name.empty() ? kind : fmt::format("{} of {}{}", kind, name, place);
+  if (!sizes.empty()) return fmt::format("{}: {}", what, sizes);
+  const auto values = fmt::format("{} = {:.10g}, {}: {:.10g}", what, candidate, reference_name, reference);
+  if (name.empty()) return fmt::format("{} (relative {:.1e})", values, relative);
+  return fmt::format("{} (relative {:.1e}; {} of {} elements wrong{}{})", values, relative, wrong_elements, elements,
+                     ranks.empty() ? "" : ", on " + ranks_text(ranks), pattern.empty() ? "" : ": " + pattern);
+}
+
+}  // namespace lockstep

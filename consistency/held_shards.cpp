@@ -1,0 +1,193 @@
+#include "consistency/held_shards.h"
+
+#include <ATen/Functions.h>
+
+#include <map>
+
+#include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/kernels/tensors/join_nodes.h"
+#include "runtime/redistribution/exchange.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/reduce.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<int64_t> shard_sizes(const TensorSpec& spec, int rank) {
+  std::vector<int64_t> sizes;
+  if (spec.layout.ordered_sum()) sizes.push_back(node_count(spec.layout, rank));
+  for (int dim = 0; dim < spec.dim_count(); ++dim)
+    sizes.push_back(spec.layout.cut(rank, dim, spec.sizes[static_cast<size_t>(dim)]).length);
+  return sizes;
+}
+
+/// What each local rank knows of others: theirs, in the order of the coordinates on the axes so far.
+struct Known {
+  std::vector<int> ranks;
+  Shards shards;
+};
+
+/// Everyone tells the members of its group what it knows.
+std::vector<Known> told_along(const TensorSpec& spec, int axis, const std::vector<Known>& known) {
+  const auto& mesh = spec.layout.mesh();
+  const auto& local = mesh.local_ranks();
+  const auto rank_of = [&](size_t t, size_t i, size_t m) {
+    return mesh.member(known[i].ranks[t], axis, static_cast<int64_t>(m));
+  };
+  const auto members = static_cast<size_t>(mesh.axis_size(axis));
+  Exchange request{mesh, axis, CollectiveKind::kAllGather, storage(spec), {spec.digest}, {}, {}};
+  for (size_t t = 0; t < known[0].shards.size(); ++t) {
+    auto& pieces = request.sent.emplace_back(local.size());
+    for (size_t i = 0; i < local.size(); ++i) pieces[i].assign(members, known[i].shards[t]);
+  }
+  request.received_sizes = [&](size_t t, size_t i, size_t m) { return shard_sizes(spec, rank_of(t, i, m)); };
+  std::vector<Known> result(local.size());
+  exchange(std::move(request), [&](const std::vector<Pieces>& received) {
+    for (size_t i = 0; i < local.size(); ++i)
+      for (size_t t = 0; t < received.size(); ++t)
+        for (size_t m = 0; m < members; ++m) {
+          result[i].ranks.push_back(rank_of(t, i, m));
+          result[i].shards.push_back(received[t][i][m].cpu().clone());
+        }
+  });
+  return result;
+}
+
+/// Coordinates on the axes for which `counts` holds.
+template <class Counts>
+std::vector<int64_t> coordinates(const Layout& layout, int rank, const Counts& counts) {
+  std::vector<int64_t> result;
+  for (int axis = 0; axis < layout.axis_count(); ++axis)
+    if (counts(layout[axis])) result.push_back(layout.mesh().coordinate(rank, axis));
+  return result;
+}
+
+at::Tensor joined_sum(const TensorSpec& spec, const std::vector<int>& ranks, const Shards& parts) {
+  const auto& placement = *spec.layout.ordered_sum();
+  at::Tensor sum;
+  for (int64_t term = 0; term < placement.terms; ++term) {
+    std::vector<OrderedNode> nodes;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      const auto held = sum_nodes(spec.layout, ranks[r]);
+      for (size_t n = 0; n < held.size(); ++n)
+        nodes.push_back(
+            {held[n], parts[r].select(0, term * static_cast<int64_t>(held.size()) + static_cast<int64_t>(n))});
+    }
+    const auto sizes = parts[0].sizes().slice(1);
+    const auto value =
+        join_nodes(sum_tree(placement), nodes, parts[0].options(), sizes, {placement.rounded_levels, spec.dtype})
+            .squeeze(0);
+    sum = sum.defined() ? at::add(sum, value) : value;
+  }
+  return sum;
+}
+
+/// What the ranks that share a sum have of it, along its axes from the last to the first.
+at::Tensor combined(const TensorSpec& spec, const std::vector<int>& ranks, Shards parts) {
+  if (spec.layout.ordered_sum()) return joined_sum(spec, ranks, parts);
+  for (int axis = spec.layout.axis_count(); axis-- > 0;) {
+    if (!spec.layout[axis].is_partial()) continue;
+    const auto members = static_cast<size_t>(spec.layout.mesh().axis_size(axis));
+    Shards next;
+    for (size_t first = 0; first < parts.size(); first += members)
+      next.push_back(reduce({parts.data() + first, members}, spec.layout[axis].reduction));
+    parts = std::move(next);
+  }
+  return parts[0];
+}
+
+/// The ranks that hold parts of one sum, by where they stand on the other axes.
+std::map<std::vector<int64_t>, std::vector<size_t>> groups_of_parts(const HeldShards& all) {
+  std::map<std::vector<int64_t>, std::vector<size_t>> groups;
+  const auto is_other = [](const Placement& placement) { return !placement.is_partial(); };
+  for (size_t r = 0; r < all.ranks.size(); ++r)
+    groups[coordinates(all.spec->layout, all.ranks[r], is_other)].push_back(r);
+  return groups;
+}
+
+}  // namespace
+
+HeldShards local_shards(const TensorSpec& spec, const Shards& shards) {
+  HeldShards held{&spec, spec.layout.mesh().local_ranks(), {}};
+  for (const auto& shard : shards) held.shards.push_back(shard.detach().cpu());
+  return held;
+}
+
+HeldShards local_shards(const at::Tensor& tensor) {
+  const PlainTensors guard;
+  auto& self = sharded(tensor);
+  self.bring_up_to_date();
+  return local_shards(self.spec(), self.shards()->local_tensors());
+}
+
+HeldShards all_shards(const HeldShards& local) {
+  const PlainTensors guard;
+  const auto& mesh = local.spec->layout.mesh();
+  if (local.ranks.size() == mesh.ranks().size() || local.ranks.empty()) return local;
+  std::vector<Known> known;
+  for (size_t i = 0; i < local.ranks.size(); ++i) known.push_back({{local.ranks[i]}, {local.shards[i]}});
+  for (int axis = 0; axis < mesh.axis_count(); ++axis)
+    if (mesh.axis_size(axis) > 1) known = told_along(*local.spec, axis, known);
+  return {local.spec, std::move(known[0].ranks), std::move(known[0].shards)};
+}
+
+at::Tensor part_of(const TensorSpec& spec, const at::Tensor& whole, int rank) {
+  auto part = whole;
+  for (int dim = 0; dim < spec.dim_count(); ++dim) {
+    const auto range = spec.layout.cut(rank, dim, spec.sizes[static_cast<size_t>(dim)]);
+    part = part.narrow(dim, range.start, range.length);
+  }
+  return part;
+}
+
+at::Tensor whole_of(const HeldShards& all) {
+  const PlainTensors guard;
+  const auto& spec = *all.spec;
+  const auto whole = at::empty(spec.sizes, stored(spec.layout.mesh().world().domain(), spec.dtype));
+  // From the last rank to the first, so that of equal cuts the first one's stays.
+  if (!spec.any_partial) {
+    for (size_t r = all.ranks.size(); r-- > 0;) part_of(spec, whole, all.ranks[r]).copy_(all.shards[r]);
+    return whole;
+  }
+  const auto groups = groups_of_parts(all);
+  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+    std::vector<int> ranks;
+    Shards parts;
+    for (const size_t r : group->second) ranks.push_back(all.ranks[r]), parts.push_back(all.shards[r]);
+    part_of(spec, whole, ranks[0]).copy_(combined(spec, ranks, std::move(parts)));
+  }
+  return whole;
+}
+
+std::vector<int> odd_copies(const HeldShards& all) {
+  std::vector<int> odd;
+  if (all.spec->any_partial) return odd;
+  const auto cuts = [](const Placement& placement) { return placement.is_shard(); };
+  std::map<std::vector<int64_t>, size_t> first;
+  for (size_t r = 0; r < all.ranks.size(); ++r) {
+    const auto [found, is_first] = first.try_emplace(coordinates(all.spec->layout, all.ranks[r], cuts), r);
+    if (!is_first && !same_bits(all.shards[found->second], all.shards[r])) odd.push_back(all.ranks[r]);
+  }
+  return odd;
+}
+
+bool same_bits(const at::Tensor& left, const at::Tensor& right) {
+  if (left.sizes() != right.sizes() || left.scalar_type() != right.scalar_type()) return false;
+  if (left.is_same(right)) return true;
+  switch (left.is_complex() ? 0 : left.element_size()) {
+    case 1:
+      return at::equal(left.view(c10::kByte), right.view(c10::kByte));
+    case 2:
+      return at::equal(left.view(c10::kShort), right.view(c10::kShort));
+    case 4:
+      return at::equal(left.view(c10::kInt), right.view(c10::kInt));
+    case 8:
+      return at::equal(left.view(c10::kLong), right.view(c10::kLong));
+    default:
+      return at::equal(left, right);
+  }
+}
+
+}  // namespace lockstep

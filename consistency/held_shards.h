@@ -1,0 +1,41 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "runtime/tensor/shard_set.h"
+#include "runtime/tensor/spec.h"
+
+/// A second, plain way to read a sharded tensor. What is checked with it (collectives, redistributions, gather()) has
+/// no part in it but for the exchange of pieces between processes.
+namespace lockstep {
+
+/// Shards of some ranks, on the CPU.
+struct HeldShards {
+  const TensorSpec* spec;
+  std::vector<int> ranks;
+  Shards shards;
+};
+
+/// Those of the ranks that live in this process.
+HeldShards local_shards(const at::Tensor& tensor);
+HeldShards local_shards(const TensorSpec& spec, const Shards& shards);
+
+/// Those of every rank of the mesh, in the order of their coordinates. Where ranks live in several processes a
+/// collective of all of them, on each axis in turn, which is not counted as traffic.
+HeldShards all_shards(const HeldShards& local);
+
+/// Where several ranks hold an element alike, the first one's; where they hold parts of a sum (or of another
+/// reduction), what these combine to. In the dtype that a finished tensor is stored in. REQUIRES: all_shards().
+at::Tensor whole_of(const HeldShards& all);
+
+/// What `rank` holds of a tensor without a Partial axis, of which `whole` has the sizes; a view.
+at::Tensor part_of(const TensorSpec& spec, const at::Tensor& whole, int rank);
+
+/// The ranks whose shard is not, bit by bit, that of the first rank that holds the same cut. None of a Partial.
+std::vector<int> odd_copies(const HeldShards& all);
+
+/// Equal sizes, dtypes and bits.
+bool same_bits(const at::Tensor& left, const at::Tensor& right);
+
+}  // namespace lockstep

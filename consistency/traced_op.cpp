@@ -1,0 +1,79 @@
+#include "consistency/traced_op.h"
+
+#include <ATen/Functions.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "core/digest/tensor_digest.h"
+#include "runtime/dispatch/op_results.h"
+#include "runtime/planning/make_plan.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/tensor/tensor_bytes.h"
+
+namespace lockstep {
+namespace {
+
+bool is_readable(const at::Tensor& tensor) { return !is_sharded(tensor) || !sharded(tensor).shards()->is_pending(); }
+
+bool same_double(double left, double right, double tolerance) {
+  if (tolerance < 0) return std::bit_cast<uint64_t>(left) == std::bit_cast<uint64_t>(right);
+  return std::equal_to<>()(left, right) ||
+         std::abs(left - right) <= tolerance * std::max(std::abs(left), std::abs(right)) ||
+         (std::isnan(left) && std::isnan(right));
+}
+
+}  // namespace
+
+std::vector<Operand> operands_of(std::span<const c10::IValue> arguments) {
+  std::vector<Operand> operands;
+  for_each_tensor(arguments, [&](const Slot& slot, const at::Tensor& tensor) {
+    if (tensor.defined() && is_readable(tensor)) operands.push_back({slot.argument, slot.element, tensor});
+  });
+  return operands;
+}
+
+std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c10::IValue> results) {
+  std::vector<at::Tensor> tensors;
+  for (auto& result : op_results(event, results))
+    if (!result.is_alias && is_readable(result.tensor)) tensors.push_back(std::move(result.tensor));
+  return tensors;
+}
+
+std::vector<at::Tensor> all_results(const OpEvent& event, std::span<const c10::IValue> results) {
+  std::vector<at::Tensor> tensors;
+  for (auto& result : op_results(event, results))
+    if (is_readable(result.tensor)) tensors.push_back(std::move(result.tensor));
+  return tensors;
+}
+
+at::Tensor whole_value(const at::Tensor& tensor) {
+  if (is_sharded(tensor)) return whole_of(all_shards(local_shards(tensor)));
+  const PlainTensors guard;
+  return tensor.detach().cpu().clone();
+}
+
+Digest digest_of(const at::Tensor& whole) {
+  const PlainTensors guard;
+  return tensor_digest(bytes_of(whole.contiguous()));
+}
+
+c10::IValue number_of(const c10::IValue& argument) {
+  const bool is_number = argument.isInt() || argument.isDouble() || argument.isBool() || argument.isIntList() ||
+                         argument.isDoubleList() || argument.isBoolList();
+  return is_number ? argument : c10::IValue();
+}
+
+bool same_numbers(const c10::IValue& left, const c10::IValue& right, double tolerance) {
+  if (left.isDouble() && right.isDouble()) return same_double(left.toDouble(), right.toDouble(), tolerance);
+  if (left.isDoubleList() && right.isDoubleList()) {
+    const auto a = left.toDoubleVector(), b = right.toDoubleVector();
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](double x, double y) { return same_double(x, y, tolerance); });
+  }
+  return left == right;
+}
+
+}  // namespace lockstep
