@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+import threading
 
 from mutation.rewrite import rewrite, with_header
 
@@ -36,11 +37,13 @@ class Compiling:
 
     def __init__(self, tree, texts, variants, memory):
         self.tree, self.texts, self.variants, self.memory = tree, texts, variants, memory
+        self.lock = threading.Lock()
         remembered = json.loads(memory.read_text()) if memory.is_file() else {}
         self.dropped, self.fine = set(remembered.get("dropped", [])), remembered.get("fine", {})
 
     def save(self):
-        self.memory.write_text(json.dumps({"dropped": sorted(self.dropped), "fine": self.fine}))
+        with self.lock:
+            self.memory.write_text(json.dumps({"dropped": sorted(self.dropped.copy()), "fine": self.fine.copy()}))
 
     def kept(self, file):
         return [variant for variant in self.variants[file] if variant.key not in self.dropped]
@@ -89,6 +92,7 @@ class Compiling:
             done = subprocess.run(command, cwd=entry["directory"], capture_output=True, text=True)
             if done.returncode == 0:
                 self.fine[file] = state
+                self.save()
                 return say(file)
             if not self.drop(file, done.stderr):
                 break
