@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <cstring>
 #include <map>
 
 #include "core/error.h"
@@ -173,21 +174,39 @@ std::vector<int> odd_copies(const HeldShards& all) {
   return odd;
 }
 
+namespace {
+
+/// Walks two strided tensors of equal sizes, and compares runs that lie together in both.
+class Walk {
+ public:
+  Walk(const at::Tensor& left, const at::Tensor& right)
+      : sizes_(left.sizes()), left_(left.strides()), right_(right.strides()), bytes_(left.element_size()) {
+    // Dimensions that lie together in both are one run.
+    while (runs_ > 0 && lie_together(runs_ - 1)) run_ *= sizes_[--runs_];
+  }
+
+  bool same(const char* left, const char* right, size_t dim = 0) const {
+    if (dim == runs_) return std::memcmp(left, right, static_cast<size_t>(run_ * bytes_)) == 0;
+    for (int64_t i = 0; i < sizes_[dim]; ++i)
+      if (!same(left + i * left_[dim] * bytes_, right + i * right_[dim] * bytes_, dim + 1)) return false;
+    return true;
+  }
+
+ private:
+  bool lie_together(size_t dim) const { return left_[dim] == run_ && right_[dim] == run_; }
+
+  c10::IntArrayRef sizes_, left_, right_;
+  int64_t bytes_, run_ = 1;
+  size_t runs_ = sizes_.size();  ///< dimensions outside of a run
+};
+
+}  // namespace
+
 bool same_bits(const at::Tensor& left, const at::Tensor& right) {
   if (left.sizes() != right.sizes() || left.scalar_type() != right.scalar_type()) return false;
-  if (left.is_same(right)) return true;
-  switch (left.is_complex() ? 0 : left.element_size()) {
-    case 1:
-      return at::equal(left.view(c10::kByte), right.view(c10::kByte));
-    case 2:
-      return at::equal(left.view(c10::kShort), right.view(c10::kShort));
-    case 4:
-      return at::equal(left.view(c10::kInt), right.view(c10::kInt));
-    case 8:
-      return at::equal(left.view(c10::kLong), right.view(c10::kLong));
-    default:
-      return at::equal(left, right);
-  }
+  if (left.numel() == 0) return true;
+  return Walk(left, right)
+      .same(static_cast<const char*>(left.const_data_ptr()), static_cast<const char*>(right.const_data_ptr()));
 }
 
 }  // namespace lockstep

@@ -183,7 +183,7 @@ class Loop {
     numbers.insert(
         numbers.begin(),
         {{"valid_tokens", result.valid_tokens}, {"loss", result.loss}, {"gradient_norm", result.gradient_norm}});
-    const auto difference = replica_difference(run_.state(), numbers);
+    const auto difference = replica_difference(run_.state(), numbers, Copies::kParameters);
     if (difference.empty()) return true;
     outcome_.findings.push_back(
         fmt::format("INCONSISTENT  step {}, mesh {}: {}\n  before   copies agreed after the step before: one has "

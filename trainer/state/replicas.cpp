@@ -40,11 +40,12 @@ uint64_t times_of(bool is_first, uint64_t copies) { return is_first ? 1 - copies
 Digest digest_of_shard(const at::Tensor& shard) { return tensor_digest(bytes_of(shard.cpu().contiguous())); }
 
 /// What a local rank adds for its copies; `odd`: so that two tensors that change places do not make up for each other.
-Sum excess_of(const TrainingState& state, size_t index) {
+Sum excess_of(const TrainingState& state, Copies asked, size_t index) {
   Sum sum;
   uint64_t odd = 1;
   for (const auto& entry : state)
     for (const auto& [prefix, tensor] : entry.tensors()) {
+      if (!prefix.empty() && asked == Copies::kParameters) continue;
       const auto& layout = layout_of(tensor);
       const auto copies = copies_of(layout);
       odd += 2;
@@ -61,8 +62,9 @@ std::string text_of(std::span<const StepScalar> numbers) {
   return text;
 }
 
-at::Tensor row_of(const Mesh& mesh, const TrainingState& state, std::span<const StepScalar> numbers, size_t index) {
-  const auto tensors = excess_of(state, index);
+at::Tensor row_of(const Mesh& mesh, const TrainingState& state, std::span<const StepScalar> numbers, Copies copies,
+                  size_t index) {
+  const auto tensors = excess_of(state, copies, index);
   Sum of_numbers;
   const auto text = text_of(numbers);
   const bool is_first = mesh.local_ranks()[index] == mesh.ranks()[0];
@@ -105,11 +107,11 @@ std::string difference_of_numbers(const Mesh& mesh, std::span<const StepScalar> 
 
 }  // namespace
 
-std::string replica_difference(const TrainingState& state, std::span<const StepScalar> numbers) {
+std::string replica_difference(const TrainingState& state, std::span<const StepScalar> numbers, Copies copies) {
   const PlainTensors guard;
   const auto& mesh = layout_of(state.at(0).value).mesh();
   Shards rows;
-  for (size_t i = 0; i < mesh.local_count(); ++i) rows.push_back(row_of(mesh, state, numbers, i));
+  for (size_t i = 0; i < mesh.local_count(); ++i) rows.push_back(row_of(mesh, state, numbers, copies, i));
   const auto sum = rows_of_all_ranks(mesh, rows).sum(0);
   const auto* words = sum.const_data_ptr<int64_t>();
   if ((words[0] | words[1] | words[2] | words[3]) == 0) return "";

@@ -54,13 +54,6 @@ MeshDegrees blame_mesh(const Job& job, const MeshDegrees& mesh) {
   return result;
 }
 
-void restore(TrainingState& state, const std::vector<at::Tensor>& values) {
-  const at::NoGradGuard no_grad;
-  size_t next = 0;
-  for (const auto& entry : state)
-    for (auto [prefix, tensor] : entry.tensors()) tensor.copy_(values.at(next++));
-}
-
 /// Tensors where they lie: nothing is gathered.
 StepRecord record_of(int64_t step, const StepResult& result, const TrainingState& state) {
   StepRecord record{step, result.valid_tokens, result.loss, result.gradient_norm, {}, {}, {}, {}};
@@ -74,6 +67,19 @@ StepRecord record_of(int64_t step, const StepResult& result, const TrainingState
   }
   for (const auto& [name, value] : result.scalars) record.scalars.push_back({name, value});
   return record;
+}
+
+StepCheck start_check(int64_t step, const StepRecord& expected, const StepRecord& actual, const Mesh& mesh) {
+  StepCheck check;
+  check.comparison = compare(expected, actual, kBits);
+  for (auto& difference : check.comparison.beyond) difference.kind += " before the step";
+  check.difference = agreed_difference(mesh, check.comparison);
+  if (check.agrees()) return check;
+  check.blame = Blame{.kind = "start",
+                      .id = fmt::format("none: step {} has not begun", step),
+                      .worst = check.difference,
+                      .before = "initial values, what was loaded, or a write between two steps"};
+  return check;
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -100,37 +106,27 @@ StepVerifier::StepVerifier(const Job& job, const TrainingRun::Options& options, 
 void StepVerifier::load(const TrainingState& state, int64_t next_step) {
   copy_state(state, reference_.state());
   if (own_candidate_) copy_state(state, candidate_->state());
+  start_.forget();
   next_step_ = next_step;
+  is_first_ = true;
 }
 
 void StepVerifier::reload(const std::function<void(TrainingState&)>& load, int64_t next_step) {
   load(reference_.state());
+  start_.forget();
   next_step_ = next_step;
+  is_first_ = true;
 }
 
 StepCheck StepVerifier::check_start(int64_t step, const TrainingState& state, const Mesh& mesh) {
-  StepCheck check;
-  check.comparison = compare(record_of(step, {}, reference_.state()), record_of(step, {}, state), kBits);
-  for (auto& difference : check.comparison.beyond) difference.kind += " before the step";
-  check.difference = agreed_difference(mesh, check.comparison);
-  if (check.agrees()) return check;
-  check.blame = Blame{.kind = "start",
-                      .id = fmt::format("none: step {} has not begun", step),
-                      .worst = check.difference,
-                      .before = "initial values, what was loaded, or a write between two steps"};
-  return check;
+  return start_check(step, record_of(step, {}, reference_.state()), record_of(step, {}, state), mesh);
 }
 
-/// The buffers are kept from step to step.
-void StepVerifier::remember_start() {
-  const PlainTensors guard;
-  size_t next = 0;
-  for (const auto& entry : reference_.state())
-    for (const auto& [prefix, tensor] : entry.tensors()) {
-      const auto& value = sharded(tensor).shards()->whole()[0];
-      if (next == start_.size()) start_.push_back(at::empty_like(value));
-      start_[next++].copy_(value.detach());
-    }
+/// Of a step that follows a checked one. What was written to the optimizer's state since then shows after the step.
+StepCheck StepVerifier::check_parameters(int64_t step) {
+  auto expected = record_of(step, {}, reference_.state()), actual = record_of(step, {}, candidate_->state());
+  expected.optimizer.clear(), actual.optimizer.clear();
+  return start_check(step, expected, actual, candidate_->mesh());
 }
 
 StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double learning_rate) {
@@ -138,13 +134,16 @@ StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double lear
   if (next_step_ != step)
     load(candidate_->state(), step);  // nothing vouches for what steps without a check have left
   else if (bits_)
-    check = check_start(step, candidate_->state(), candidate_->mesh());
+    check = is_first_ ? check_start(step, candidate_->state(), candidate_->mesh()) : check_parameters(step);
   if (!check.agrees()) return check;
-  remember_start();
+  start_.note(reference_.state(), step, batch, learning_rate);
   run_both(step, batch, learning_rate, check);
   check.difference = agreed_difference(candidate_->mesh(), check.comparison);
   if (!check.agrees()) explain(step, batch, learning_rate, check);
+  check.result.gradients.clear();  // their memory is the next step's
+  reference_result_ = {};
   next_step_ = step + 1;
+  is_first_ = false;
   return check;
 }
 
@@ -165,27 +164,31 @@ void StepVerifier::run_both(int64_t step, const TokenBatch& batch, double learni
   check.comparison = compared(step, reference_result_, check.result);
 }
 
-StepResult StepVerifier::run_watched(int64_t step, const TokenBatch& batch, double learning_rate, Observer& observer) {
-  restore(candidate_->state(), start_);
+StepResult StepVerifier::run_watched(int64_t step, const TokenBatch& batch, double learning_rate,
+                                     const TrainingState& start, Observer& observer) {
+  copy_state(start, candidate_->state());
   const ObserverScope scope(candidate_->world().observers(), observer);
   return candidate_->step(step, batch, learning_rate);
 }
 
-OpTrace StepVerifier::trace_reference(int64_t step, const TokenBatch& batch, double learning_rate) {
+OpTrace StepVerifier::trace_reference(int64_t step, const TokenBatch& batch, double learning_rate,
+                                      const TrainingState& start) {
   OpTrace trace(tolerance());
   auto options = reference_options(job_, options_);
   options.mesh = blame_mesh(job_, options_.mesh);
   TrainingRun reference(with_microbatches_of(job_, options_.mesh, options.mesh), options);
-  restore(reference.state(), start_);
+  copy_state(start, reference.state());
   const ObserverScope scope(reference.world().observers(), trace);
   reference.step(step, batch, learning_rate);
   return trace;
 }
 
 void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check) {
-  const auto trace = trace_reference(step, batch, learning_rate);
+  TrainingRun start(reference_job(job_, options_.mesh), reference_options(job_, options_));
+  start_.restore(start);
+  const auto trace = trace_reference(step, batch, learning_rate, start.state());
   BlameObserver blamer(trace, tolerance());
-  const auto again = run_watched(step, batch, learning_rate, blamer);
+  const auto again = run_watched(step, batch, learning_rate, start.state(), blamer);
   const auto& mesh = candidate_->mesh();
   const bool comes_back = any_rank(mesh, !compared(step, reference_result_, again).agrees());
   const auto blamed = agreed_blame(mesh, blamer.blame());
@@ -195,17 +198,13 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
                                .worst = check.difference,
                                .before = blamer.compared()};
   check.blame->transient = !comes_back;
-  if (blamed && blamed->blame.kind == "op") make_case(step, batch, learning_rate, trace, blamed->is_here, check);
-}
-
-void StepVerifier::make_case(int64_t step, const TokenBatch& batch, double learning_rate, const OpTrace& trace,
-                             bool is_here, StepCheck& check) {
+  if (!blamed || blamed->blame.kind != "op") return;
+  replay::CaseCapture capture(check.blame->id);
+  run_watched(step, batch, learning_rate, start.state(), capture);
   const auto& expected = trace.computed(check.blame->id);
   if (expected.empty()) return;  // a view: a case would hold nothing to compare
-  replay::CaseCapture capture(check.blame->id);
-  run_watched(step, batch, learning_rate, capture);
-  check.op_case = joined_case(candidate_->mesh(), capture.take(check.blame->text(), expected));
-  if (!is_here) check.op_case.reset();
+  check.op_case = joined_case(mesh, capture.take(check.blame->text(), expected));
+  if (!blamed->is_here) check.op_case.reset();
 }
 
 }  // namespace lockstep::trainer

@@ -7,6 +7,7 @@
 #include "consistency/comparison.h"
 #include "replay/store/op_case.h"
 #include "trainer/step/training_run.h"
+#include "trainer/verify/step_start.h"
 
 namespace lockstep {
 class OpTrace;
@@ -64,12 +65,11 @@ class StepVerifier {
   double tolerance() const { return bits_ ? kBits : kFloat64Tolerance; }
   void run_both(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
   Comparison compared(int64_t step, const StepResult& reference, const StepResult& result);
+  StepCheck check_parameters(int64_t step);
   void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
-  OpTrace trace_reference(int64_t step, const TokenBatch& batch, double learning_rate);
-  StepResult run_watched(int64_t step, const TokenBatch& batch, double learning_rate, Observer& observer);
-  void make_case(int64_t step, const TokenBatch& batch, double learning_rate, const OpTrace& trace, bool is_here,
-                 StepCheck& check);
-  void remember_start();
+  OpTrace trace_reference(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& start);
+  StepResult run_watched(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& start,
+                         Observer& observer);
 
   Job job_;
   TrainingRun::Options options_;
@@ -77,9 +77,10 @@ class StepVerifier {
   TrainingRun reference_;
   std::unique_ptr<TrainingRun> own_candidate_;
   TrainingRun* candidate_;
-  std::vector<at::Tensor> start_;  ///< of the reference: the tensors of each parameter
+  StepStart start_;
   StepResult reference_result_;
   int64_t next_step_ = 1;  ///< the step that the reference's state is the start of
+  bool is_first_ = true;   ///< no check came before it
 };
 
 }  // namespace lockstep::trainer

@@ -63,6 +63,16 @@ TEST(Replicas, AnyChangeShows) {
   EXPECT_EQ(replica_difference(run->state(), {}), "");
 }
 
+/// After every step: what drifts in optimizer state shows there after the next one.
+TEST(Replicas, OptimizerStateOnlyIfAsked) {
+  const auto run = make_run("dp_replicate=2");
+  flip(sharded(run->state()[0].slots[0].tensor).shards()->whole()[1], 3);
+  EXPECT_EQ(replica_difference(run->state(), {}, Copies::kParameters), "");
+  EXPECT_THAT(replica_difference(run->state(), {}), HasSubstr("copies of optimizer.mean."));
+  flip(sharded(run->state()[0].value).shards()->whole()[1], 3);
+  EXPECT_THAT(replica_difference(run->state(), {}, Copies::kParameters), HasSubstr("on rank 1"));
+}
+
 /// The same change of two copies, of two tensors that change places, and two changes that add up to nothing.
 TEST(Replicas, ChangesDoNotMakeUpForEachOther) {
   const at::NoGradGuard no_grad;

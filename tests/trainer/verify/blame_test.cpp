@@ -19,9 +19,9 @@ namespace lockstep::trainer {
 namespace {
 
 using testing::batch_for;
+using ::testing::HasSubstr;
 using testing::native_job;
 using testing::small_job;
-using ::testing::HasSubstr;
 
 TrainingRun::Options options_on(const char* mesh, std::shared_ptr<const RuleSet> rules = nullptr) {
   TrainingRun::Options options;
@@ -123,7 +123,8 @@ TEST(BlameOfCollectives, NamesKindAxisAndGroup) {
       EXPECT_EQ(blame.op, op);
     }
     EXPECT_EQ(blame.ranks, std::vector<int>{1}) << blame.text();
-    EXPECT_THAT(blame.text(), HasSubstr(fmt::format("  kind     {} over {}, {}\n", to_text(kind), axis, ranks_text(group))));
+    EXPECT_THAT(blame.text(),
+                HasSubstr(fmt::format("  kind     {} over {}, {}\n", to_text(kind), axis, ranks_text(group))));
     EXPECT_FALSE(blame.transient);
   }
 }
@@ -174,7 +175,8 @@ TEST(BlameOfOps, FollowsIntegersAndViews) {
 
 /// A copy that is wrong while the first one is right, which a gather of the first would not see.
 TEST(BlameOfOps, SeesEveryCopy) {
-  StepVerifier verifier(small_job(), options_on("tp=2", spoiled("native_dropout", [](const at::Tensor& x) { return x.mul(1.5); })));
+  StepVerifier verifier(small_job(),
+                        options_on("tp=2", spoiled("native_dropout", [](const at::Tensor& x) { return x.mul(1.5); })));
   const auto check = check_once(verifier);
   ASSERT_FALSE(check.agrees());
   EXPECT_EQ(check.blame->op, "native_dropout") << check.blame->text();
@@ -190,7 +192,8 @@ TEST(BlameOfTheStart, InitialValuesAndWritesBetweenSteps) {
   const auto expect_start = [&](int64_t step) {
     const auto check = verifier.check(step, batch_for(job, step), 1e-2);
     ASSERT_FALSE(check.agrees());
-    EXPECT_THAT(check.difference, ::testing::StartsWith("parameter before the step of " + verifier.candidate().state()[2].name));
+    EXPECT_THAT(check.difference,
+                ::testing::StartsWith("parameter before the step of " + verifier.candidate().state()[2].name));
     EXPECT_THAT(check.difference, HasSubstr(", on rank 1: "));
     EXPECT_EQ(check.blame->kind, "start");
     EXPECT_FALSE(check.op_case);
@@ -225,7 +228,8 @@ class WrongRate final : public Optimizer {
   std::vector<StepScalar> scalars(int64_t step, double rate, double scale) const override {
     return right_->scalars(step, rate * 1.5, scale);
   }
-  void update(const ParameterState& parameter, const at::Tensor& gradient, std::span<const StepScalar> scalars) const override {
+  void update(const ParameterState& parameter, const at::Tensor& gradient,
+              std::span<const StepScalar> scalars) const override {
     right_->update(parameter, gradient, scalars);
   }
 

@@ -39,7 +39,7 @@ BenchRow replica_check() {
   bool agree = true;
   const auto ours = [&] {
     checked();
-    agree &= trainer::replica_difference(checked.run().state(), {}).empty();
+    agree &= trainer::replica_difference(checked.run().state(), {}, trainer::Copies::kParameters).empty();
   };
   auto row = make_row("replica_check", time_in_pairs(ours, plain, kFewSteps), "unchecked", "ms", 1e3);
   LOCKSTEP_CHECK(agree);

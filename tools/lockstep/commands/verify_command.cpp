@@ -28,10 +28,20 @@ struct MeshVerdict {
 
 nlohmann::ordered_json json_of(const trainer::StepCheck& check, int64_t step, const std::string& case_file) {
   const auto& blame = check.blame.value();
-  return {{"step", step},         {"kind", blame.kind},   {"op", blame.op},           {"phase", blame.phase},
-          {"module", blame.module}, {"collective", blame.collective}, {"axis", blame.axis}, {"group", blame.group},
-          {"ranks", blame.ranks}, {"rule", blame.rule},   {"pattern", blame.pattern}, {"transient", blame.transient},
-          {"difference", check.difference}, {"case", case_file}};
+  return {{"step", step},
+          {"kind", blame.kind},
+          {"op", blame.op},
+          {"phase", blame.phase},
+          {"module", blame.module},
+          {"collective", blame.collective},
+          {"axis", blame.axis},
+          {"group", blame.group},
+          {"ranks", blame.ranks},
+          {"rule", blame.rule},
+          {"pattern", blame.pattern},
+          {"transient", blame.transient},
+          {"difference", check.difference},
+          {"case", case_file}};
 }
 
 void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trainer::StepCheck& check) {
