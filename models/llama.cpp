@@ -141,13 +141,9 @@ TransformerBlock::TransformerBlock(Module& owner, std::string name, const LlamaO
 
 Tensor TransformerBlock::forward(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
   const auto open = scope();
-  const auto branch = [&](const Tensor& output) {
-    const auto placed = annotate(output, "batch norm_length embed");
-    return dropout_ > 0 ? at::dropout(placed, dropout_, /*train=*/true) : placed;
-  };
-  const auto normed = annotate(attention_norm_.forward(x), "batch length embed");
-  const auto h = x + branch(attention_.forward(normed, cosines, sines));
-  return h + branch(feed_forward_.forward(annotate(feed_forward_norm_.forward(h), "batch length embed")));
+  const auto h = residual(x, attention_norm_, dropout_,
+                          [&](const Tensor& normed) { return attention_.forward(normed, cosines, sines); });
+  return residual(h, feed_forward_norm_, dropout_, [&](const Tensor& normed) { return feed_forward_.forward(normed); });
 }
 
 Head::Head(Module& owner, std::string name, const LlamaOptions& options, const Embedding& embedding)
@@ -159,7 +155,7 @@ Head::Head(Module& owner, std::string name, const LlamaOptions& options, const E
                                                        "vocab embed",
                                                        head_initial(options.width),
                                                        {vocabulary_unit(options), 1}});
-  for (auto* parameter : parameters()) parameter->store_as(parameter->name().substr(path().size() + 1));
+  store_as_own(*this);
 }
 
 Tensor Head::forward(const Tensor& x) {
