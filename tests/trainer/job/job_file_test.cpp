@@ -223,6 +223,19 @@ TEST(JobFile, TheDemoIsValid) {
   EXPECT_EQ(job.parallelism.tensor_parallel_degree, 2);
 }
 
+/// Small, with dropout, in two microbatches on a mesh that cuts samples and sums.
+TEST(JobFile, TheJobsToVerifyAreValid) {
+  for (const char* name : {"verify", "verify_gpt2"}) {
+    const auto job = load_job(fmt::format(LOCKSTEP_SOURCE_DIR "/jobs/{}.toml", name));
+    EXPECT_EQ(job.model.name, std::string_view(name) == "verify" ? "llama3" : "gpt2");
+    EXPECT_EQ(job.model.dropout, 0.1) << name;
+    EXPECT_EQ(job.training.global_batch_size, 2 * 2 * job.training.local_batch_size) << name;
+    EXPECT_EQ(job.parallelism.data_parallel_shard_degree, 2) << name;
+    EXPECT_EQ(job.parallelism.tensor_parallel_degree, 2) << name;
+  }
+  EXPECT_EQ(load_job(LOCKSTEP_SOURCE_DIR "/jobs/verify.toml").model.key_value_heads, 2);
+}
+
 /// A value that the key accepts, as an arbitrary one filtered by the table's own predicates.
 template <class T>
 T any_value(const Key& key) {
