@@ -4,13 +4,13 @@
 
 namespace lockstep::models {
 
-Embedding::Embedding(Module& owner, std::string name, int64_t vocabulary, int64_t width, Initial initial, int64_t unit)
-    : Module(owner, std::move(name)),
-      weight_(*this, "weight", {vocabulary, width}, "vocab embed", initial, {unit, 1}) {}
+Embedding::Embedding(Module& owner, std::string name, int64_t count, int64_t width, Initial initial, int64_t unit,
+                     const std::string& axis)
+    : Module(owner, std::move(name)), weight_(*this, "weight", {count, width}, axis + " embed", initial, {unit, 1}) {}
 
-at::Tensor Embedding::forward(const at::Tensor& tokens) {
+at::Tensor Embedding::forward(const at::Tensor& rows) {
   const auto open = scope();
-  return at::embedding(weight_, tokens);
+  return at::embedding(weight_, rows);
 }
 
 Linear::Linear(Module& owner, std::string name, const Options& options)
@@ -20,6 +20,7 @@ Linear::Linear(Module& owner, std::string name, const Options& options)
   const auto first = options.axes.substr(0, options.axes.find(' '));
   const auto units = options.units.empty() ? std::vector<int64_t>{} : std::vector<int64_t>{options.units[0]};
   if (options.bias) bias_.emplace(*this, "bias", std::vector<int64_t>{options.out}, first, Initial::fill(0), units);
+  if (bias_ && !options.bias_parts.empty()) bias_->divide(options.bias_parts);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) {
@@ -34,5 +35,18 @@ at::Tensor RmsNorm::forward(const at::Tensor& x) {
   const auto open = scope();
   return at::rms_norm(x, {x.size(-1)}, at::Tensor(weight_), epsilon_);
 }
+
+LayerNorm::LayerNorm(Module& owner, std::string name, int64_t width, double epsilon)
+    : Module(owner, std::move(name)),
+      weight_(*this, "weight", {width}, "embed", Initial::fill(1)),
+      bias_(*this, "bias", {width}, "embed", Initial::fill(0)),
+      epsilon_(epsilon) {}
+
+at::Tensor LayerNorm::forward(const at::Tensor& x) {
+  const auto open = scope();
+  return at::layer_norm(x, {x.size(-1)}, at::Tensor(weight_), at::Tensor(bias_), epsilon_);
+}
+
+at::Tensor dropped(const at::Tensor& x, double share) { return share > 0 ? at::dropout(x, share, /*train=*/true) : x; }
 
 }  // namespace lockstep::models

@@ -1,23 +1,26 @@
 #pragma once
+#include <ATen/TensorOperators.h>
+
 #include <optional>
 
 #include "models/module.h"
 
 namespace lockstep::models {
 
-/// Token embedding: tokens [...] -> [..., width].
+/// A table with a row for each token or position: rows [...] (int64) -> [..., width]; `axis` names what it has rows
+/// for.
 class Embedding : public Module {
  public:
-  Embedding(Module& owner, std::string name, int64_t vocabulary, int64_t width, Initial initial,
-            int64_t unit = 1);  ///< of the vocabulary
-  at::Tensor forward(const at::Tensor& tokens);
+  Embedding(Module& owner, std::string name, int64_t count, int64_t width, Initial initial, int64_t unit = 1,
+            const std::string& axis = "vocab");
+  at::Tensor forward(const at::Tensor& rows);
   const Parameter& weight() const { return weight_; }
 
  private:
   Parameter weight_;
 };
 
-/// y = x W^T (+ b), W [out, in]; `axes` names W's dimensions. With `parts`, W is fused of them (its bias, if any, not).
+/// y = x W^T (+ b), W [out, in]; `axes` names W's dimensions. With `parts` W is fused of them, b of `bias_parts`.
 class Linear : public Module {
  public:
   struct Options {
@@ -27,6 +30,7 @@ class Linear : public Module {
     std::vector<int64_t> units = {};
     bool bias = false;
     std::vector<Part> parts = {};
+    std::vector<Part> bias_parts = {};
   };
   Linear(Module& owner, std::string name, const Options& options);
   at::Tensor forward(const at::Tensor& x);
@@ -46,5 +50,26 @@ class RmsNorm : public Module {
   Parameter weight_;
   double epsilon_;
 };
+
+/// Mean and variance norm over the last dimension, scaled and shifted (Ba et al., 2016).
+class LayerNorm : public Module {
+ public:
+  LayerNorm(Module& owner, std::string name, int64_t width, double epsilon = 1e-5);
+  at::Tensor forward(const at::Tensor& x);
+
+ private:
+  Parameter weight_, bias_;
+  double epsilon_;
+};
+
+/// x of training without a `share` of its elements, the others larger by as much; x itself where that is 0.
+at::Tensor dropped(const at::Tensor& x, double share);
+
+/// x + dropout(branch(norm(x))), x [batch, length, embed]: the norm has each position once, the branch those of a rank.
+template <class Norm, class Branch>
+at::Tensor residual(const at::Tensor& x, Norm& norm, double dropout, const Branch& branch) {
+  const auto output = branch(annotate(norm.forward(x), "batch length embed"));
+  return x + dropped(annotate(output, "batch norm_length embed"), dropout);
+}
 
 }  // namespace lockstep::models

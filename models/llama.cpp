@@ -3,11 +3,10 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
-#include "runtime/kernels/sums/sum_tree.h"
+#include "models/sizes.h"
 #include "runtime/own_ops/mesh_ops.h"
 
 namespace lockstep::models {
@@ -15,22 +14,14 @@ namespace {
 
 using at::Tensor;
 
-struct Flavor {
-  const char* name;
-  LlamaOptions options;
+constexpr Flavor<LlamaOptions> kFlavors[] = {
+    {"debugmodel", {}},
+    {"1B", {2048, 16, 32, 8, 8192, 128256, 2048, true, 32}},
+    {"3B", {3072, 28, 24, 8, 8192, 128256, 2048, true, 32}},
+    {"8B", {4096, 32, 32, 8, 14336, 128256, 2048}},
+    {"70B", {8192, 80, 64, 8, 28672, 128256, 2048}},
+    {"405B", {16384, 126, 128, 8, 53248, 128256, 2048}},
 };
-
-const std::vector<Flavor>& flavors() {
-  static const std::vector<Flavor> all{
-      {"debugmodel", {}},
-      {"1B", {2048, 16, 32, 8, 8192, 128256, 2048, true, 32}},
-      {"3B", {3072, 28, 24, 8, 8192, 128256, 2048, true, 32}},
-      {"8B", {4096, 32, 32, 8, 14336, 128256, 2048}},
-      {"70B", {8192, 80, 64, 8, 28672, 128256, 2048}},
-      {"405B", {16384, 126, 128, 8, 53248, 128256, 2048}},
-  };
-  return all;
-}
 
 /// Normal of this deviation, cut at two units, as torchtitan initialises.
 Initial truncated(double deviation) { return Initial::drawn(rng::truncated_normal(0, deviation, -2, 2)); }
@@ -45,15 +36,8 @@ Initial head_initial(int64_t width) {
 
 int64_t rows_per_group(const LlamaOptions& o) { return (o.heads / o.key_value_heads + 2) * o.head_size(); }
 
-/// The fewest groups (of so many `rows` of a produced and `columns` of a consuming weight) that end between leaves of
-/// the sums over both.
 int64_t groups_per_unit(const LlamaOptions& o, int64_t rows, int64_t columns) {
-  const auto fits = [&](int64_t per_group, int64_t groups) {
-    return groups * per_group % SumTree::over_elements(o.key_value_heads * per_group).leaf == 0;
-  };
-  int64_t groups = 1;
-  while (o.cut_between_leaves && groups < o.key_value_heads && !(fits(rows, groups) && fits(columns, groups))) ++groups;
-  return groups;
+  return o.cut_between_leaves ? groups_per_leaf(o.key_value_heads, rows, columns) : 1;
 }
 
 int64_t heads_per_unit(const LlamaOptions& o) {
@@ -64,9 +48,7 @@ int64_t hidden_per_unit(const LlamaOptions& o) {
   return rows * groups_per_unit(o, 2 * rows, rows);
 }
 
-int64_t vocabulary_unit(const LlamaOptions& o) {
-  return o.cut_between_leaves ? SumTree::over_elements(o.vocabulary).leaf : 1;
-}
+int64_t vocabulary_unit(const LlamaOptions& o) { return o.cut_between_leaves ? leaf_of(o.vocabulary) : 1; }
 
 Linear::Options qkv_options(const LlamaOptions& o) {
   const int64_t rows = rows_per_group(o);
@@ -99,11 +81,6 @@ Linear::Options out_options(const LlamaOptions& o, int64_t layer) {
 }  // namespace
 
 void require_fitting_sizes(const LlamaOptions& o) {
-  const auto require_multiple = [](const char* key, int64_t size, const char* of, int64_t unit) {
-    if (size % unit != 0)
-      fail<BadInput>("model.{} {} is no multiple of model.{} {}; set both so that one divides the other.", key, size,
-                     of, unit);
-  };
   require_multiple("width", o.width, "heads", o.heads);
   require_multiple("heads", o.heads, "key_value_heads", o.key_value_heads);
   require_multiple("hidden", o.hidden, "key_value_heads", o.key_value_heads);
@@ -113,20 +90,9 @@ void require_fitting_sizes(const LlamaOptions& o) {
         o.width, o.heads, o.head_size());
 }
 
-LlamaOptions llama_flavor(const std::string& name) {
-  std::string known;
-  for (const auto& flavor : flavors()) {
-    if (flavor.name == name) return flavor.options;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", flavor.name);
-  }
-  fail<BadInput>("model.flavor {} is not known for llama3; choose one of {}", name, known);
-}
+LlamaOptions llama_flavor(const std::string& name) { return flavor_of<LlamaOptions>("llama3", kFlavors, name); }
 
-std::vector<std::string> llama_flavors() {
-  std::vector<std::string> names;
-  for (const auto& flavor : flavors()) names.emplace_back(flavor.name);
-  return names;
-}
+std::vector<std::string> llama_flavors() { return names_of<LlamaOptions>(kFlavors); }
 
 Attention::Attention(Module& owner, std::string name, const LlamaOptions& options, int64_t layer)
     : Module(owner, std::move(name)),
@@ -175,13 +141,9 @@ TransformerBlock::TransformerBlock(Module& owner, std::string name, const LlamaO
 
 Tensor TransformerBlock::forward(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
   const auto open = scope();
-  const auto branch = [&](const Tensor& output) {
-    const auto placed = annotate(output, "batch norm_length embed");
-    return dropout_ > 0 ? at::dropout(placed, dropout_, /*train=*/true) : placed;
-  };
-  const auto normed = annotate(attention_norm_.forward(x), "batch length embed");
-  const auto h = x + branch(attention_.forward(normed, cosines, sines));
-  return h + branch(feed_forward_.forward(annotate(feed_forward_norm_.forward(h), "batch length embed")));
+  const auto h = residual(x, attention_norm_, dropout_,
+                          [&](const Tensor& normed) { return attention_.forward(normed, cosines, sines); });
+  return residual(h, feed_forward_norm_, dropout_, [&](const Tensor& normed) { return feed_forward_.forward(normed); });
 }
 
 Head::Head(Module& owner, std::string name, const LlamaOptions& options, const Embedding& embedding)
@@ -193,7 +155,7 @@ Head::Head(Module& owner, std::string name, const LlamaOptions& options, const E
                                                        "vocab embed",
                                                        head_initial(options.width),
                                                        {vocabulary_unit(options), 1}});
-  for (auto* parameter : parameters()) parameter->store_as(parameter->name().substr(path().size() + 1));
+  store_as_own(*this);
 }
 
 Tensor Head::forward(const Tensor& x) {

@@ -27,8 +27,7 @@ MlpBlock::MlpBlock(Module& owner, std::string name, const MlpOptions& o)
 
 Tensor MlpBlock::forward(const Tensor& x) {
   const auto open = scope();
-  auto hidden = at::gelu(up_.forward(annotate(x, "batch length embed")));
-  if (dropout_ > 0) hidden = at::dropout(hidden, dropout_, /*train=*/true);
+  const auto hidden = dropped(at::gelu(up_.forward(annotate(x, "batch length embed"))), dropout_);
   return x + annotate(down_.forward(hidden), "batch norm_length embed");
 }
 

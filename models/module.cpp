@@ -70,6 +70,10 @@ std::vector<Parameter*> Module::parameters() const {
   return all;
 }
 
+void store_as_own(const Module& module) {
+  for (auto* parameter : module.parameters()) parameter->store_as(parameter->name().substr(module.path().size() + 1));
+}
+
 int64_t Model::parameter_count() const {
   int64_t count = 0;
   for (const auto* parameter : parameters()) count += parameter->element_count();

@@ -90,6 +90,9 @@ class Module {
   std::vector<Parameter*> own_;
 };
 
+/// Stores all parameters below a module without the module's own name: "head.norm.weight" as "norm.weight".
+void store_as_own(const Module& module);
+
 /// A model: tokens [batch, length] (int64) -> logits [batch, length, vocabulary].
 class Model : public Module {
  public:

@@ -7,10 +7,9 @@
 #include "runtime/context/world.h"
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/own_ops/mesh_ops.h"
-#include "runtime/planning/ordered_sums.h"
+#include "runtime/own_ops/parameter_gradients.h"
 #include "runtime/redistribution/gather.h"
-#include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/domain.h"
+#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -80,12 +79,6 @@ const Tensor& refuse_resize(const Tensor& self, c10::SymIntArrayRef, std::option
   fail<BadInput>("resize_ has no meaning on a sharded tensor ({})", spec_of(self).text());
 }
 
-std::vector<int64_t> leading_dims(const Tensor& tensor) {
-  std::vector<int64_t> dims;
-  for (int64_t d = 0; d + 1 < tensor.dim(); ++d) dims.push_back(d);
-  return dims;
-}
-
 /// Under canonical numerics a bias is no part of the ordered sum: it is added when that is done.
 Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias) {
   const bool apart = bias && bias->defined() && layout_of(input).mesh().world().canonical();
@@ -93,50 +86,13 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   return apart ? at::add(product, *bias) : product;
 }
 
-/// The sums of a bundle of matrices [b, n, k], finished and cut along the first dimension of those that nobody cuts.
-Tensor finished(const Tensor& sums) {
-  const auto& layout = layout_of(sums);
-  int dim = 1;
-  while (dim < 3 && !layout.cutters(dim).empty()) ++dim;
-  auto placements = layout.placements();
-  for (auto& placement : placements)
-    if (placement.is_ordered()) placement = dim < 3 ? Placement::shard(dim) : Placement::replicate();
-  return redistribute_values(sums, Layout(layout.mesh(), with_mesh_order(std::move(placements))), "redistribute");
-}
-
-/// Canonical: where a mesh axis cuts the positions of samples [b, l, ...], each sample's sum is finished first, then
-/// samples are added. Nothing is gathered, and every rank adds what it has. (A sample of several rows is one sum over
-/// all of their positions, which no rank has a run of.)
-bool sums_by_sample(const Tensor& gradient) {
-  const auto& layout = layout_of(gradient);
-  if (!layout.mesh().world().canonical() || gradient.dim() != 3 || layout.cutters(1).empty()) return false;
-  return tree_over_batch(gradient.size(0), 3, RunContext::current().rows().count).leaf == 1;
-}
-
-/// In the dtype that sums are kept in, so that no sample's is rounded.
-Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kDeclared, tensor.scalar_type())); }
-
-Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
-  if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);
-  const auto samples = finished(at::matmul(widened(gradient).transpose(1, 2), widened(input)));
-  return declared_as(at::sum(samples, {0}, false), gradient.scalar_type());
-}
-
-Tensor linear_bias_gradient(const Tensor& gradient) {
-  if (gradient.dim() == 1) return gradient;
-  if (!sums_by_sample(gradient)) return at::sum(gradient, leading_dims(gradient), false);
-  // Three dimensions still: rows of two would be elements of one sum, not samples, outside of a BatchScope.
-  const auto samples = at::sum(widened(gradient), {1}, true);
-  return declared_as(at::sum(samples, c10::IntArrayRef({0, 1}), false), gradient.scalar_type());
-}
-
 std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Tensor& gradient, const Tensor& weight,
                                                    std::array<bool, 3> wanted) {
-  Tensor input_gradient, weight_gradient, bias_gradient;
-  if (wanted[0]) input_gradient = at::matmul(gradient, weight);
-  if (wanted[1]) weight_gradient = linear_weight_gradient(gradient, input);
-  if (wanted[2]) bias_gradient = linear_bias_gradient(gradient);
-  return {input_gradient, weight_gradient, bias_gradient};
+  Tensor of_input, of_weight, of_bias;
+  if (wanted[0]) of_input = at::matmul(gradient, weight);
+  if (wanted[1]) of_weight = linear_weight_gradient(gradient, input);
+  if (wanted[2]) of_bias = bias_gradient(gradient);
+  return {of_input, of_weight, of_bias};
 }
 
 /// Sums over the dimensions that were broadcast.

@@ -5,8 +5,8 @@
 
 /// Ops of Lockstep's own, in the dispatcher's namespace `mesh`: they run on plain CPU tensors (their kernels) and on
 /// sharded ones (their rules); this folder has a file for each family of them. They have no autograd formulas but where
-/// it is said: most are parts of LibTorch's ops (rms_norm, scaled_dot_product_attention, cross_entropy_loss), which on
-/// the mesh are taken whole and differentiated with them.
+/// it is said: most are parts of LibTorch's ops (rms_norm, layer_norm, scaled_dot_product_attention,
+/// cross_entropy_loss), which on the mesh are taken whole and differentiated with them.
 namespace lockstep::mesh_ops {
 
 /// gradient [..., n], input [..., k] -> [n, k]: the sum over all leading dimensions of outer products.

@@ -1,5 +1,5 @@
-// RMSNorm. Backward is one op, or under canonical numerics two: the gradient of the weight is a sum over samples of
-// sums over positions then.
+// RMSNorm, and LayerNorm made of it. RMSNorm's backward is one op, or under canonical numerics two: the gradient of the
+// weight is a sum over samples of sums over positions then.
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -9,6 +9,7 @@
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/own_ops/parameter_gradients.h"
 #include "runtime/planning/canonical_local.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -92,8 +93,27 @@ Tensor aten_rms_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::opti
       x, *weight, epsilon.value_or(x.scalar_type() == c10::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07));
 }
 
+/// x + bias, the same for all rows. (Of an addition autograd would sum the bias's gradient to [1, ..., n] and view it,
+/// which finishes a sum over samples too early.)
+struct Shift : torch::autograd::Function<Shift> {
+  static Tensor forward(AutogradContext* /*context*/, const Tensor& x, const Tensor& bias) { return at::add(x, bias); }
+  static variable_list backward(AutogradContext* /*context*/, variable_list gradients) {
+    return {gradients[0], bias_gradient(gradients[0])};
+  }
+};
+
+/// RMSNorm of what lies around the row's mean: the mean square of that is the variance.
+Tensor aten_layer_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
+                       const std::optional<Tensor>& bias, double epsilon, bool /*cudnn_enable*/) {
+  if (shape.size() != 1 || !weight || !weight->defined())
+    fail<BadInput>("layer_norm on the mesh needs a weight and one normalized dimension");
+  const auto scaled = RmsNorm::apply(at::sub(x, at::mean(x, {-1}, true)), *weight, epsilon);
+  return bias && bias->defined() ? Shift::apply(scaled, *bias) : scaled;
+}
+
 void register_derivatives(torch::Library& aten, torch::Library& /*mesh*/) {
   aten.impl("rms_norm", TORCH_FN(aten_rms_norm));
+  aten.impl("layer_norm", TORCH_FN(aten_layer_norm));
 }
 
 constexpr OwnOp kOps[] = {

@@ -55,7 +55,7 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --training.global_batch_size 6", 2,
      "training.global_batch_size 6 is no multiple of training.local_batch_size 2 x data-parallel degree 2 = 4."},
     {"train jobs/demo.toml --model.name lama3", 2,
-     "command line: model.name is \"lama3\", must be llama3 or mlp. Did you mean llama3?"},
+     "command line: model.name is \"lama3\", must be gpt2, llama3 or mlp. Did you mean llama3?"},
     {"train jobs/demo.toml --optimizer.name Adam", 2,
      "command line: optimizer.name is \"Adam\", must be AdamW or SGD. Did you mean AdamW?"},
     {"train jobs/demo.toml --lr_scheduler.decay_type cosin", 2,

@@ -69,15 +69,17 @@ constexpr Key kKeys[] = {
 
     {"model", "name", at<&Job::model, &ModelSection::name>(), one_of(kModelNames), "Model family"},
     {"model", "flavor", at<&Job::model, &ModelSection::flavor>(), kNotEmpty,
-     "Size within the family, for llama3: debugmodel, 1B, 3B, 8B, 70B, 405B; for mlp: debugmodel."},
+     "Size within the family, for gpt2: debugmodel, 124M, 355M, 774M, 1.5B; for llama3: debugmodel, 1B, 3B, 8B, 70B, "
+     "405B; for mlp: debugmodel."},
     {"model", "width", at<&Job::model, &ModelSection::width>(), kModelSize,
      "Size of the embedding, instead of the flavor's; a multiple of heads. (Not in torchtitan.)"},
     {"model", "layers", at<&Job::model, &ModelSection::layers>(), kLayers,
      "Blocks, instead of the flavor's. (Not in torchtitan.)"},
     {"model", "heads", at<&Job::model, &ModelSection::heads>(), kModelSize,
-     "Query heads of a block, instead of the flavor's; a multiple of key_value_heads. Not of mlp. (Not in torchtitan.)"},
+     "Query heads of a block, instead of the flavor's; of llama3 a multiple of key_value_heads. Not of mlp. (Not in "
+     "torchtitan.)"},
     {"model", "key_value_heads", at<&Job::model, &ModelSection::key_value_heads>(), kModelSize,
-     "Heads of keys and values, instead of the flavor's. Not of mlp. (Not in torchtitan.)"},
+     "Heads of keys and values, instead of the flavor's. Of llama3 alone. (Not in torchtitan.)"},
     {"model", "hidden", at<&Job::model, &ModelSection::hidden>(), kModelSize,
      "Size inside the feed-forward, instead of the flavor's; of llama3 a multiple of key_value_heads. (Not in "
      "torchtitan.)"},

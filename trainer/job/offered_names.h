@@ -8,6 +8,7 @@
 namespace lockstep::trainer {
 
 inline constexpr Choice kModelNames[] = {
+    {"gpt2", "GPT-2 with its published sizes"},
     {"llama3", "Llama 3 with torchtitan's sizes and names"},
     {"mlp", "feed-forward blocks that see one token at a time"},
 };

@@ -1,5 +1,6 @@
 #include "trainer/step/model_registry.h"
 
+#include "models/gpt2.h"
 #include "models/llama.h"
 #include "models/mlp.h"
 #include "trainer/job/offered_names.h"
@@ -28,13 +29,28 @@ std::unique_ptr<models::Model> make_llama(const Job& job) {
   return std::make_unique<models::Llama>(options);
 }
 
-void refuse_size(const char* key, std::optional<int64_t> size) {
-  if (size) fail<BadInput>("model.{} {}: model.name \"mlp\" has no such size; leave it out.", key, *size);
+void refuse_size(const Job& job, const char* key, std::optional<int64_t> size) {
+  if (size)
+    fail<BadInput>("model.{} {}: model.name \"{}\" has no such size; leave it out.", key, *size, job.model.name);
+}
+
+/// Positions are learned: there are as many as the flavor has.
+std::unique_ptr<models::Model> make_gpt2(const Job& job) {
+  refuse_size(job, "key_value_heads", job.model.key_value_heads);
+  auto options = models::gpt2_flavor(job.model.flavor);
+  take_sizes(job.model, options);
+  options.heads = job.model.heads.value_or(options.heads);
+  options.cut_between_leaves = job.numerics.is_canonical();
+  models::require_fitting_sizes(options);
+  if (job.training.seq_len > options.positions)
+    fail<BadInput>("training.seq_len {} is longer than the {} positions that model.flavor {} of gpt2 has.",
+                   job.training.seq_len, options.positions, job.model.flavor);
+  return std::make_unique<models::Gpt2>(options);
 }
 
 std::unique_ptr<models::Model> make_mlp(const Job& job) {
-  refuse_size("heads", job.model.heads);
-  refuse_size("key_value_heads", job.model.key_value_heads);
+  refuse_size(job, "heads", job.model.heads);
+  refuse_size(job, "key_value_heads", job.model.key_value_heads);
   auto options = models::mlp_flavor(job.model.flavor);
   take_sizes(job.model, options);
   return std::make_unique<models::Mlp>(options);
@@ -43,7 +59,8 @@ std::unique_ptr<models::Model> make_mlp(const Job& job) {
 }  // namespace
 
 const Registry<ModelBuilder>& model_registry() {
-  static const Registry<ModelBuilder> all("model.name", kModelNames, {{"llama3", make_llama}, {"mlp", make_mlp}});
+  static const Registry<ModelBuilder> all("model.name", kModelNames,
+                                          {{"gpt2", make_gpt2}, {"llama3", make_llama}, {"mlp", make_mlp}});
   return all;
 }
 

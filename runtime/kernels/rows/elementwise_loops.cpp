@@ -20,6 +20,21 @@ LOCKSTEP_PORTABLE T gelu(T x) {
   return (x < T(0) ? T(0) : x) - bounded * elementary::normal_tail(y).beyond;
 }
 
+/// The argument of the tanh by which a normal distribution is approximated.
+template <class T>
+struct TanhArgument {
+  static constexpr T kSlope = static_cast<T>(2 * kDensityAtZero), kCubic = T(0.044715), kEnd = 10;
+  T x, square;
+
+  LOCKSTEP_PORTABLE explicit TanhArgument(T any) : x(any > kEnd ? kEnd : any < -kEnd ? -kEnd : any), square(x * x) {}
+  LOCKSTEP_PORTABLE T value() const { return kSlope * (x + kCubic * (square * x)); }
+  LOCKSTEP_PORTABLE T derivative() const { return kSlope * (T(1) + T(3) * kCubic * square); }
+};
+template <class T>
+LOCKSTEP_PORTABLE T gelu_by_tanh(T x) {
+  return T(0.5) * x * (T(1) + elementary::tanh(TanhArgument<T>(x).value()));
+}
+
 #define LOCKSTEP_FUNCTION(Name, expression)                   \
   template <class T>                                          \
   struct Name {                                               \
@@ -35,6 +50,7 @@ LOCKSTEP_FUNCTION(Cos, elementary::cos(x));
 LOCKSTEP_FUNCTION(Sigmoid, logistic(x));
 LOCKSTEP_FUNCTION(Silu, x* logistic(x));
 LOCKSTEP_FUNCTION(Gelu, gelu(x));
+LOCKSTEP_FUNCTION(GeluByTanh, gelu_by_tanh(x));
 #undef LOCKSTEP_FUNCTION
 
 template <class T>
@@ -50,6 +66,15 @@ struct GeluGradient {
     const auto tail = elementary::normal_tail(portable::absolute(x));
     const T cdf = x < T(0) ? tail.beyond : T(1) - tail.beyond, pdf = tail.bell * static_cast<T>(kDensityAtZero);
     return g * (cdf + x * pdf);
+  }
+};
+
+template <class T>
+struct GeluByTanhGradient {
+  LOCKSTEP_PORTABLE static T of(T g, T x) {
+    const TanhArgument<T> argument(x);
+    const T t = elementary::tanh(argument.value());
+    return g * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * argument.derivative());
   }
 };
 
@@ -91,13 +116,21 @@ void apply(Function function, int64_t count, const T* x, T* out, InstructionSet 
       return on_instruction_set<Map<T, Silu>>(set, count, x, out);
     case Function::kGelu:
       return on_instruction_set<Map<T, Gelu>>(set, count, x, out);
+    case Function::kGeluByTanh:
+      return on_instruction_set<Map<T, GeluByTanh>>(set, count, x, out);
   }
 }
 
 template <class T>
 void apply(Gradient gradient, int64_t count, const T* g, const T* x, T* out, InstructionSet set) {
-  if (gradient == Gradient::kSilu) return on_instruction_set<MapPairs<T, SiluGradient>>(set, count, g, x, out);
-  on_instruction_set<MapPairs<T, GeluGradient>>(set, count, g, x, out);
+  switch (gradient) {
+    case Gradient::kSilu:
+      return on_instruction_set<MapPairs<T, SiluGradient>>(set, count, g, x, out);
+    case Gradient::kGelu:
+      return on_instruction_set<MapPairs<T, GeluGradient>>(set, count, g, x, out);
+    case Gradient::kGeluByTanh:
+      return on_instruction_set<MapPairs<T, GeluByTanhGradient>>(set, count, g, x, out);
+  }
 }
 
 #define LOCKSTEP_INSTANTIATE(T)                                         \

@@ -52,21 +52,18 @@ void local_silu_backward(const LocalCall& call, torch::jit::Stack& stack) {
   elementwise(call, stack, 2, [](const auto& x) { return kernels::apply(Gradient::kSilu, x[0], x[1]); });
 }
 
-void check_exact_gelu(const LocalCall& call, const torch::jit::Stack& stack) {
-  const auto& approximate = call.argument(stack, "approximate").toStringRef();
-  if (approximate != "none")
-    fail<BadInput>("{} with approximate = \"{}\" has no canonical form; use \"none\"", call.op.operator_name().name,
-                   approximate);
+bool is_by_tanh(const LocalCall& call, const torch::jit::Stack& stack) {
+  return call.argument(stack, "approximate").toStringRef() == "tanh";
 }
 
 void local_gelu(const LocalCall& call, torch::jit::Stack& stack) {
-  check_exact_gelu(call, stack);
+  if (is_by_tanh(call, stack)) return local_function<Function::kGeluByTanh>(call, stack);
   local_function<Function::kGelu>(call, stack);
 }
 
 void local_gelu_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  check_exact_gelu(call, stack);
-  elementwise(call, stack, 2, [](const auto& x) { return kernels::apply(Gradient::kGelu, x[0], x[1]); });
+  const auto gradient = is_by_tanh(call, stack) ? Gradient::kGeluByTanh : Gradient::kGelu;
+  elementwise(call, stack, 2, [gradient](const auto& x) { return kernels::apply(gradient, x[0], x[1]); });
 }
 
 /// LibTorch rounds 16-bit operands differently in vector loops and scalar tails: computed in fp32 and rounded once.

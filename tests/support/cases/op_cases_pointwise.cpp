@@ -40,6 +40,9 @@ OpCase backward(const char* op, unsigned traits, Stack more = {}) {
           }};
 }
 
+/// Exact, or by tanh.
+Stack draw_gelu(Inputs& in) { return {in.tensor(in.sizes(0, 3)), std::string(in.flag() ? "tanh" : "none")}; }
+
 OpCase compare_to_scalar(const char* op) { return unary(op, kExact | kIntegers, {at::Scalar(1)}); }
 
 OpCase of_masks(const char* op, int operands) {
@@ -153,7 +156,7 @@ std::vector<OpCase> simple_cases() {
           unary("fill.Scalar", kExact | kIntegers | kGradient, {at::Scalar(5)}),
           compare_to_scalar("ge.Scalar"),
           binary("ge.Tensor", kExact | kIntegers),
-          unary("gelu", kReal | kGradient),
+          {"gelu", kReal | kGradient, draw_gelu},
           backward("gelu_backward", kReal | kGradient),
           compare_to_scalar("gt.Scalar"),
           binary("gt.Tensor", kExact | kIntegers),

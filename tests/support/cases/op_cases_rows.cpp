@@ -151,6 +151,12 @@ Stack draw_at_rms_norm(Inputs& in) {
   return {stack[0], stack[1].toTensor().sizes().vec(), stack[1], stack[2]};
 }
 
+/// Rows of few elements lie all around their mean: what is left of their gradients is rounding.
+Stack draw_layer_norm(Inputs& in) {
+  const auto width = in.length(4) + 4;
+  return {in.tensor(with_last(in.sizes(0, 2), width)), Sizes{width}, in.tensor({width}), in.tensor({width}), 1e-5};
+}
+
 Stack draw_scaled_dot_product(Inputs& in) {
   const auto s = draw_attention_sizes(in);
   auto stack = draw_query_key_value(in, s);
@@ -207,6 +213,7 @@ std::vector<OpCase> composite_cases() {
   return {
       {"cross_entropy_loss", kReal | kGradient, draw_cross_entropy},
       {"dropout", kReal | kGradient | kOwnPeer, draw_dropout},
+      {"layer_norm", kReal | kGradient, draw_layer_norm},
       {"rms_norm", kReal | kGradient, draw_at_rms_norm},
       {"scaled_dot_product_attention", kReal | kGradient, draw_scaled_dot_product},
   };

@@ -50,7 +50,7 @@ constexpr BadJob kBadJobs[] = {
     {"[optimizer]\nlr = inf", "job.toml:2: optimizer.lr is inf, must be at least 0."},
     {"[optimizer]\nlr = \"fast\"", "job.toml:2: optimizer.lr must be a number, not \"fast\"."},
     {"[optimizer]\nbeta1 = 1.0", "job.toml:2: optimizer.beta1 is 1.0, must be in [0, 1)."},
-    {"[model]\nname = \"gpt5\"", "job.toml:2: model.name is \"gpt5\", must be llama3 or mlp."},
+    {"[model]\nname = \"bert\"", "job.toml:2: model.name is \"bert\", must be gpt2, llama3 or mlp."},
     {"[model]\nname = 3", "job.toml:2: model.name must be a string, not 3."},
     {"[checkpoint]\nenable = 1", "job.toml:2: checkpoint.enable must be true or false, not 1."},
     {"[parallelism]\ndata_parallel_shard_degree = 0",
@@ -112,12 +112,12 @@ freq = 5
 TEST(JobFile, NamesEverythingThatIsRefusedAtOnce) {
   const auto* text = "[training]\nstpes = 2\nseq_len = 0\n[compile]\nenable = true\n[optimizer]\nlr = 1e-3\n";
   EXPECT_EQ(
-      problem(text, {command_line_setting("model.name", "gpt2")}),
+      problem(text, {command_line_setting("model.name", "bert")}),
       "job.toml:2: training.stpes is not a key. Did you mean steps?\n"
       "job.toml:3: training.seq_len is 0, must be from 1 to 1073741824.\n"
       "job.toml:5: compile.enable = true asks for something that Lockstep does not support; leave it out or set it "
       "to false.\n"
-      "command line: model.name is \"gpt2\", must be llama3 or mlp.");
+      "command line: model.name is \"bert\", must be gpt2, llama3 or mlp.");
 }
 
 TEST(JobFile, AKeyBreaksNoLine) {
@@ -136,14 +136,14 @@ TEST(JobFile, NamesTwentyOfThousands) {
 }
 
 TEST(JobFile, AnOverrideReplacesWhatIsWrongInTheFile) {
-  const auto* text = "[training]\nsteps = 0\nseq_len = \"long\"\n[compile]\nenable = true\n[model]\nname = \"gpt5\"\n";
+  const auto* text = "[training]\nsteps = 0\nseq_len = \"long\"\n[compile]\nenable = true\n[model]\nname = \"bert\"\n";
   const std::vector<Setting> overrides = {
       command_line_setting("training.steps", "7"), command_line_setting("training.seq_len", "8"),
       command_line_setting("compile.enable", "false"), command_line_setting("model.name", "mlp")};
   EXPECT_EQ(problem(text, overrides), "");
   EXPECT_EQ(parse_job(text, "job.toml", overrides).training.steps, 7);
   EXPECT_EQ(problem(text, {overrides.begin(), overrides.end() - 1}),
-            "job.toml:7: model.name is \"gpt5\", must be llama3 or mlp.");
+            "job.toml:7: model.name is \"bert\", must be gpt2, llama3 or mlp.");
 }
 
 TEST(JobFile, AnOverrideHidesNoMisspelledKey) {
@@ -177,7 +177,7 @@ TEST(JobFile, OverridesAreCheckedLikeTheFile) {
   EXPECT_EQ(message("training.steps", "0"), "command line: training.steps is 0, must be at least 1.");
   EXPECT_EQ(message("verify.enable", "yes"), "command line: verify.enable must be true or false, not \"yes\".");
   EXPECT_EQ(message("training.step", "1"), "command line: training.step is not a key. Did you mean steps?");
-  EXPECT_EQ(message("model.name", "gpt2"), "command line: model.name is \"gpt2\", must be llama3 or mlp.");
+  EXPECT_EQ(message("model.name", "bert"), "command line: model.name is \"bert\", must be gpt2, llama3 or mlp.");
 }
 
 /// All that older builds knew was left out of weight decay.
@@ -221,6 +221,19 @@ TEST(JobFile, TheDemoIsValid) {
   const auto job = load_job(LOCKSTEP_SOURCE_DIR "/jobs/demo.toml");
   EXPECT_EQ(job.debug.seed, 42);
   EXPECT_EQ(job.parallelism.tensor_parallel_degree, 2);
+}
+
+/// Small, with dropout, in two microbatches on a mesh that cuts samples and sums.
+TEST(JobFile, TheJobsToVerifyAreValid) {
+  for (const char* name : {"verify", "verify_gpt2"}) {
+    const auto job = load_job(fmt::format(LOCKSTEP_SOURCE_DIR "/jobs/{}.toml", name));
+    EXPECT_EQ(job.model.name, std::string_view(name) == "verify" ? "llama3" : "gpt2");
+    EXPECT_EQ(job.model.dropout, 0.1) << name;
+    EXPECT_EQ(job.training.global_batch_size, 2 * 2 * job.training.local_batch_size) << name;
+    EXPECT_EQ(job.parallelism.data_parallel_shard_degree, 2) << name;
+    EXPECT_EQ(job.parallelism.tensor_parallel_degree, 2) << name;
+  }
+  EXPECT_EQ(load_job(LOCKSTEP_SOURCE_DIR "/jobs/verify.toml").model.key_value_heads, 2);
 }
 
 /// A value that the key accepts, as an arbitrary one filtered by the table's own predicates.

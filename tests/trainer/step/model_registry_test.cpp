@@ -26,10 +26,12 @@ std::string problem(const Job& job) {
 
 TEST(ModelRegistry, BuildsEveryNameThatJobsMaySay) {
   for (const auto& choice : kModelNames) EXPECT_GT(make_model(job_of(choice.name.data()))->parameter_count(), 0);
-  EXPECT_EQ(problem(job_of("lama3")), "model.name is \"lama3\", must be llama3 or mlp. Did you mean llama3?");
+  EXPECT_EQ(problem(job_of("lama3")), "model.name is \"lama3\", must be gpt2, llama3 or mlp. Did you mean llama3?");
 }
 
 TEST(ModelRegistry, WithoutSizesItIsTheFlavor) {
+  EXPECT_EQ(make_model(job_of("gpt2"))->sizes_text(),
+            "width 128, layers 2, heads 4, hidden 512, vocabulary 256, positions 1024, dropout 0.1");
   EXPECT_EQ(make_model(job_of("llama3"))->sizes_text(),
             "width 256, layers 6, heads 16, key_value_heads 16, hidden 768, vocabulary 2048, dropout 0");
   EXPECT_EQ(make_model(job_of("mlp"))->sizes_text(), "width 64, layers 2, hidden 256, vocabulary 256, dropout 0");
@@ -70,6 +72,27 @@ TEST(ModelRegistry, SizesThatDoNotFitAreNamed) {
             "model.hidden 81 is no multiple of model.key_value_heads 4; set both so that one divides the other.");
   job.model.hidden = 80;
   EXPECT_EQ(problem(job), "");
+}
+
+TEST(ModelRegistry, GPT2sSizesReplaceTheFlavors) {
+  auto job = job_of("gpt2");
+  job.model.width = 48;
+  job.model.layers = 3;
+  job.model.heads = 6;
+  job.model.hidden = 80;
+  job.model.vocabulary = 300;
+  job.model.dropout = 0.25;
+  EXPECT_EQ(make_model(job)->sizes_text(),
+            "width 48, layers 3, heads 6, hidden 80, vocabulary 300, positions 1024, dropout 0.25");
+  job.model.heads = 5;
+  EXPECT_EQ(problem(job), "model.width 48 is no multiple of model.heads 5; set both so that one divides the other.");
+  job.model.heads.reset();
+  job.model.key_value_heads = 2;
+  EXPECT_EQ(problem(job), "model.key_value_heads 2: model.name \"gpt2\" has no such size; leave it out.");
+  job.model.key_value_heads.reset();
+  job.training.seq_len = 1025;
+  EXPECT_EQ(problem(job),
+            "training.seq_len 1025 is longer than the 1024 positions that model.flavor debugmodel of gpt2 has.");
 }
 
 TEST(ModelRegistry, AnMlpHasNoHeads) {

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "models/gpt2.h"
 #include "models/mlp.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -23,6 +24,10 @@ std::unique_ptr<models::Model> llama_without_dropout(bool tied) {
 
 std::unique_ptr<models::Model> small_mlp() {
   return std::make_unique<models::Mlp>(models::MlpOptions{kVocabulary, 12, 20, 2, 0});
+}
+
+std::unique_ptr<models::Model> small_gpt2() {
+  return std::make_unique<models::Gpt2>(models::Gpt2Options{24, 2, 6, 36, kVocabulary, 16, 0});
 }
 
 at::Tensor plain(const std::vector<int64_t>& values, const TokenBatch& batch) {
@@ -63,6 +68,9 @@ TEST(PlainEquality, LlamaWithATiedHead) {
   compare_with_plain([] { return llama_without_dropout(true); }, "one device");
 }
 TEST(PlainEquality, Mlp) { compare_with_plain(small_mlp, "one device"); }
+TEST(PlainEquality, Gpt2) { compare_with_plain(small_gpt2, "one device"); }
+TEST(PlainEquality, Gpt2OnAMesh) { compare_with_plain(small_gpt2, "dp_shard=2,tp=2"); }
+TEST(PlainEquality, Gpt2OnFourAxes) { compare_with_plain(small_gpt2, "dp_replicate=2,dp_shard=2,cp=2,tp=3"); }
 TEST(PlainEquality, LlamaOnAMesh) {
   compare_with_plain([] { return llama_without_dropout(false); }, "dp_shard=2,tp=3");
 }

@@ -1,0 +1,15 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+/// Gradients of parameters that all rows of a batch share: sums over every dimension but the last. Under canonical
+/// numerics positions of a sample are added first, then samples, and a result is a sum over samples that may be left
+/// unfinished until it reaches its parameter.
+namespace lockstep {
+
+/// gradient [..., n], input [..., k] -> [n, k], the sum of outer products: of a linear map's weight.
+at::Tensor linear_weight_gradient(const at::Tensor& gradient, const at::Tensor& input);
+
+/// gradient [..., n] -> [n]: of a bias that is added to all rows.
+at::Tensor bias_gradient(const at::Tensor& gradient);
+
+}  // namespace lockstep
