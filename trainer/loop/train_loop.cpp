@@ -73,6 +73,7 @@ class Loop {
         outcome_.saved_to = checkpoints_.save(step_, sample_, verified_);
       if (interrupted) break;
     }
+    if (outcome_.findings.empty()) copies_agree({}, Copies::kAll);
     if (recorder_) recorder_->finish();
     outcome_.state_digest = state_digest(run_.state()).text();
     return std::move(outcome_);
@@ -178,17 +179,22 @@ class Loop {
 
   /// A step that was checked bit by bit needs no digests: each rank's values were compared.
   bool replicas_agree(const StepResult& result) {
-    if (!job_.verify.replicas) return true;
     auto numbers = result.scalars;
     numbers.insert(
         numbers.begin(),
         {{"valid_tokens", result.valid_tokens}, {"loss", result.loss}, {"gradient_norm", result.gradient_norm}});
-    const auto difference = replica_difference(run_.state(), numbers, Copies::kParameters);
+    return copies_agree(numbers, Copies::kParameters);
+  }
+
+  bool copies_agree(std::span<const StepScalar> numbers, Copies copies) {
+    if (!job_.verify.replicas) return true;
+    const auto difference = replica_difference(run_.state(), numbers, copies);
     if (difference.empty()) return true;
-    outcome_.findings.push_back(
-        fmt::format("INCONSISTENT  step {}, mesh {}: {}\n  before   copies agreed after the step before: one has "
-                    "drifted in this step\n  resume   {}",
-                    step_, mesh_of(job_).text(), difference, checkpoints_.way_back(verified_)));
+    const char* where = copies == Copies::kAll ? "all copies of parameters agree: optimizer state has drifted"
+                                               : "all copies agreed after the step before";
+    outcome_.findings.push_back(fmt::format("INCONSISTENT  step {}, mesh {}: {}\n  before   {}\n  resume   {}",
+                                            std::min(step_, job_.training.steps), mesh_of(job_).text(), difference,
+                                            where, checkpoints_.way_back(verified_)));
     return false;
   }
 
