@@ -1,11 +1,14 @@
 #include "consistency/blame.h"
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 
 #include "core/collective_kind.h"
 #include "core/phase.h"
 #include "runtime/planning/plan.h"
 #include "runtime/planning/rule.h"
+#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/spec.h"
 
 namespace lockstep {
@@ -47,13 +50,31 @@ void describe(Blame& blame, const Difference& difference) {
   blame.pattern = difference.pattern;
 }
 
+namespace {
+
+/// One integer has many pairs of words: the one with a low word below 2^32.
+at::Tensor carried(const at::Tensor& words) {
+  const PlainTensors guard;
+  const auto low = words[1], carry = at::bitwise_right_shift(low, int64_t{32});
+  return at::stack({words[0] + carry, low - at::bitwise_left_shift(carry, int64_t{32})});
+}
+
+Difference difference_of_result(const OpEvent& event, const HeldShards& all, const at::Tensor& expected,
+                                double tolerance) {
+  const bool is_pair = event.plan.rule && (event.plan.rule->traits & Rule::kTwoWords) != 0;
+  return is_pair ? difference_of(carried(whole_of(all)), carried(expected), tolerance)
+                 : difference_of(all, expected, tolerance);
+}
+
+}  // namespace
+
 std::optional<Blame> compare_op(const OpEvent& event, const std::vector<at::Tensor>& results,
                                 const std::vector<at::Tensor>& expected, double tolerance) {
   std::optional<Blame> blame;
   for (size_t i = 0; i < std::min(results.size(), expected.size()); ++i) {
     const auto all = all_shards(local_shards(results[i]));  // of every result: others may not have found the first
     if (blame) continue;
-    auto difference = difference_of(all, expected[i], tolerance);
+    auto difference = difference_of_result(event, all, expected[i], tolerance);
     if (difference.agrees()) continue;
     difference.kind = results.size() == 1 ? "result" : fmt::format("result {}", i);
     difference.name = event.id.op;

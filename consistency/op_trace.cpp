@@ -31,6 +31,12 @@ const TracedOp* OpTrace::find(const std::string& id) const {
   return found == ops_.end() ? nullptr : &found->second;
 }
 
+const std::vector<at::Tensor>& OpTrace::computed(const std::string& id) const {
+  static const std::vector<at::Tensor> nothing;
+  const auto found = computed_.find(id);
+  return found == computed_.end() ? nothing : found->second;
+}
+
 void NonFiniteObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   bool is_finite = true;
   for (const auto& tensor : computed_results(event, results))

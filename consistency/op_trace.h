@@ -17,8 +17,8 @@ class OpTrace final : public Observer {
 
   /// By OpId::text(); null if there was no such op.
   const TracedOp* find(const std::string& id) const;
-  /// What that op computed: its results without views.
-  const std::vector<at::Tensor>& computed(const std::string& id) const { return computed_.at(id); }
+  /// What that op computed: its results without views; nothing if there was no such op.
+  const std::vector<at::Tensor>& computed(const std::string& id) const;
   size_t count() const { return ops_.size(); }
 
  private:

@@ -60,6 +60,7 @@ struct Rule {
     kSizesFromScalars = 256,  ///< sizes of the result depend on floating-point arguments (arange)
     kReadsSizesOnly = 512,    ///< operand 0 is never read: it stays where it is, whatever it is
     kRearranges = 1024,       ///< computes nothing: elements get other places, or none
+    kTwoWords = 2048,         ///< the result is one integer, high * 2^32 + low, of which sums carry nothing
   };
   unsigned traits = kPlain;
   OpSharding (*sharding)(const Call&) = nullptr;              ///< for ops whose dims depend on arguments

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/suggest.h"
+#include "tools/lockstep/argument_checks.h"
 #include "tools/lockstep/overrides.h"
 #include "tools/lockstep/recording_arguments.h"
 #include "trainer/job/job_keys.h"
@@ -35,6 +36,7 @@ struct Parser {
   VerifyOptions verify;
   RulesOptions rules;
   BenchOptions bench;
+  MutateOptions mutate;
   DoctorOptions doctor;
   CheckpointOptions checkpoint;
   LaunchOptions launch;
@@ -50,6 +52,7 @@ struct Parser {
     add_recordings();
     add_rules();
     add_bench();
+    add_mutate();
     add_doctor();
     add_checkpoint();
     add_launch();
@@ -123,6 +126,18 @@ struct Parser {
         ->type_name("baseline|avx2|avx512");
   }
 
+  void add_mutate() {
+    auto* sub = command("mutate", "Plant faults and count how many verification sees",
+                        "lockstep mutate --class M4\n  lockstep mutate --seconds 60 --json score.json", mutate.output);
+    sub->add_option("--class", mutate.of_class, "One class of faults, M1 to M20; without it all")->type_name("CLASS");
+    sub->add_option("--seed", mutate.seed, "Draws places and changes (1)")->type_name("N");
+    sub->add_option("--each", mutate.each, "Mutants of each class (27)")->type_name("N")->check(CLI::Range(1, 100000));
+    sub->add_option("--seconds", mutate.seconds, "Begin no mutant later")
+        ->type_name("SECONDS")
+        ->check(CLI::NonNegativeNumber);
+    sub->add_option("--markdown", mutate.markdown, "Write the tables as a page to FILE")->type_name("FILE");
+  }
+
   void add_doctor() {
     command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
   }
@@ -188,30 +203,6 @@ std::string path_of(const CLI::App& app) {
   fail<BadInput>("{} is not an option.{} {}.", extra, close ? fmt::format(" Did you mean {}?", *close) : "", help);
 }
 
-/// `what` is the kind of thing that `name` should name, in the singular.
-void require_known(const std::string& name, std::string_view what, const std::vector<std::string>& names) {
-  if (std::find(names.begin(), names.end(), name) != names.end()) return;
-  const auto close = nearest(name, names);
-  fail<BadInput>("{} is not a {}.{} The {}s are {}.", name, what, close ? fmt::format(" Did you mean {}?", *close) : "",
-                 what, fmt::join(names, ", "));
-}
-
-BenchOptions checked(const BenchOptions& bench) {
-  require_known(bench.name, "benchmark",
-                {"collectives", "dispatch", "gpu", "numerics", "processes", "record", "rng", "step", "verify"});
-  if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  const bool has_rows =
-      bench.name == "collectives" || bench.name == "gpu" || bench.name == "numerics" || bench.name == "processes";
-  if (bench.rows && !has_rows) fail<BadInput>("--rows is for lockstep bench collectives, gpu, numerics and processes.");
-  return bench;
-}
-
-ReplayOptions checked(const ReplayOptions& replay) {
-  if (replay.folder.empty() && replay.case_file.empty())
-    fail<BadInput>("folder is required, or --case. 'lockstep replay --help' tells more.");
-  return replay;
-}
-
 [[noreturn]] void fail_without_command(const Parser& parser) {
   fail<BadInput>("a command is needed: {}.", fmt::join(names_of(parser.app), ", "));
 }
@@ -240,6 +231,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "trace") return parser.trace;
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);
+  if (name == "mutate") return checked(parser.mutate);
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
 }

@@ -48,6 +48,15 @@ struct BenchOptions {
   Output output;
 };
 
+struct MutateOptions {
+  std::string of_class;  ///< "M4"; empty: all
+  uint64_t seed = 1;
+  size_t each = 27;               ///< mutants of each class
+  std::optional<double> seconds;  ///< no mutant begins later
+  std::string markdown;           ///< file for the page; empty: none
+  Output output;
+};
+
 struct LaunchOptions {
   int64_t processes = 0;
   double grace_seconds = 4;          ///< after the first failure, for the others to end by themselves
@@ -90,8 +99,8 @@ struct PrintText {
   std::string text;
 };
 
-using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, DoctorOptions,
-                             CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions>;
+using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
+                             DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

@@ -66,6 +66,7 @@ ExitCode run_train(const TrainOptions&, const trainer::Job&) { hand_over(); }
 ExitCode run_verify(const VerifyOptions&, const trainer::Job&, std::span<const trainer::MeshDegrees>) { hand_over(); }
 ExitCode run_replay(const ReplayOptions&) { hand_over(); }
 ExitCode run_rules(const RulesOptions&) { hand_over(); }
+ExitCode run_mutate(const MutateOptions&) { hand_over(); }
 ExitCode run_bench(const BenchOptions& options) {
   limit_instructions(options.instructions);
   hand_over();

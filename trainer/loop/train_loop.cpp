@@ -55,6 +55,7 @@ class Loop {
       if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     });
     resume();
+    if (verifier_) expect_batches();
     agreed(run_.mesh(), [&] {
       if (processes_.is_first()) metrics_.emplace(metrics_path(), first_);
     });
@@ -94,6 +95,14 @@ class Loop {
     if (StepVerifier::compares_bits(job_))
       return std::make_unique<StepVerifier>(job_, run_options(job_, processes_), run_);
     return std::make_unique<StepVerifier>(job_, run_options(job_, processes_));
+  }
+
+  /// Read by a reader of its own, counted from where the run begins.
+  void expect_batches() {
+    std::shared_ptr<Dataset> data;
+    agreed(run_.mesh(), [&] { data = make_dataset(job_, run_.model().vocabulary()); });
+    verifier_->expect_batches([data, step = first_, sample = sample_, rows = job_.training.global_batch_size](
+                                  int64_t now) { return data->batch(sample + (now - step) * rows, rows); });
   }
 
   std::string metrics_path() const {

@@ -1,5 +1,7 @@
 #include "trainer/step/gradient_norm.h"
 
+#include <ATen/Functions.h>
+
 #include <cmath>
 
 #include "runtime/context/scopes.h"
@@ -48,6 +50,14 @@ double joined(const at::Tensor& parts) {
   return static_cast<double>((static_cast<Wide>(words[0]) << 32) + words[1]);
 }
 
+/// No op: ranks that do not need it run none, and would not hear of this one.
+at::Tensor zeros_in_place_of(const at::Tensor& gradient) {
+  const PlainTensors guard;
+  Shards shards;
+  for (const auto& shard : sharded(gradient).shards()->local_tensors()) shards.push_back(at::zeros_like(shard));
+  return make_sharded(&spec_of(gradient), std::move(shards));
+}
+
 double canonical_squares(const std::vector<at::Tensor>& gradients) {
   std::vector<at::Tensor> maxima, squares;
   for (const auto& gradient : gradients) maxima.push_back(mesh_ops::absolute_maximum(gradient));
@@ -60,7 +70,7 @@ double canonical_squares(const std::vector<at::Tensor>& gradients) {
     const bool has_values = std::isfinite(bound);
     if (!has_values) is_finite = false, bound = 0;
     exponents.push_back(exponent_of(bound));
-    const auto values = has_values ? gradients[p] : at::zeros_like(gradients[p]);
+    const auto values = has_values ? gradients[p] : zeros_in_place_of(gradients[p]);
     squares.push_back(mesh_ops::scaled_squares(values, std::ldexp(1.0, kIntegerBits - exponents[p])));
   }
   const auto sums = read_all(squares);

@@ -14,6 +14,7 @@
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
 #include "trainer/verify/agreed_blame.h"
+#include "trainer/verify/batch_check.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -77,6 +78,7 @@ StepCheck start_check(int64_t step, const StepRecord& expected, const StepRecord
   if (check.agrees()) return check;
   check.blame = Blame{.kind = "start",
                       .id = fmt::format("none: step {} has not begun", step),
+                      .module = check.comparison.agrees() ? "" : check.comparison.beyond[0].name,
                       .worst = check.difference,
                       .before = "initial values, what was loaded, or a write between two steps"};
   return check;
@@ -129,12 +131,26 @@ StepCheck StepVerifier::check_parameters(int64_t step) {
   return start_check(step, expected, actual, candidate_->mesh());
 }
 
+StepCheck StepVerifier::check_batch(int64_t step, const TokenBatch& batch) {
+  StepCheck check;
+  if (!batches_) return check;
+  agreed(candidate_->mesh(), [&] { check.comparison = compare_batches(batches_(step), batch); });
+  check.difference = agreed_difference(candidate_->mesh(), check.comparison);
+  if (!check.agrees())
+    check.blame = Blame{.kind = "data",
+                        .id = fmt::format("none: step {} has not begun", step),
+                        .worst = check.difference,
+                        .before = "the state before the step agrees: the step was given other samples"};
+  return check;
+}
+
 StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double learning_rate) {
   StepCheck check;
   if (next_step_ != step)
     load(candidate_->state(), step);  // nothing vouches for what steps without a check have left
   else if (bits_)
     check = is_first_ ? check_start(step, candidate_->state(), candidate_->mesh()) : check_parameters(step);
+  if (check.agrees()) check = check_batch(step, batch);
   if (!check.agrees()) return check;
   start_.note(reference_.state(), step, batch, learning_rate);
   run_both(step, batch, learning_rate, check);
@@ -195,6 +211,7 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
   check.blame = blamed ? blamed->blame
                        : Blame{.kind = "step",
                                .id = "none: every op and every move agrees with one device's",
+                               .module = check.comparison.agrees() ? "" : check.comparison.beyond[0].name,
                                .worst = check.difference,
                                .before = blamer.compared()};
   check.blame->transient = !comes_back;

@@ -52,6 +52,9 @@ class StepVerifier {
   /// The reference continues with step `next_step` from what `load` gives it, on one device.
   void reload(const std::function<void(TrainingState&)>& load, int64_t next_step);
 
+  /// From now on the batch of each step has to be what this gives for it: the data, read by somebody else.
+  void expect_batches(std::function<TokenBatch(int64_t step)> batches) { batches_ = std::move(batches); }
+
   /// Compares a state (any domain, on `mesh`) with the reference's, bit by bit, before `step`.
   StepCheck check_start(int64_t step, const TrainingState& state, const Mesh& mesh);
 
@@ -66,6 +69,7 @@ class StepVerifier {
   void run_both(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
   Comparison compared(int64_t step, const StepResult& reference, const StepResult& result);
   StepCheck check_parameters(int64_t step);
+  StepCheck check_batch(int64_t step, const TokenBatch& batch);
   void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
   OpTrace trace_reference(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& start);
   StepResult run_watched(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& start,
@@ -78,6 +82,7 @@ class StepVerifier {
   std::unique_ptr<TrainingRun> own_candidate_;
   TrainingRun* candidate_;
   StepStart start_;
+  std::function<TokenBatch(int64_t)> batches_;  ///< empty: batches are not compared
   StepResult reference_result_;
   int64_t next_step_ = 1;  ///< the step that the reference's state is the start of
   bool is_first_ = true;   ///< no check came before it

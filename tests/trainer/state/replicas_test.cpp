@@ -42,7 +42,7 @@ TEST(Replicas, AgreeAfterSteps) {
     const auto run = make_run(mesh);
     EXPECT_EQ(replica_difference(run->state(), {}), "") << mesh;
     for (int64_t step = 1; step <= 3; ++step) run->step(step, testing::batch_for(testing::small_job(), step), 1e-2);
-    EXPECT_EQ(replica_difference(run->state(), {{"loss", 1}}), "") << mesh;
+    EXPECT_EQ(replica_difference(run->state(), std::vector<StepScalar>{{"loss", 1}}), "") << mesh;
   }
 }
 
@@ -110,7 +110,8 @@ TEST(Replicas, DifferInManyProcesses) {
       ranks.push_back(std::async(std::launch::async, [&, rank] {
         const auto run = make_run("dp_replicate=3", {rank}, transports[static_cast<size_t>(rank)]);
         if (drifts && rank == 1) flip(sharded(run->state()[0].value).shards()->whole()[0], 11);
-        return replica_difference(run->state(), {{{"loss", 0.5}, {"learning_rate", rank == 2 ? rate_of_last : 0.25}}});
+        const std::vector<StepScalar> numbers{{"loss", 0.5}, {"learning_rate", rank == 2 ? rate_of_last : 0.25}};
+        return replica_difference(run->state(), numbers);
       }));
     std::vector<std::string> answers;
     for (auto& rank : ranks) answers.push_back(rank.get());

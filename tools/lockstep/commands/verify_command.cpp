@@ -149,7 +149,7 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
   for (const auto& mesh : meshes) {
     const auto verdict = verify_mesh(job, mesh);
     print_row(verdict);
-    if (!verdict.agrees) print_out("\n{}\n\n", verdict.finding);  // at once: what comes may not end well
+    if (!verdict.agrees) print_out("\n{}\n{}", verdict.finding, &mesh == &meshes.back() ? "" : "\n");  // at once
     all_agree &= verdict.agrees;
     rows.push_back(json_of(verdict, job));
     verdicts.push_back(verdict);
