@@ -164,11 +164,13 @@ Difference difference_of(const HeldShards& held, const at::Tensor& expected, dou
   const at::NoGradGuard no_grad;
   const auto& spec = *held.spec;
   if (expected.sizes() != c10::IntArrayRef(spec.sizes)) return wrong_sizes(spec.sizes, expected);
-  if (spec.any_partial) return difference_of(whole_of(held), expected, tolerance);
+  const auto values = finished(held);
   Comparer comparer(expected, tolerance);
-  for (size_t r = 0; r < held.ranks.size(); ++r)
+  for (size_t r = 0; r < values.ranks.size(); ++r) {
+    const int rank = values.ranks[r];
     comparer.add(
-        held.shards[r], [&](const at::Tensor& whole) { return part_of(spec, whole, held.ranks[r]); }, held.ranks[r]);
+        values.shards[r], [&](const at::Tensor& whole) { return part_of(spec, whole, rank); }, rank);
+  }
   return comparer.result();
 }
 

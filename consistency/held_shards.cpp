@@ -143,22 +143,28 @@ at::Tensor part_of(const TensorSpec& spec, const at::Tensor& whole, int rank) {
   return part;
 }
 
+HeldShards finished(const HeldShards& all) {
+  const PlainTensors guard;
+  if (!all.spec->any_partial) return all;
+  const auto dtype = stored(all.spec->layout.mesh().world().domain(), all.spec->dtype);
+  HeldShards result{all.spec, {}, {}};
+  for (const auto& [place, members] : groups_of_parts(all)) {
+    std::vector<int> ranks;
+    Shards parts;
+    for (const size_t r : members) ranks.push_back(all.ranks[r]), parts.push_back(all.shards[r]);
+    result.ranks.push_back(ranks[0]);
+    result.shards.push_back(combined(*all.spec, ranks, std::move(parts)).to(dtype));
+  }
+  return result;
+}
+
 at::Tensor whole_of(const HeldShards& all) {
   const PlainTensors guard;
   const auto& spec = *all.spec;
+  const auto values = finished(all);
   const auto whole = at::empty(spec.sizes, stored(spec.layout.mesh().world().domain(), spec.dtype));
   // From the last rank to the first, so that of equal cuts the first one's stays.
-  if (!spec.any_partial) {
-    for (size_t r = all.ranks.size(); r-- > 0;) part_of(spec, whole, all.ranks[r]).copy_(all.shards[r]);
-    return whole;
-  }
-  const auto groups = groups_of_parts(all);
-  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-    std::vector<int> ranks;
-    Shards parts;
-    for (const size_t r : group->second) ranks.push_back(all.ranks[r]), parts.push_back(all.shards[r]);
-    part_of(spec, whole, ranks[0]).copy_(combined(spec, ranks, std::move(parts)));
-  }
+  for (size_t r = values.ranks.size(); r-- > 0;) part_of(spec, whole, values.ranks[r]).copy_(values.shards[r]);
   return whole;
 }
 

@@ -25,11 +25,15 @@ HeldShards local_shards(const TensorSpec& spec, const Shards& shards);
 /// collective of all of them, on each axis in turn, which is not counted as traffic.
 HeldShards all_shards(const HeldShards& local);
 
+/// Of a Partial, what each group of ranks that share a sum (or another reduction) has of it, as its first rank's;
+/// others as they are. In the dtype that a finished tensor is stored in. REQUIRES: all_shards().
+HeldShards finished(const HeldShards& all);
+
 /// Where several ranks hold an element alike, the first one's; where they hold parts of a sum (or of another
 /// reduction), what these combine to. In the dtype that a finished tensor is stored in. REQUIRES: all_shards().
 at::Tensor whole_of(const HeldShards& all);
 
-/// What `rank` holds of a tensor without a Partial axis, of which `whole` has the sizes; a view.
+/// What `rank` holds of a tensor of which `whole` has the sizes, a sum of it included; a view.
 at::Tensor part_of(const TensorSpec& spec, const at::Tensor& whole, int rank);
 
 /// The ranks whose shard is not, bit by bit, that of the first rank that holds the same cut. None of a Partial.

@@ -20,9 +20,12 @@ struct BadCall {
 };
 
 constexpr BadCall kBadCalls[] = {
-    {"", 2, "a command is needed: train, verify, replay, trace, rules, bench, doctor, checkpoint, launch."},
+    {"", 2,
+     "a command is needed: train, verify, replay, trace, rules, bench, mutate, doctor, checkpoint, "
+     "launch."},
     {"trian", 2,
-     "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, rules, bench, doctor, "
+     "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, rules, bench, mutate, "
+     "doctor, "
      "checkpoint, "
      "launch."},
     {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
@@ -97,7 +100,10 @@ constexpr BadCall kBadCalls[] = {
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
     {"bench dispach", 2,
      "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, gpu, "
-     "numerics, processes, record, rng, step."},
+     "numerics, processes, record, rng, step, verify."},
+    {"mutate --class M21", 2,
+     "--class: there is no class M21; they are M1 to M20, as docs/mutation_score.md lists them."},
+    {"mutate --each 0", 2, "--each: Value 0 not in range 1 to 100000. 'lockstep mutate --help' tells more."},
     {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench collectives, gpu, numerics and processes."},
     {"bench numerics --instructions avx", 2,
      "avx is not a CPU level. Did you mean avx2? The CPU levels are baseline, avx2, avx512."},
@@ -160,7 +166,7 @@ TEST(CommandLine, ManyProcessesAreForTrainAlone) {
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
   for (const std::string command :
-       {"", "train", "verify", "rules", "bench", "doctor", "checkpoint", "checkpoint inspect", "launch"}) {
+       {"", "train", "verify", "rules", "bench", "mutate", "doctor", "checkpoint", "checkpoint inspect", "launch"}) {
     const auto run = run_lockstep(command + " --help");
     EXPECT_EQ(run.code, 0) << command;
     EXPECT_EQ(run.err, "") << command;

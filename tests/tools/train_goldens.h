@@ -5,7 +5,7 @@
 namespace lockstep {
 
 /// Rank 1's parameters are a thousandth too large after step 2 of a recorded run with a checkpoint of every step.
-inline constexpr const char* kWrongUpdateReport = R"(
+inline constexpr const char* kWrongUpdateReport = R"~(
 exit code 3
 --- standard output
 step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
@@ -52,10 +52,10 @@ traces/rank0.index
 traces/rank1-step1.h5
 traces/rank1-step2.h5
 traces/rank1.index
-)";
+)~";
 
 /// Rank 1's first sample is NaN behind gelu in step 2.
-inline constexpr const char* kNanReport = R"(
+inline constexpr const char* kNanReport = R"~(
 exit code 3
 --- standard output
 step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
@@ -71,6 +71,6 @@ out/checkpoint/.lock
 out/checkpoint/step-1
 out/job.toml
 out/metrics.jsonl
-)";
+)~";
 
 }  // namespace lockstep

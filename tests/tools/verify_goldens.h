@@ -5,7 +5,7 @@
 namespace lockstep {
 
 /// Rank 1 adds up its part of every gradient without what rank 0 sent; tp=2 reduces no gradient.
-inline constexpr const char* kWrongReductionReport = R"(
+inline constexpr const char* kWrongReductionReport = R"~(
 exit code 3
 --- standard output
 2 steps bit by bit beside one device; worst relative difference per mesh
@@ -141,10 +141,10 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
 }
 --- files
 out/case-1.h5
-)";
+)~";
 
 /// Rank 1's gradients of weights are a thousandth too large.
-inline constexpr const char* kWrongGradientReport = R"(
+inline constexpr const char* kWrongGradientReport = R"~(
 exit code 3
 --- standard output
 2 steps bit by bit beside one device; worst relative difference per mesh
@@ -225,10 +225,10 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
 }
 --- files
 out/case-1.h5
-)";
+)~";
 
 /// `lockstep replay --case` of the case that the report above names.
-inline constexpr const char* kWrongGradientCase = R"(
+inline constexpr const char* kWrongGradientCase = R"~(
 exit code 3
 --- standard output
 mesh::weight_gradient on dp_shard=2: DIFFERS from one device
@@ -248,10 +248,10 @@ mesh::weight_gradient on dp_shard=2: DIFFERS from one device
 }
 --- files
 out/case-1.h5
-)";
+)~";
 
 /// The same beside one device in float64, numbers to three digits.
-inline constexpr const char* kNativeReport = R"(
+inline constexpr const char* kNativeReport = R"~(
 exit code 3
 --- standard output
 2 steps in float64 beside one device; worst relative difference per mesh
@@ -291,6 +291,6 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
 }
 --- files
 out/case-1.h5
-)";
+)~";
 
 }  // namespace lockstep

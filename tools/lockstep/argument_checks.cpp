@@ -27,10 +27,10 @@ BenchOptions checked(const BenchOptions& bench) {
 }
 
 MutateOptions checked(const MutateOptions& mutate) {
-  std::vector<std::string> classes;
-  for (int number = 1; number <= 20; ++number) classes.push_back(fmt::format("M{}", number));
-  if (!mutate.of_class.empty()) require_known(mutate.of_class, "class", classes);
-  return mutate;
+  for (int number = 1; number <= 20; ++number)
+    if (mutate.of_class.empty() || mutate.of_class == fmt::format("M{}", number)) return mutate;
+  fail<BadInput>("--class: there is no class {}; they are M1 to M20, as docs/mutation_score.md lists them.",
+                 mutate.of_class);
 }
 
 ReplayOptions checked(const ReplayOptions& replay) {

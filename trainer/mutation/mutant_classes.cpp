@@ -95,8 +95,7 @@ Expectation expectation_of(const Site& site) {
   const std::string phase = to_text(site.id.phase);
   if (site.kind == Kind::kOp || site.kind == Kind::kDraw) return {"op", site.id.op, phase, site.id.module};
   if (site.kind == Kind::kNumber) return {.kind = "number", .phase = "optimizer"};
-  if (site.kind == Kind::kState)
-    return {.module = site.tensor.substr(site.tensor.find('.', site.tensor.find('.') + 1) + 1)};
+  if (site.kind == Kind::kState) return {.module = site.id.module};
   return {crosses(site) ? "collective" : "local move", site.id.op, phase, site.id.module, site.collective, site.axis};
 }
 

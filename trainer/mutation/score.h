@@ -31,7 +31,7 @@ struct MutationScore {
 struct MutationOptions {
   std::string of_class;  ///< empty: all
   uint64_t seed = 1;
-  size_t mutants_each = 27;  ///< of each class
+  size_t mutants_each = 36;  ///< of each class
   double seconds = 1e9;      ///< no mutant begins later
   int64_t clean_steps = 34;  ///< of each stage
   std::function<void(const MutationScore&, const Trial&)> on_trial = [](const MutationScore&, const Trial&) {};

@@ -57,8 +57,10 @@ std::string fingerprint(const StepResult& result, const TrainingState& state) {
 
 void add_state_sites(const TrainingState& state, std::vector<Site>& sites) {
   for (const auto& entry : state)
-    for (const auto& [prefix, tensor] : entry.tensors())
-      sites.push_back({.kind = Site::Kind::kState, .tensor = prefix + entry.name});
+    for (const auto& [prefix, tensor] : entry.tensors()) {
+      auto& site = sites.emplace_back();
+      site.kind = Site::Kind::kState, site.id.module = entry.name, site.tensor = prefix + entry.name;
+    }
 }
 
 /// Whether a report names what the mutant declared.
@@ -144,7 +146,7 @@ void Trials::run_alone(Trial& trial) const {
     }
     others["module outputs"] = outputs.module_differs(right.outputs, kModuleTolerance);
     others["forward ops"] = outputs.op_differs(right.outputs, trial.mutant.site, kOpTolerance);
-  } catch (const Error&) {  // each of the others would see that the run ended
+  } catch (const std::exception&) {  // each of the others would see that the run ended
     is_same = false;
     for (auto& [name, sees] : others) sees = true;
   }
@@ -170,7 +172,7 @@ void Trials::run_verified(Trial& trial) const {
       trial.report = check.difference + "\n" + check.blame->text();
       return;
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     trial.caught_by = "error";
     trial.report = error.what();
   }

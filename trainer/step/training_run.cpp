@@ -207,9 +207,14 @@ void TrainingRun::require_finite(int64_t step, const StepResult& result) const {
   if (!is_finite)
     mine = Found{0, fmt::format("step {}: loss {} and gradient norm {} are not both finite", step, result.loss,
                                 result.gradient_norm)};
-  const auto first = earliest(mesh(), mine).value();
-  fail<Inconsistency>("{}{}; parameters are unchanged", first.text,
-                      first.rank ? fmt::format(" on rank {}", first.rank) : "");
+  const auto first = earliest(mesh(), mine);
+  if (!first)
+    fail<Inconsistency>(
+        "step {}: the sum of what ranks say is not finite arrived wrongly: no rank has such a number; parameters are "
+        "unchanged",
+        step);
+  fail<Inconsistency>("{}{}; parameters are unchanged", first->text,
+                      first->rank ? fmt::format(" on rank {}", first->rank) : "");
 }
 
 /// Part of the step, so that a dry run counts it.

@@ -11,6 +11,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/verify/finding.h"
+#include "trainer/verify/suite_batch.h"
 
 namespace lockstep::tool {
 namespace {
@@ -81,16 +82,18 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
   MeshVerdict verdict;
   verdict.mesh = mesh.text();
   if (job.numerics.is_canonical()) verdict.prices = trainer::price_table(job, options);
-  for (int64_t step = 1; step <= job.verify.steps && verdict.agrees; ++step) {
-    const auto batch = data->batch((step - 1) * job.training.global_batch_size, job.training.global_batch_size);
+  const int64_t rows = job.training.global_batch_size, vocabulary = verifier.candidate().model().vocabulary();
+  for (int64_t step = 1; step <= job.verify.steps + 1 && verdict.agrees; ++step) {
+    const bool is_own = step > job.verify.steps;
+    const auto batch = is_own ? trainer::suite_batch(job, vocabulary, step) : data->batch((step - 1) * rows, rows);
     add(verdict, job, step, check_step(verifier, verdict.mesh, step, batch, schedule.learning_rate(step)));
   }
   return verdict;
 }
 
-/// Bits have no bound: equal, or not.
-double error_over_bound(const MeshVerdict& verdict, bool bits) {
-  if (bits) return verdict.agrees ? 0 : 1e308;
+/// Bits have no bound: equal (0), or not (null).
+nlohmann::ordered_json error_over_bound(const MeshVerdict& verdict, bool bits) {
+  if (bits) return verdict.agrees ? nlohmann::ordered_json(0.0) : nullptr;
   return std::max({verdict.loss, verdict.gradient, verdict.parameter}) / kFloat64Tolerance;
 }
 
@@ -139,8 +142,8 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes) {
   check_floating_environment();
   const bool bits = job.numerics.is_canonical();
-  print_out("{} steps {} one device; worst relative difference per mesh\n", job.verify.steps,
-            bits ? "bit by bit beside" : "in float64 beside");
+  print_out("{} steps and one on a batch of its own {} one device; worst relative difference per mesh\n",
+            job.verify.steps, bits ? "bit by bit beside" : "in float64 beside");
   print_out("{:<34}{:<9}{:>9}{:>11}{:>12}  {:<22}{:>12}{:>9}\n", "mesh", "verdict", "loss", "gradients", "parameters",
             "worst op", "comm/step", "time");
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();

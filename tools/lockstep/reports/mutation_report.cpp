@@ -68,6 +68,7 @@ std::string mutation_table(const MutationScore& score) {
   text += fmt::format("\ncaught by: {}; at step: {}\n", list(score.caught_by), list(score.at_step));
   text += "\nwhat other approaches see of the same mutants\n" + seen_by(score, "  {:<22}{:>6}{:>8.1f}%\n");
   text += "\n" + clean_text(score) + "\n";
+  if (score.was_cut) text += "time was up before all mutants were tried\n";
   for (const auto& trial : score.survivors) text += "\nSURVIVED  " + trial.mutant.text() + "\n";
   return text;
 }
