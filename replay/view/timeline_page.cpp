@@ -7,6 +7,7 @@
 
 #include "core/collective_kind.h"
 #include "core/phase.h"
+#include "replay/view/html.h"
 #include "replay/view/trace_diff.h"
 
 namespace lockstep::replay {
@@ -18,33 +19,11 @@ constexpr const char* kColours[] = {"#888888", "#4878a8", "#8fb8de", "#d08a3c",
                                     "#6aa84f", "#a64d79", "#7e57c2", "#777777"};
 constexpr const char* kCollectiveColour = "#c0392b";
 
-constexpr const char* kHead =
-    R"(<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Lockstep timeline</title><style>
-body{font:14px sans-serif;margin:24px;max-width:1300px}table{border-collapse:collapse;margin:12px 0}
-td,th{padding:2px 12px;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}
-svg{display:block;margin:4px 0}.key{display:inline-block;width:12px;height:12px;margin:0 4px 0 14px}</style></head><body>
-)";
-
 struct Bar {
   double begin, end;  ///< ms
   const char* colour;
   std::string title;
 };
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 double milliseconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e6; }
 
@@ -116,7 +95,7 @@ std::string timeline_page(std::span<const StepRecording> ranks) {
   for (const auto& recording : ranks)
     for (const auto& op : recording.ops) last = std::max(last, op.end);
   const double length = milliseconds(last);
-  std::string html = kHead;
+  auto html = page_begin("Lockstep timeline", "");
   html += fmt::format("<h1>Step {}: {:.1f} ms</h1>\n<p>Times are each rank's own, since its step began.</p>\n",
                       ranks.empty() ? 0 : ranks.front().step, length);
   html += legend();
@@ -125,7 +104,8 @@ std::string timeline_page(std::span<const StepRecording> ranks) {
     html += track("comm", collective_bars(recording), length);
   }
   if (!ranks.empty()) html += tables(ranks.front());
-  return html + "</body></html>\n";
+  html += kPageEnd;
+  return html;
 }
 
 }  // namespace lockstep::replay

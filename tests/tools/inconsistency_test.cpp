@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/replay/view/well_formed.h"
 #include "tests/tools/golden_report.h"
 #include "tests/tools/small_job.h"
 #include "tests/tools/train_goldens.h"
@@ -93,6 +94,32 @@ TEST_F(PlantedFault, OfAnOpIsThereAgainInItsCase) {
   const auto elsewhere = run_shipped(again);
   EXPECT_EQ(elsewhere.code, 0) << elsewhere.out;
   EXPECT_THAT(elsewhere.out, HasSubstr("as on one device, bit by bit"));
+}
+
+TEST_F(PlantedFault, IsOnThePage) {
+  const auto page = folder_.file("page.html");
+  EXPECT_EQ(run("wrong gradient", verify("-q --meshes 'tp=2; dp_shard=2' --html " + page)).code, 3);
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("mesh::weight_gradient</h3>"), HasSubstr("do what one device does."),
+                          HasSubstr("output (to blame)"), HasSubstr("out/case-1.h5</pre>")));
+}
+
+TEST_F(PlantedFault, ThatEndsVerificationLeavesAPage) {
+  const auto page = folder_.file("page.html");
+  EXPECT_EQ(run("NaN", verify("-q --html " + page)).code, 3);
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("It ended before it was done"), HasSubstr("not both finite")));
+}
+
+TEST_F(PlantedFault, OfTrainingIsOnThePage) {
+  const auto page = folder_.file("page.html");
+  EXPECT_EQ(run("wrong update", train("--verify -q --html " + page)).code, 3);
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("dp_shard=2 does not do what one device does."), HasSubstr("mesh::adamw</h3>"),
+                          HasSubstr("out/case-1.h5</pre>"), HasSubstr("INCONSISTENT  step 2, mesh dp_shard=2")));
 }
 
 // lockstep train --verify

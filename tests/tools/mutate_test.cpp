@@ -15,9 +15,9 @@ using ::testing::HasSubstr;
 
 TEST(Mutate, SeesAFewOfEachClass) {
   const TemporaryFolder folder;
-  const auto run = run_lockstep("mutate -q --each 2 --json " + folder.file("score.json") + " --markdown " +
-                                    folder.file("score.md"),
-                                "OMP_NUM_THREADS=1 ");
+  const auto run =
+      run_lockstep("mutate -q --each 2 --json " + folder.file("score.json") + " --markdown " + folder.file("score.md"),
+                   "OMP_NUM_THREADS=1 ");
   EXPECT_EQ(run.code, 0) << run.out << run.err;
   const auto score = nlohmann::json::parse(file_content(folder.file("score.json")));
   EXPECT_EQ(score.at("mutants"), 40);

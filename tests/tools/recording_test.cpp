@@ -9,6 +9,7 @@
 
 #include "core/digest/digest.h"
 #include "core/numerics_version.h"
+#include "tests/replay/view/well_formed.h"
 #include "tests/support/instruction_sets.h"
 #include "tests/tools/run_lockstep.h"
 #include "tests/tools/small_job.h"
@@ -250,6 +251,7 @@ TEST_F(Recording, PagesAreWritten) {
   const auto page = folder_.file("page.html"), chrome = folder_.file("chrome.json");
   const auto run = run_lockstep("trace timeline " + traces_ + " --step 2 --html " + page + " --chrome " + chrome);
   EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(testing::fault_of(file_content(page)), "");
   EXPECT_THAT(file_content(page), AllOf(HasSubstr("<svg"), HasSubstr("rank 1 ops"), HasSubstr("all_gather on dp_shard"),
                                         Not(HasSubstr("<script")), Not(HasSubstr("http"))));
   const auto events = nlohmann::json::parse(file_content(chrome)).at("traceEvents");

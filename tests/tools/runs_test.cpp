@@ -7,13 +7,16 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/replay/view/well_formed.h"
 #include "tests/tools/run_lockstep.h"
 #include "tests/tools/small_job.h"
 
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Runs : public ::testing::Test {
  protected:
@@ -67,6 +70,39 @@ TEST_F(Runs, VerifyComparesBitsByDefault) {
     EXPECT_EQ(mesh.at("threads"), 1);
   }
   EXPECT_THAT(run.out, HasSubstr("bit by bit"));
+}
+
+TEST_F(Runs, VerifyWritesAPage) {
+  const auto page = folder_.file("page.html"), command = "verify " + job_ + " -q --meshes 'tp=2; dp_shard=2,tp=3' ";
+  const auto with_page = run_lockstep(command + "--html " + page + " --json " + folder_.file("with.json"));
+  ASSERT_EQ(with_page.code, 0) << with_page.err;
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("All 2 meshes do what one device does."), HasSubstr(" steps compared bit by bit"),
+                          HasSubstr("all_reduce on tp"), HasSubstr("reduce_scatter on dp_shard")));
+  EXPECT_THAT(html, AllOf(HasSubstr("lockstep verify " + job_ + " --meshes &#39;tp=2; dp_shard=2,tp=3&#39;"),
+                          HasSubstr("A rank holds "), HasSubstr("This process, with all that it compares, held ")));
+  ASSERT_EQ(run_lockstep(command + "--json " + folder_.file("without.json")).code, 0);
+  EXPECT_EQ(file_content(folder_.file("with.json")), file_content(folder_.file("without.json")));
+}
+
+TEST_F(Runs, VerifyWritesAPageOfNativeNumerics) {
+  const auto page = folder_.file("page.html");
+  ASSERT_EQ(run_lockstep("verify " + job_ + " -q --numerics.mode native --html " + page).code, 0);
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("does what one device does."), HasSubstr(" steps compared in float64"),
+                          HasSubstr("reduce_scatter on dp_shard"), Not(HasSubstr("canonical</span>"))));
+}
+
+TEST_F(Runs, TrainingWritesAPageOfItsVerification) {
+  const auto page = folder_.file("page.html");
+  const auto run = train("--verify --html " + page);
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("does what one device does."), HasSubstr("4 steps compared bit by bit"),
+                          HasSubstr("reduce_scatter on dp_shard")));
 }
 
 TEST_F(Runs, ADivergingRunNamesItsFirstBadOp) {

@@ -77,6 +77,7 @@ struct Parser {
                         with_keys("lockstep train jobs/demo.toml --verify --training.steps 50"), train.output);
     sub->add_option("job", train.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
     sub->add_flag("--verify", train.verify, "Compare every step with one device; exit 3 on a difference");
+    sub->add_option("--html", train.html, "Write what --verify says as a page to FILE")->type_name("FILE");
     sub->add_option("--record", train.record, "Record every step into this folder, for lockstep replay")
         ->type_name("DIR");
     sub->add_flag("--dry-run", train.dry_run, "Count parameters, memory and collectives; allocate and train nothing");
@@ -99,6 +100,8 @@ struct Parser {
     sub->add_option("job", verify.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
     sub->add_option("--meshes", verify.meshes, "Meshes separated by ';'; without it the job's own")
         ->type_name("\"AXIS=SIZE,...; ...\"");
+    sub->add_option("--html", verify.html, "Write a page to FILE, and write it again after each mesh")
+        ->type_name("FILE");
     sub->add_flag("--bitwise", verify.bitwise,
                   "Compare bits, with canonical numerics; the default unless the job says numerics.mode = \"native\"");
   }

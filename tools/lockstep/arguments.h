@@ -24,6 +24,7 @@ struct TrainOptions {
   JobArguments job;
   Output output;
   bool verify = false;
+  std::string html;    ///< page of what verification says; empty: none
   std::string record;  ///< folder; empty: as the job says
   bool dry_run = false;
   bool print_job = false;
@@ -32,6 +33,7 @@ struct TrainOptions {
 struct VerifyOptions {
   JobArguments job;
   Output output;
+  std::string html;    ///< page to write; empty: none
   std::string meshes;  ///< as written; empty: the job's own mesh
   bool bitwise = false;
 };

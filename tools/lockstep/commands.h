@@ -41,7 +41,10 @@ trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bo
 /// BadInput if the tokens of one step do not fit into this machine.
 void require_tokens_fit(const trainer::Job& job);
 
-/// Checks now that the file of --json could be written later.
+/// Checks now that a file could be written later. An empty name is none.
+void require_place(const std::string& file);
+
+/// The same of the file of --json.
 void require_json_place(const Output& output);
 
 /// Parses, dispatches, and turns errors into one line and an exit code.

@@ -17,8 +17,10 @@ ExitCode run(const PrintText& print) {
 
 ExitCode run(const TrainOptions& options) {
   require_json_place(options.output);
+  require_place(options.html);
   auto job = prepare_job(options.job, options.output, /*many=*/!options.dry_run && !options.print_job);
   if (options.verify) job.verify.enable = true;
+  if (!options.html.empty() && !job.verify.enable) fail<BadInput>("--html shows what verification says: add --verify.");
   if (options.print_job) return run(PrintText{trainer::to_toml(job)});
   require_tokens_fit(job);
   if (!options.dry_run) trainer::require_dataset_path(job);
@@ -27,6 +29,7 @@ ExitCode run(const TrainOptions& options) {
 
 ExitCode run(const VerifyOptions& options) {
   require_json_place(options.output);
+  require_place(options.html);
   auto meshes = options.meshes.empty() ? std::vector<trainer::MeshDegrees>{} : trainer::parse_meshes(options.meshes);
   const auto job = prepare_job(options.job, options.output);
   trainer::require_dataset_path(job);

@@ -1,4 +1,8 @@
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "core/files/proc_value.h"
@@ -60,12 +64,20 @@ trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bo
   return job;
 }
 
-void require_json_place(const Output& output) {
-  if (output.json.empty()) return;
-  const auto folder = std::filesystem::path(output.json).parent_path();
+void require_place(const std::string& file) {
+  if (file.empty()) return;
   std::error_code ignored;
+  const auto folder = std::filesystem::path(file).parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder, ignored))
-    fail<FileError>("{}: cannot be written: there is no folder {}.", output.json, folder.string());
+    fail<FileError>("{}: cannot be written: there is no folder {}.", file, folder.string());
+  const auto status = std::filesystem::status(file, ignored);
+  if (std::filesystem::is_directory(status)) fail<FileError>("{}: cannot be written: it is a folder.", file);
+  // A regular file is written beside the old one and takes its place; anything else (/dev/stdout) is written to.
+  const bool is_other = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  const auto written = is_other ? file : folder.empty() ? "." : folder.string();
+  if (::access(written.c_str(), W_OK) != 0) fail<FileError>("{}: cannot be written: {}.", file, std::strerror(errno));
 }
+
+void require_json_place(const Output& output) { require_place(output.json); }
 
 }  // namespace lockstep::tool

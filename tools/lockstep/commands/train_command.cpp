@@ -9,6 +9,8 @@
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/dry_run_report.h"
 #include "tools/lockstep/reports/json_output.h"
+#include "tools/lockstep/reports/page_facts.h"
+#include "tools/lockstep/reports/page_file.h"
 #include "trainer/data/text_dataset.h"
 #include "trainer/identity/run_facts.h"
 #include "trainer/identity/run_start.h"
@@ -19,16 +21,70 @@
 namespace lockstep::tool {
 namespace {
 
+/// The page of --html: one mesh, every step that is checked. Without a file it does nothing.
+class TrainPage {
+ public:
+  TrainPage(std::string path, const trainer::Job& job, const JobArguments& arguments)
+      : job_(job), file_(std::move(path)) {
+    if (!file_.is_wanted()) return;
+    file_.page = page_of(job, 1);
+    const auto command = command_of("train", arguments);
+    file_.page.command = command + " --verify";
+    again_ = command + " --verify --record traces";
+    file_.page.meshes.push_back({.mesh = trainer::mesh_of(job).text()});
+    file_.begin();
+  }
+
+  void add(int64_t step, const trainer::StepCheck& check) {
+    if (!file_.is_wanted()) return;
+    add_check(mesh(), step, check);
+    if (check.agrees()) return file_.update_now_and_then();
+    mesh().findings.push_back(finding_on_page(step, check, again_));
+    file_.update();
+  }
+
+  void end_by(const std::string& reason) { file_.end_by(reason); }
+
+  /// Now the findings' own texts are there, with where the ops' cases are.
+  void finish(const trainer::TrainOutcome& outcome) {
+    if (!file_.is_wanted()) return;
+    file_.page.ended_by = outcome.interrupted_by;
+    for (const auto& report : outcome.findings) complete(mesh(), report);
+    const auto dry = trainer::dry_run(job_);
+    add_prices(mesh(), trainer::price_table(dry, native(dry)), job_.numerics.is_canonical());
+    add_state(mesh(), dry);
+    note_memory(mesh());
+    file_.finish();
+  }
+
+ private:
+  PageMesh& mesh() { return file_.page.meshes.front(); }
+  trainer::DryRun native(const trainer::DryRun& dry) const {
+    return job_.numerics.is_canonical() ? trainer::dry_run(trainer::with_native_numerics(job_)) : dry;
+  }
+
+  const trainer::Job& job_;
+  PageFile file_;
+  std::string again_;
+};
+
 /// Lines on stdout, the progress bar on stderr.
 class Reporter {
  public:
-  Reporter(const trainer::Job& job, bool quiet)
-      : job_(job), quiet_(quiet), draws_(trainer::may_draw_progress(quiet)), bar_(job.training.steps, to_stderr) {}
+  Reporter(const trainer::Job& job, bool quiet, TrainPage& page)
+      : job_(job),
+        quiet_(quiet),
+        draws_(trainer::may_draw_progress(quiet)),
+        bar_(job.training.steps, to_stderr),
+        page_(page) {}
 
   trainer::TrainEvents events() {
     trainer::TrainEvents events;
     events.on_step = [this](const trainer::StepMetrics& metrics) { step(metrics); };
-    events.on_check = [this](int64_t, const trainer::StepCheck& check) { count(check); };
+    events.on_check = [this](int64_t step, const trainer::StepCheck& check) {
+      count(check);
+      page_.add(step, check);
+    };
     events.on_note = [this](const std::string& note) { line(note + "\n"); };
     return events;
   }
@@ -83,6 +139,7 @@ class Reporter {
   const trainer::Job& job_;
   bool quiet_, draws_;
   trainer::ProgressBar bar_;
+  TrainPage& page_;
   std::optional<InterruptionHandler> handler_;  ///< as soon as there is a step to tell of: until it is told
   int64_t checked_ = 0, differing_bits_ = 0;
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
@@ -124,6 +181,17 @@ std::string other_folder(const trainer::Job& job, const std::string& saved_to) {
   return " --checkpoint.folder " + folder.string();
 }
 
+/// What ends it is on the page, too.
+trainer::TrainOutcome train_reported(const trainer::Job& job, Reporter& reporter, TrainPage& page,
+                                     const trainer::Processes& processes) {
+  try {
+    return trainer::train(job, reporter.events(), processes);
+  } catch (const std::exception& error) {
+    page.end_by(error.what());
+    throw;
+  }
+}
+
 }  // namespace
 
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
@@ -131,10 +199,12 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   if (options.dry_run) return report_dry_run(options, job);
   auto processes = join(options, job);
   if (job.training.device == "cuda") trainer::use_gpus(processes, job.comm);
-  Reporter reporter(job, options.output.quiet || !processes.is_first());
-  const auto outcome = trainer::train(job, reporter.events(), processes);
+  TrainPage page(processes.is_first() ? options.html : "", job, options.job);
+  Reporter reporter(job, options.output.quiet || !processes.is_first(), page);
+  const auto outcome = train_reported(job, reporter, page, processes);
   reporter.summary(outcome);
   if (processes.is_first()) write_json(options.output, to_json(outcome));
+  page.finish(outcome);
   for (const auto& finding : outcome.findings)
     if (processes.is_first()) print_out("{}\n", finding);
   if (!outcome.findings.empty()) return ExitCode::kInconsistent;

@@ -7,6 +7,8 @@
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
+#include "tools/lockstep/reports/page_facts.h"
+#include "tools/lockstep/reports/page_file.h"
 #include "tools/lockstep/reports/price_report.h"
 #include "trainer/data/dataset.h"
 #include "trainer/optim/schedule.h"
@@ -25,6 +27,7 @@ struct MeshVerdict {
   std::string worst = "-", finding;
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   std::optional<trainer::PriceTable> prices;  ///< under canonical numerics
+  PageMesh page;
 };
 
 nlohmann::ordered_json json_of(const trainer::StepCheck& check, int64_t step, const std::string& case_file) {
@@ -45,7 +48,10 @@ nlohmann::ordered_json json_of(const trainer::StepCheck& check, int64_t step, co
           {"case", case_file}};
 }
 
-void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trainer::StepCheck& check) {
+/// `again`: the command that compares this mesh alone.
+void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trainer::StepCheck& check,
+         const std::string& again) {
+  add_check(verdict.page, step, check);
   verdict.agrees = check.agrees();
   verdict.loss = std::max(verdict.loss, check.comparison.loss);
   verdict.gradient = std::max(verdict.gradient, check.comparison.gradient);
@@ -59,6 +65,8 @@ void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trai
   verdict.worst = blame.op.empty() ? blame.kind : blame.op;
   verdict.finding = fmt::format("INCONSISTENT  mesh {}, step {}: {}", verdict.mesh, step, finding.text);
   verdict.findings.push_back(json_of(check, step, finding.case_file));
+  verdict.page.findings.push_back(finding_on_page(step, check, again));
+  complete(verdict.page, verdict.finding);
 }
 
 /// A wrong result may show as an error of ours, of sizes or counts that it leads to: where it came is told.
@@ -73,21 +81,36 @@ trainer::StepCheck check_step(trainer::StepVerifier& verifier, const std::string
   }
 }
 
-MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mesh) {
+/// Counts what is sent: for the table of prices, and for the page, if one is written.
+void count_traffic(MeshVerdict& verdict, const trainer::Job& job, const trainer::TrainingRun::Options& options,
+                   bool has_page) {
+  const bool canonical = job.numerics.is_canonical();
+  if (!canonical && !has_page) return;
+  const auto dry = trainer::dry_run(job, options);
+  const auto prices =
+      trainer::price_table(dry, canonical ? trainer::dry_run(trainer::with_native_numerics(job), options) : dry);
+  add_prices(verdict.page, prices, canonical);
+  add_state(verdict.page, dry);
+  if (canonical) verdict.prices = prices;
+}
+
+MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mesh, const VerifyOptions& command) {
   trainer::TrainingRun::Options options;
   options.mesh = mesh;
   trainer::StepVerifier verifier(job, options);
   const trainer::LearningRateSchedule schedule(job);
   const auto data = trainer::make_dataset(job, verifier.candidate().model().vocabulary());
   MeshVerdict verdict;
-  verdict.mesh = mesh.text();
-  if (job.numerics.is_canonical()) verdict.prices = trainer::price_table(job, options);
+  verdict.mesh = verdict.page.mesh = mesh.text();
+  const auto again = fmt::format("{} --meshes {}", command_of("verify", command.job), shell_word(verdict.mesh));
+  count_traffic(verdict, job, options, !command.html.empty());
   const int64_t rows = job.training.global_batch_size, vocabulary = verifier.candidate().model().vocabulary();
   for (int64_t step = 1; step <= job.verify.steps + 1 && verdict.agrees; ++step) {
     const bool is_own = step > job.verify.steps;
     const auto batch = is_own ? trainer::suite_batch(job, vocabulary, step) : data->batch((step - 1) * rows, rows);
-    add(verdict, job, step, check_step(verifier, verdict.mesh, step, batch, schedule.learning_rate(step)));
+    add(verdict, job, step, check_step(verifier, verdict.mesh, step, batch, schedule.learning_rate(step)), again);
   }
+  note_memory(verdict.page);
   return verdict;
 }
 
@@ -136,32 +159,61 @@ nlohmann::ordered_json json_of(const MeshVerdict& verdict, const trainer::Job& j
   return row;
 }
 
+PageFile page_for(const VerifyOptions& options, const trainer::Job& job, size_t meshes) {
+  PageFile file(options.html);
+  if (!file.is_wanted()) return file;
+  file.page = page_of(job, meshes);
+  file.page.command = command_of("verify", options.job);
+  if (!options.meshes.empty()) file.page.command += " --meshes " + shell_word(options.meshes);
+  file.begin();
+  return file;
+}
+
+void print_head(const trainer::Job& job) {
+  print_out("{} steps and one on a batch of its own {} one device; worst relative difference per mesh\n",
+            job.verify.steps, job.numerics.is_canonical() ? "bit by bit beside" : "in float64 beside");
+  print_out("{:<34}{:<9}{:>9}{:>11}{:>12}  {:<22}{:>12}{:>9}\n", "mesh", "verdict", "loss", "gradients", "parameters",
+            "worst op", "comm/step", "time");
+}
+
+/// Tells of each as soon as it is compared: what comes may not end well.
+std::vector<MeshVerdict> verify_all(const VerifyOptions& options, const trainer::Job& job,
+                                    std::span<const trainer::MeshDegrees> meshes, PageFile& file) {
+  std::vector<MeshVerdict> verdicts;
+  try {
+    for (const auto& mesh : meshes) {
+      const auto& verdict = verdicts.emplace_back(verify_mesh(job, mesh, options));
+      file.page.meshes.push_back(verdict.page);
+      file.update();
+      print_row(verdict);
+      if (!verdict.agrees) print_out("\n{}\n{}", verdict.finding, &mesh == &meshes.back() ? "" : "\n"), flush_out();
+    }
+  } catch (const std::exception& error) {
+    file.end_by(error.what());
+    throw;
+  }
+  return verdicts;
+}
+
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes) {
   check_floating_environment();
-  const bool bits = job.numerics.is_canonical();
-  print_out("{} steps and one on a batch of its own {} one device; worst relative difference per mesh\n",
-            job.verify.steps, bits ? "bit by bit beside" : "in float64 beside");
-  print_out("{:<34}{:<9}{:>9}{:>11}{:>12}  {:<22}{:>12}{:>9}\n", "mesh", "verdict", "loss", "gradients", "parameters",
-            "worst op", "comm/step", "time");
+  auto file = page_for(options, job, meshes.size());
+  print_head(job);
+  const auto verdicts = verify_all(options, job, meshes, file);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  bool all_agree = true;
-  std::vector<MeshVerdict> verdicts;
-  for (const auto& mesh : meshes) {
-    const auto verdict = verify_mesh(job, mesh);
-    print_row(verdict);
-    if (!verdict.agrees) print_out("\n{}\n{}", verdict.finding, &mesh == &meshes.back() ? "" : "\n");  // at once
-    all_agree &= verdict.agrees;
+  for (const auto& verdict : verdicts) {
     rows.push_back(json_of(verdict, job));
-    verdicts.push_back(verdict);
+    print_price(verdict);
   }
-  for (const auto& verdict : verdicts) print_price(verdict);
+  const bool all_agree = std::ranges::all_of(verdicts, &MeshVerdict::agrees);
   write_json(options.output, {{"job", job.job.description},
                               {"seed", job.debug.seed},
                               {"meshes", rows},
                               {"verdict", all_agree ? "pass" : "fail"}});
+  file.finish();
   return all_agree ? ExitCode::kFine : ExitCode::kInconsistent;
 }
 
