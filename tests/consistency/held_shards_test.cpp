@@ -3,7 +3,6 @@
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -17,8 +16,6 @@
 
 namespace lockstep {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr const char* kMesh = "a=2,b=3";
 constexpr const char* kLayouts[] = {"[a=R, b=R]",         "[a=S(0), b=R]",        "[a=S(0), b=S(1)]",
@@ -118,7 +115,6 @@ TEST(Difference, OfSizesAndRanks) {
   EXPECT_EQ(ranks_text({0, 1, 2, 5, 7, 8}), "ranks 0-2, 5, 7-8");
   const auto integers = difference_of(at::arange(4), at::arange(4) + at::eye(4, at::kLong)[2], 1e9);
   EXPECT_EQ(integers.wrong_elements, 1) << "no tolerance for integers";
-  EXPECT_THAT(integers.text(), HasSubstr("1 of 4 elements wrong"));
 }
 
 }  // namespace

@@ -13,12 +13,12 @@ DIFFERS   2 steps on dp_shard=2 beside one device, bit by bit: 421378 bits diffe
 loss      5.5421 after step 1; unigram entropy of the text 2.3690
 state     76286c4062a6758970745a1fd5c5fad6
 saved     FOLDER/out/checkpoint/step-1
-INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)
+INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
   rule     optimizer "...,...,...,...->..."
   layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]
-  worst    parameter of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)
-  before   all earlier ops agree: the fault is in this op, its rule or its communication
+  worst    result 0 of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])
+  before   76 ops with what they took, and 55 moves between layouts, agree
   again    lockstep replay --case FOLDER/out/case-1.h5
   resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last
 --- standard error
@@ -36,7 +36,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
   ],
   "state_digest": "76286c4062a6758970745a1fd5c5fad6",
   "findings": [
-    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    parameter of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
+    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    result 0 of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  before   76 ops with what they took, and 55 moves between layouts, agree\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
   ]
 }
 --- files

@@ -8,10 +8,17 @@ namespace lockstep {
 inline constexpr const char* kWrongReductionReport = R"~(
 exit code 3
 --- standard output
-2 steps bit by bit beside one device; worst relative difference per mesh
+2 steps and one on a batch of its own bit by bit beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
 tp=2                              agrees     0.0e+00    0.0e+00     0.0e+00  -                          0.23 MB    TIMEx
-dp_shard=2                        DIFFERS    0.0e+00    5.0e-01     2.0e+00  mesh::absolute_maximum     0.53 MB    TIMEx
+dp_shard=2                        DIFFERS    0.0e+00    5.0e-01     2.0e+00  reduce_gradients           0.53 MB    TIMEx
+
+INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[184, 42] = -0.000261096342, one device: -0.0006008142373 (relative 4.8e-01; 8192 of 16384 elements wrong, on rank 1: in [128:256, 0:64])
+  move     step 1, microbatch 0, backward, reduce_gradients #0
+  kind     reduce_scatter over dp_shard, ranks 0-1
+  layouts  Float[256,64] [dp_shard=P(sum:8/1)] -> [dp_shard=S(0)]
+  worst    value of reduce_gradients[159, 41] = 0.0001032675573, one device: 0.000223259296 (relative 7.4e-03; 8192 of 16384 elements wrong, on rank 1: in [128:256, 0:64])
+  before   35 ops with what they took, and 12 moves between layouts, agree
 
 tp=2: what a rank sends in a step
 axis          collective       per step      MiB sent   nodes    native   ratio
@@ -26,14 +33,6 @@ dp_shard      all_gather              6         0.315       -     0.315   1.00x
 dp_shard      all_reduce              5         0.000    1.00     0.000   2.33x
 dp_shard      reduce_scatter          4         0.189    1.00     0.189   1.00x
 all                                             0.505             0.505   1.00x
-
-INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[184, 42] = -0.000261096342, one device: -0.0006008142373 (relative 4.8e-01; 8192 of 16384 elements wrong)
-  op       step 1, microbatch 0, clip, mesh::absolute_maximum #2
-  rule     reduction "...->; max"
-  layouts  [dp_shard=S(0)] -> [dp_shard=P(max)]
-  worst    parameter of mesh::absolute_maximum[] = 0.009128144011, one device: 0.01025338098 (relative 1.1e-01; 1 of 1 elements wrong)
-  before   all earlier ops agree: the fault is in this op, its rule or its communication
-  again    lockstep replay --case FOLDER/out/case-1.h5
 --- standard error
 test: mlp debugmodel on dp_shard=2, simulated in one process
 compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)
@@ -50,9 +49,11 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "loss_max_relative": 0.0,
       "grad_max_relative": 0.0,
       "parameter_max_relative": 0.0,
+      "worst_error_over_bound": 0.0,
       "differing_bits": 0,
       "threads": 1,
       "worst_op": "-",
+      "findings": [],
       "bytes_per_step": 231100.0,
       "native_bytes_per_step": 198228.0,
       "collectives": [
@@ -97,9 +98,33 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "loss_max_relative": 0.0,
       "grad_max_relative": 0.4964695438950636,
       "parameter_max_relative": 1.9999650026378988,
+      "worst_error_over_bound": null,
       "differing_bits": 1865456,
       "threads": 1,
-      "worst_op": "mesh::absolute_maximum",
+      "worst_op": "reduce_gradients",
+      "findings": [
+        {
+          "step": 1,
+          "kind": "collective",
+          "op": "reduce_gradients",
+          "phase": "backward",
+          "module": "",
+          "collective": "reduce_scatter",
+          "axis": "dp_shard",
+          "group": [
+            0,
+            1
+          ],
+          "ranks": [
+            1
+          ],
+          "rule": "",
+          "pattern": "in [128:256, 0:64]",
+          "transient": false,
+          "difference": "gradient of layers.0.up.weight[184, 42] = -0.000261096342, one device: -0.0006008142373 (relative 4.8e-01; 8192 of 16384 elements wrong, on rank 1: in [128:256, 0:64])",
+          "case": ""
+        }
+      ],
       "bytes_per_step": 529404.0,
       "native_bytes_per_step": 529260.0,
       "collectives": [
@@ -140,16 +165,23 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
   "verdict": "fail"
 }
 --- files
-out/case-1.h5
 )~";
 
 /// Rank 1's gradients of weights are a thousandth too large.
 inline constexpr const char* kWrongGradientReport = R"~(
 exit code 3
 --- standard output
-2 steps bit by bit beside one device; worst relative difference per mesh
+2 steps and one on a batch of its own bit by bit beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
 dp_shard=2                        DIFFERS    0.0e+00    5.9e-04     4.0e-03  mesh::weight_gradient      0.53 MB    TIMEx
+
+INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[100, 41] = 0.0007012519636, one device: 0.0007008388638 (relative 5.9e-04; 16384 of 16384 elements wrong: everywhere)
+  op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0
+  rule     matmul "...n,...k->nk"
+  layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]
+  worst    result of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong: everywhere)
+  before   33 ops with what they took, and 12 moves between layouts, agree
+  again    lockstep replay --case FOLDER/out/case-1.h5
 
 dp_shard=2: what a rank sends in a step
 axis          collective       per step      MiB sent   nodes    native   ratio
@@ -157,14 +189,6 @@ dp_shard      all_gather              6         0.315       -     0.315   1.00x
 dp_shard      all_reduce              5         0.000    1.00     0.000   2.33x
 dp_shard      reduce_scatter          4         0.189    1.00     0.189   1.00x
 all                                             0.505             0.505   1.00x
-
-INCONSISTENT  mesh dp_shard=2, step 1: gradient of layers.0.up.weight[100, 41] = 0.0007012519636, one device: 0.0007008388638 (relative 5.9e-04; 16384 of 16384 elements wrong)
-  op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0
-  rule     matmul "...n,...k->nk"
-  layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]
-  worst    parameter of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong)
-  before   all earlier ops agree: the fault is in this op, its rule or its communication
-  again    lockstep replay --case FOLDER/out/case-1.h5
 --- standard error
 test: mlp debugmodel on dp_shard=2, simulated in one process
 compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)
@@ -181,9 +205,28 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "loss_max_relative": 0.0,
       "grad_max_relative": 0.0005910334125304581,
       "parameter_max_relative": 0.004021114467157719,
+      "worst_error_over_bound": null,
       "differing_bits": 2013782,
       "threads": 1,
       "worst_op": "mesh::weight_gradient",
+      "findings": [
+        {
+          "step": 1,
+          "kind": "op",
+          "op": "mesh::weight_gradient",
+          "phase": "backward",
+          "module": "output",
+          "collective": "",
+          "axis": "",
+          "group": [],
+          "ranks": [],
+          "rule": "matmul \"...n,...k->nk\"",
+          "pattern": "everywhere",
+          "transient": false,
+          "difference": "gradient of layers.0.up.weight[100, 41] = 0.0007012519636, one device: 0.0007008388638 (relative 5.9e-04; 16384 of 16384 elements wrong: everywhere)",
+          "case": "FOLDER/out/case-1.h5"
+        }
+      ],
       "bytes_per_step": 529404.0,
       "native_bytes_per_step": 529260.0,
       "collectives": [
@@ -235,8 +278,7 @@ mesh::weight_gradient on dp_shard=2: DIFFERS from one device
   op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0
   rule     matmul "...n,...k->nk"
   layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]
-  worst    parameter of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong)
-  before   all earlier ops agree: the fault is in this op, its rule or its communication
+  worst    result of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong: everywhere)
 --- standard error
 --- result.json
 {
@@ -244,7 +286,7 @@ mesh::weight_gradient on dp_shard=2: DIFFERS from one device
   "op": "mesh::weight_gradient",
   "mesh": "dp_shard=2",
   "id": "step 1, microbatch 0, backward, output, mesh::weight_gradient #0",
-  "finding": "  op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0\n  rule     matmul \"...n,...k->nk\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]\n  worst    parameter of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong)\n  before   all earlier ops agree: the fault is in this op, its rule or its communication"
+  "finding": "  op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0\n  rule     matmul \"...n,...k->nk\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=P(sum:8/1)]\n  worst    result of mesh::weight_gradient[116, 32] = -0.01632092521, one device: -0.01631294191 (relative 4.9e-04; 16384 of 16384 elements wrong: everywhere)"
 }
 --- files
 out/case-1.h5
@@ -254,16 +296,16 @@ out/case-1.h5
 inline constexpr const char* kNativeReport = R"~(
 exit code 3
 --- standard output
-2 steps in float64 beside one device; worst relative difference per mesh
+2 steps and one on a batch of its own in float64 beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
 dp_shard=2                        DIFFERS    ROUNDING    ROUNDING     0.001  mesh::adamw                0.53 MB    TIMEx
 
-INCONSISTENT  mesh dp_shard=2, step 2: parameter of tok_embeddings.weight[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong)
+INCONSISTENT  mesh dp_shard=2, step 2: parameter of tok_embeddings.weight[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong, on rank 1: times 1, in [128:256, 0:64])
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
   rule     optimizer "...,...,...,...->..."
   layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]
-  worst    parameter of mesh::adamw[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong)
-  before   all earlier ops agree: the fault is in this op, its rule or its communication
+  worst    result 0 of mesh::adamw[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong, on rank 1: times 1, in [128:256, 0:64])
+  before   60 ops with what they took, and 44 moves between layouts, agree
   again    lockstep replay --case FOLDER/out/case-1.h5
 --- standard error
 test: mlp debugmodel on dp_shard=2, simulated in one process
@@ -281,9 +323,30 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "loss_max_relative": ROUNDING,
       "grad_max_relative": ROUNDING,
       "parameter_max_relative": 0.001,
+      "worst_error_over_bound": 1e+06,
       "differing_bits": null,
       "threads": 1,
       "worst_op": "mesh::adamw",
+      "findings": [
+        {
+          "step": 2,
+          "kind": "op",
+          "op": "mesh::adamw",
+          "phase": "optimizer",
+          "module": "tok_embeddings.weight",
+          "collective": "",
+          "axis": "",
+          "group": [],
+          "ranks": [
+            1
+          ],
+          "rule": "optimizer \"...,...,...,...->...\"",
+          "pattern": "times 1, in [128:256, 0:64]",
+          "transient": false,
+          "difference": "parameter of tok_embeddings.weight[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong, on rank 1: times 1, in [128:256, 0:64])",
+          "case": "FOLDER/out/case-1.h5"
+        }
+      ],
       "bytes_per_step": 5.29e+05
     }
   ],
