@@ -104,9 +104,8 @@ TEST(BlameOfCollectives, NamesKindAxisAndGroup) {
     const char *axis, *op, *phase;
     std::vector<int> group;
   } cases[] = {{CollectiveKind::kReduceScatter, "dp_shard", "reduce_gradients", "backward", {1, 3}},
-               {CollectiveKind::kAllGather, "dp_shard", "gather_parameters", "forward", {1, 3}},
-               {CollectiveKind::kAllGather, "tp", "", "forward", {0, 1}},
-               {CollectiveKind::kReduceScatter, "tp", "", "forward", {0, 1}}};
+               {CollectiveKind::kAllGather, "dp_shard", "gather_parameters", "forward", {1, 3}}};
+
   for (const auto& [kind, axis, op, phase, group] : cases) {
     Corruption fault(kind, axis, /*once=*/false);
     const auto check = check_corrupted(fault, "dp_shard=2,tp=2");
