@@ -77,6 +77,8 @@ void require_float_range(const OptimizerSection& optimizer) {
   require("eps", optimizer.eps, optimizer.eps >= kLeast && optimizer.eps <= kMost);
 }
 
+bool is_power_of_two(int64_t count) { return std::has_single_bit(static_cast<uint64_t>(count)); }
+
 }  // namespace
 
 Job resolve(Job job, const Launch& launch) {
@@ -102,6 +104,11 @@ BatchRows Batching::rows(int64_t microbatch) const {
   return {microbatch * run, replicas * run, run, of_replica};
 }
 
+int64_t Batching::nodes_per_microbatch() const {
+  const int64_t shards = data_parallel / replicas;
+  return accumulation_steps == 1 || is_power_of_two(shards) ? 1 : shards;
+}
+
 Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   const auto global = job.training.global_batch_size;
   LOCKSTEP_CHECK(global >= 1, "the job is not resolved");
@@ -111,20 +118,11 @@ Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
     fail<BadInput>("mesh {}: the global batch of {} samples does not divide over {} data-parallel ranks.", mesh.text(),
                    global, groups);
   const auto rows = global / groups;
-  const bool canonical = job.numerics.is_canonical();
-  const auto fits = [&](int64_t local) {
-    const bool subtree = local == rows || std::has_single_bit(static_cast<uint64_t>(local * mesh.dp_shard));
-    return rows % local == 0 && (!canonical || subtree);
+  const auto fits = [rows, any = !job.numerics.is_canonical()](int64_t local) {
+    return rows % local == 0 && (any || local == rows || is_power_of_two(local));
   };
   auto local = std::min(job.training.local_batch_size, rows);
   while (local > 1 && !fits(local)) --local;
-  if (!fits(local))
-    fail<BadInput>(
-        "mesh {}: {} samples in microbatches of {} x {} are no complete subtrees of the sum over samples, which "
-        "canonical "
-        "numerics needs; choose training.local_batch_size {} (one microbatch), or a power of two of samples per "
-        "microbatch, or numerics.mode = \"native\".",
-        mesh.text(), global, local, mesh.dp_shard, rows);
   return {global, groups, mesh.dp_replicate, local, rows / local};
 }
 
