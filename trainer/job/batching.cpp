@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/mesh_text.h"
@@ -77,6 +78,18 @@ void require_float_range(const OptimizerSection& optimizer) {
   require("eps", optimizer.eps, optimizer.eps >= kLeast && optimizer.eps <= kMost);
 }
 
+/// The sizes named are such that the job's own mesh divides, too.
+void require_even(const Job& job, const MeshDegrees& mesh) {
+  const auto global = job.training.global_batch_size, groups = mesh.data_parallel();
+  if (global % groups == 0) return;
+  const auto step = std::lcm(groups, job.training.local_batch_size * mesh_of(job).data_parallel());
+  const auto less = global / step * step;
+  fail<BadInput>(
+      "mesh {}: the global batch of {} samples does not divide over {} data-parallel ranks; choose "
+      "training.global_batch_size {}{}, or other degrees.",
+      mesh.text(), global, groups, less > 0 ? fmt::format("{} or ", less) : "", less + step);
+}
+
 bool is_power_of_two(int64_t count) { return std::has_single_bit(static_cast<uint64_t>(count)); }
 
 }  // namespace
@@ -114,9 +127,7 @@ Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   LOCKSTEP_CHECK(global >= 1, "the job is not resolved");
   require_offered(mesh);
   const auto groups = mesh.data_parallel();
-  if (global % groups != 0)
-    fail<BadInput>("mesh {}: the global batch of {} samples does not divide over {} data-parallel ranks.", mesh.text(),
-                   global, groups);
+  require_even(job, mesh);
   const auto rows = global / groups;
   const auto fits = [rows, any = !job.numerics.is_canonical()](int64_t local) {
     return rows % local == 0 && (any || local == rows || is_power_of_two(local));

@@ -177,7 +177,11 @@ TEST(DeriveBatching, CanonicalReplicasNeedSubtreesOfTheirOwnAlone) {
 TEST(DeriveBatching, RefusesAMeshThatTheBatchDoesNotDivideOver) {
   const auto job = resolve(job_of(1, 1, 1, 4, 16), kSimulated);
   EXPECT_EQ(problem([&] { derive_batching(job, parse_mesh("dp_shard=3")); }),
-            "mesh dp_shard=3: the global batch of 16 samples does not divide over 3 data-parallel ranks.");
+            "mesh dp_shard=3: the global batch of 16 samples does not divide over 3 data-parallel ranks; choose "
+            "training.global_batch_size 12 or 24, or other degrees.");
+  EXPECT_EQ(problem([&] { derive_batching(job, parse_mesh("dp_shard=32")); }),
+            "mesh dp_shard=32: the global batch of 16 samples does not divide over 32 data-parallel ranks; choose "
+            "training.global_batch_size 32, or other degrees.");
 }
 
 RC_GTEST_PROP(DeriveBatching, CoversTheGlobalBatchExactly, ()) {
