@@ -96,7 +96,8 @@ constexpr BadCall kBadCalls[] = {
     {"verify jobs/demo.toml -q --meshes 'dp_shrd=2'", 2,
      "mesh \"dp_shrd=2\": dp_shrd is not an axis. Did you mean dp_shard? Axes are pp, dp_replicate, dp_shard, cp, tp."},
     {"verify jobs/demo.toml -q --meshes 'tp=2; dp_shard=3'", 2,
-     "mesh dp_shard=3: the global batch of 4 samples does not divide over 3 data-parallel ranks."},
+     "mesh dp_shard=3: the global batch of 4 samples does not divide over 3 data-parallel ranks; choose "
+     "training.global_batch_size 12, or other degrees."},
     {"train jobs/demo.toml -q --training.dataset_path=", 2,
      "training.dataset_path is not set; it names the text to train on."},
     {"verify jobs/demo.toml -q --training.dataset_path=", 2,

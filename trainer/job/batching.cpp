@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/mesh_text.h"
@@ -77,6 +78,20 @@ void require_float_range(const OptimizerSection& optimizer) {
   require("eps", optimizer.eps, optimizer.eps >= kLeast && optimizer.eps <= kMost);
 }
 
+/// The sizes named are such that the job's own mesh divides, too.
+void require_even(const Job& job, const MeshDegrees& mesh) {
+  const auto global = job.training.global_batch_size, groups = mesh.data_parallel();
+  if (global % groups == 0) return;
+  const auto step = std::lcm(groups, job.training.local_batch_size * mesh_of(job).data_parallel());
+  const auto less = global / step * step;
+  fail<BadInput>(
+      "mesh {}: the global batch of {} samples does not divide over {} data-parallel ranks; choose "
+      "training.global_batch_size {}{}, or other degrees.",
+      mesh.text(), global, groups, less > 0 ? fmt::format("{} or ", less) : "", less + step);
+}
+
+bool is_power_of_two(int64_t count) { return std::has_single_bit(static_cast<uint64_t>(count)); }
+
 }  // namespace
 
 Job resolve(Job job, const Launch& launch) {
@@ -102,29 +117,23 @@ BatchRows Batching::rows(int64_t microbatch) const {
   return {microbatch * run, replicas * run, run, of_replica};
 }
 
+int64_t Batching::nodes_per_microbatch() const {
+  const int64_t shards = data_parallel / replicas;
+  return accumulation_steps == 1 || is_power_of_two(shards) ? 1 : shards;
+}
+
 Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   const auto global = job.training.global_batch_size;
   LOCKSTEP_CHECK(global >= 1, "the job is not resolved");
   require_offered(mesh);
   const auto groups = mesh.data_parallel();
-  if (global % groups != 0)
-    fail<BadInput>("mesh {}: the global batch of {} samples does not divide over {} data-parallel ranks.", mesh.text(),
-                   global, groups);
+  require_even(job, mesh);
   const auto rows = global / groups;
-  const bool canonical = job.numerics.is_canonical();
-  const auto fits = [&](int64_t local) {
-    const bool subtree = local == rows || std::has_single_bit(static_cast<uint64_t>(local * mesh.dp_shard));
-    return rows % local == 0 && (!canonical || subtree);
+  const auto fits = [rows, any = !job.numerics.is_canonical()](int64_t local) {
+    return rows % local == 0 && (any || local == rows || is_power_of_two(local));
   };
   auto local = std::min(job.training.local_batch_size, rows);
   while (local > 1 && !fits(local)) --local;
-  if (!fits(local))
-    fail<BadInput>(
-        "mesh {}: {} samples in microbatches of {} x {} are no complete subtrees of the sum over samples, which "
-        "canonical "
-        "numerics needs; choose training.local_batch_size {} (one microbatch), or a power of two of samples per "
-        "microbatch, or numerics.mode = \"native\".",
-        mesh.text(), global, local, mesh.dp_shard, rows);
   return {global, groups, mesh.dp_replicate, local, rows / local};
 }
 

@@ -24,7 +24,8 @@ Job resolve(Job job, const Launch& launch);
 /// One step's batch on a mesh: global = data_parallel x local x accumulation samples.
 ///
 /// Each replica (dp_replicate) has a run of consecutive samples, its microbatches are runs of that, and the ranks of
-/// dp_shard cut those: so every reduction joins neighbours, the one over replicas last, once a step.
+/// dp_shard cut those: so every reduction joins neighbours, the one over replicas last, once a step. Under canonical
+/// numerics what a rank has of a microbatch is a complete subtree of the sum over the step's samples.
 struct Batching {
   int64_t global_batch_size = 0;
   int64_t data_parallel = 0;  ///< dp_replicate x dp_shard
@@ -34,11 +35,15 @@ struct Batching {
 
   /// The global rows of a microbatch: `replicas` runs.
   BatchRows rows(int64_t microbatch) const;
+
+  /// How many complete subtrees a replica's microbatch is kept as, until the step's tree joins them: one, or where
+  /// dp_shard is no power of two (and neighbours may be no siblings) one for each of its ranks.
+  int64_t nodes_per_microbatch() const;
 };
 
 /// The batching of a resolved job on `mesh`: the largest local batch that is not above the job's and divides evenly;
-/// under canonical numerics it is one for which a replica's microbatch is all its samples or a power of two of them.
-/// BadInput, with the numbers, when the global batch does not divide over the mesh's data-parallel ranks.
+/// under canonical numerics all of a rank's samples or a power of two of them, which is at least 1. BadInput, with the
+/// numbers, when the global batch does not divide over the mesh's data-parallel ranks.
 Batching derive_batching(const Job& job, const MeshDegrees& mesh);
 
 }  // namespace lockstep::trainer

@@ -45,13 +45,56 @@ std::vector<Tensor> gathered_by(GatherOrder& order, at::TensorList parameters, c
   return order.gather(parameters, recipe);
 }
 
+/// What backward knows of its parameters.
+struct Leaves : torch::CustomClassHolder {
+  Leaves(at::TensorList parameters, int axis, const NodeTaker& who)
+      : tensors(parameters.vec()), shard_axis(axis), taker(who) {}
+  std::vector<Tensor> tensors;
+  int shard_axis;
+  NodeTaker taker;
+};
+
+/// The gradients of a block on their way, in one bucket.
+class Reduction {
+ public:
+  explicit Reduction(const Leaves& leaves) : leaves_(leaves) {}
+
+  void add(size_t p, const Tensor& gradient) {
+    const auto& leaf = spec_of(leaves_.tensors[p]);
+    auto sum = declared_as(gradient, leaf.dtype);
+    auto nodes = leaves_.taker.take ? nodes_of(sum, leaves_.taker.samples) : Tensor();
+    in_nodes_.push_back(nodes.defined());
+    targets_.push_back(nodes.defined() ? layout_of_nodes(leaf.layout)
+                                       : gradient_layout(layout_of(sum), leaf.layout, leaves_.shard_axis));
+    sums_.push_back(nodes.defined() ? std::move(nodes) : std::move(sum));
+    owners_.push_back(p);
+  }
+
+  /// Into `gradients`, or to who takes nodes.
+  void run(variable_list& gradients) {
+    auto reduced = redistribute_named("reduce_gradients", sums_, targets_);
+    sums_.clear();
+    for (size_t i = 0; i < reduced.size(); ++i) {
+      const auto& leaf = leaves_.tensors[owners_[i]];
+      const auto sum = std::exchange(reduced[i], {});
+      gradients[owners_[i]] = in_nodes_[i] ? Tensor() : sum.to(spec_of(leaf).dtype);
+      if (in_nodes_[i]) leaves_.taker.take(leaf, sum);
+    }
+  }
+
+ private:
+  const Leaves& leaves_;
+  std::vector<Tensor> sums_;
+  std::vector<Layout> targets_;
+  std::vector<size_t> owners_;
+  std::vector<bool> in_nodes_;
+};
+
 struct Gather : torch::autograd::Function<Gather> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters, const GatherRecipe* recipe,
-                               GatherOrder* order) {
-    std::vector<int64_t> specs;
-    for (const auto& parameter : parameters) specs.push_back(reinterpret_cast<int64_t>(&spec_of(parameter)));
-    context->saved_data["specs"] = specs;
-    context->saved_data["axis"] = recipe->shard_axis;
+                               GatherOrder* order, const NodeTaker* taker) {
+    context->saved_data["leaves"] =
+        c10::IValue::make_capsule(c10::make_intrusive<Leaves>(parameters, recipe->shard_axis, *taker));
     auto gathered = gathered_by(*order, parameters, *recipe);
     variable_list frozen;
     for (size_t p = 0; p < gathered.size(); ++p) {  // a node of the graph needs a tensor of its own
@@ -66,21 +109,12 @@ struct Gather : torch::autograd::Function<Gather> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const auto specs = context->saved_data["specs"].toIntVector();
-    const auto axis = static_cast<int>(context->saved_data["axis"].toInt());
-    std::vector<Tensor> present;
-    std::vector<Layout> targets;
-    for (size_t p = 0; p < gradients.size(); ++p) {
-      if (!gradients[p].defined()) continue;
-      const auto& spec = *reinterpret_cast<const TensorSpec*>(specs[p]);
-      present.push_back(declared_as(gradients[p], spec.dtype));
-      targets.push_back(gradient_layout(layout_of(gradients[p]), spec.layout, axis));
-    }
-    const auto reduced = redistribute_named("reduce_gradients", present, targets);
-    for (size_t p = 0, next = 0; p < gradients.size(); ++p)
-      if (gradients[p].defined())
-        gradients[p] = reduced[next++].to(reinterpret_cast<const TensorSpec*>(specs[p])->dtype);
-    gradients.resize(gradients.size() + 2);  // of the recipe and the order
+    const auto leaves = c10::static_intrusive_pointer_cast<Leaves>(context->saved_data["leaves"].toCapsule());
+    Reduction reduction(*leaves);
+    for (size_t p = 0; p < gradients.size(); ++p)
+      if (gradients[p].defined()) reduction.add(p, gradients[p]);
+    reduction.run(gradients);
+    gradients.resize(gradients.size() + 3);  // of the recipe, the order and who takes nodes
     return gradients;
   }
 };
@@ -114,9 +148,9 @@ struct GatheredParameters::Source {
 };
 
 GatheredParameters::GatheredParameters(const std::vector<Tensor>& parameters, GatherRecipe recipe,
-                                       std::shared_ptr<GatherOrder> order)
+                                       std::shared_ptr<GatherOrder> order, NodeTaker taker)
     : source_(std::make_shared<Source>(Source{parameters, std::move(recipe), std::move(order), {}, {}, {}})) {
-  tensors_ = Gather::apply(at::TensorList(source_->parameters), &source_->recipe, source_->order.get());
+  tensors_ = Gather::apply(at::TensorList(source_->parameters), &source_->recipe, source_->order.get(), &taker);
   for (size_t p = 0; p < tensors_.size(); ++p) {
     source_->sets.push_back(sharded(tensors_[p]).shards());
     source_->versions.push_back(static_cast<uint32_t>(parameters[p]._version()));

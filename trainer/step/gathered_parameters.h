@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trainer/step/gather_order.h"
+#include "trainer/step/replica_sums.h"
 
 namespace lockstep::trainer {
 
@@ -15,9 +16,10 @@ namespace lockstep::trainer {
 /// wider).
 class GatheredParameters {
  public:
-  /// Differentiable. Gathers by `order`.
-  GatheredParameters(const std::vector<at::Tensor>& parameters, GatherRecipe recipe,
-                     std::shared_ptr<GatherOrder> order);
+  /// Differentiable. Gathers by `order`. `taker` takes the gradients that are unfinished sums over samples, as nodes
+  /// that are not joined: their parameters get none from autograd.
+  GatheredParameters(const std::vector<at::Tensor>& parameters, GatherRecipe recipe, std::shared_ptr<GatherOrder> order,
+                     NodeTaker taker = {});
 
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
 

@@ -49,8 +49,8 @@ struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
 
 struct GradientAccumulator::Use {
   /// tensor_data(): detached, with the parameter's version counter, and no op: steps are alike from the first one on.
-  Use(const at::Tensor& parameter, int64_t microbatches)
-      : leaf(parameter.tensor_data().requires_grad_()), replicas(layout_of(parameter).mesh(), microbatches) {
+  Use(const at::Tensor& parameter, int64_t microbatches, int64_t nodes)
+      : leaf(parameter.tensor_data().requires_grad_()), replicas(layout_of(parameter).mesh(), microbatches, nodes) {
     torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(sum));
   }
   ~Use() { torch::autograd::impl::clear_hooks(leaf); }
@@ -58,12 +58,17 @@ struct GradientAccumulator::Use {
   Use& operator=(const Use&) = delete;
 
   at::Tensor leaf;
-  at::Tensor sum;  ///< of the step's microbatches so far (native) or of this one (canonical)
+  at::Tensor sum;          ///< of the step's microbatches so far (native) or of this one (canonical)
+  bool has_nodes = false;  ///< this microbatch's are in `replicas` already
   ReplicaSums replicas;
 };
 
-GradientAccumulator::GradientAccumulator(std::vector<at::Tensor> parameters, int64_t microbatches, Numerics numerics)
-    : parameters_(std::move(parameters)), microbatches_(microbatches), numerics_(numerics) {
+GradientAccumulator::GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching,
+                                         Numerics numerics)
+    : parameters_(std::move(parameters)),
+      microbatches_(batching.accumulation_steps),
+      nodes_(batching.nodes_per_microbatch()),
+      numerics_(numerics) {
   for (size_t p = 0; p < parameters_.size(); ++p) index_[parameters_[p].unsafeGetTensorImpl()] = p;
 }
 
@@ -76,11 +81,19 @@ at::Tensor GradientAccumulator::leaf(const at::Tensor& parameter) {
   auto [use, is_new] = uses_.try_emplace({found->second, module, reads_[microbatch_][{found->second, module}]++});
   if (is_new) {
     const at::AutoGradMode grad(true);
-    use->second = std::make_unique<Use>(parameter, microbatches_);
+    use->second = std::make_unique<Use>(parameter, microbatches_, nodes_);
+    use_of_[use->second->leaf.unsafeGetTensorImpl()] = use->second.get();
   }
   if (is_new && canonical())
     for (const int64_t ended : ended_) use->second->replicas.add(ended, {});
   return use->second->leaf;
+}
+
+void GradientAccumulator::take_nodes(const at::Tensor& leaf, const at::Tensor& nodes) {
+  auto& use = *use_of_.at(leaf.unsafeGetTensorImpl());
+  LOCKSTEP_CHECK(canonical() && !std::exchange(use.has_nodes, true), "a leaf's nodes come twice in microbatch {}",
+                 microbatch_);
+  use.replicas.add_nodes(microbatch_, nodes);
 }
 
 void GradientAccumulator::end_microbatch(int64_t microbatch) {
@@ -92,7 +105,7 @@ void GradientAccumulator::end_microbatch(int64_t microbatch) {
   const at::NoGradGuard no_grad;
   for (auto& [key, use] : uses_) {
     if (microbatches_ > 1 && use->sum.defined()) require_one_use(use->sum, std::get<1>(key));
-    use->replicas.add(microbatch, std::exchange(use->sum, {}));
+    if (!std::exchange(use->has_nodes, false)) use->replicas.add(microbatch, std::exchange(use->sum, {}));
   }
 }
 
@@ -121,6 +134,7 @@ std::vector<at::Tensor> GradientAccumulator::finish() {
 
 void GradientAccumulator::restart() {
   uses_.clear();
+  use_of_.clear();
   reads_.clear();
   ended_.clear();
 }

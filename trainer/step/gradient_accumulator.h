@@ -12,6 +12,7 @@
 
 #include "runtime/context/numerics.h"
 #include "runtime/tensor/layout.h"
+#include "trainer/job/batching.h"
 #include "trainer/step/replica_sums.h"
 
 namespace lockstep::trainer {
@@ -23,12 +24,12 @@ namespace lockstep::trainer {
 /// soon as it is complete for a microbatch.
 ///
 /// Native: microbatches are added up in the order in which they end. Canonical: each is a node of the tree over the
-/// step's samples (ReplicaSums), in whatever order they end. Several may be between their forward and their end. Either
-/// way axes that are still Partial are reduced once a step, in finish(), one collective per axis.
+/// step's samples, or several of them (ReplicaSums), in whatever order they end. Several may be between their forward
+/// and their end. Either way axes that are still Partial are reduced once a step, in finish(), one collective per axis.
 class GradientAccumulator {
  public:
   /// `parameters` of one mesh, in the order of finish().
-  GradientAccumulator(std::vector<at::Tensor> parameters, int64_t microbatches, Numerics numerics);
+  GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching, Numerics numerics);
   ~GradientAccumulator();
   GradientAccumulator(const GradientAccumulator&) = delete;
   GradientAccumulator& operator=(const GradientAccumulator&) = delete;
@@ -39,6 +40,10 @@ class GradientAccumulator {
 
   /// What is read from here on belongs to this microbatch: its forward begins, or its backward.
   void enter(int64_t microbatch) { microbatch_ = microbatch; }
+
+  /// The gradient of a leaf for the microbatch that was entered, where autograd is not to have it: nodes of the tree
+  /// over samples (nodes_of()). Once per leaf and microbatch.
+  void take_nodes(const at::Tensor& leaf, const at::Tensor& nodes);
 
   /// To be called after the backward of each of the step's microbatches, once.
   void end_microbatch(int64_t microbatch);
@@ -59,10 +64,11 @@ class GradientAccumulator {
   bool canonical() const { return numerics_ == Numerics::kCanonical; }
 
   std::vector<at::Tensor> parameters_;
-  int64_t microbatches_;
+  int64_t microbatches_, nodes_;
   Numerics numerics_;
   std::unordered_map<const c10::TensorImpl*, size_t> index_;  ///< of each parameter
   std::map<UseKey, std::unique_ptr<Use>> uses_;
+  std::unordered_map<const c10::TensorImpl*, Use*> use_of_;  ///< by leaf
   /// By microbatch; of those that have not ended.
   std::map<int64_t, std::map<std::pair<size_t, std::string>, int64_t>> reads_;
   std::set<int64_t> ended_;

@@ -98,7 +98,10 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
     tensors.push_back(options_.leaf ? options_.leaf(parameter->tensor()) : parameter->tensor());
     layouts.push_back(plan_.computing(*parameter));
   }
-  return {tensors, {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard)}, gather_order_};
+  return {tensors,
+          {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard)},
+          gather_order_,
+          options_.node_taker};
 }
 
 }  // namespace lockstep::trainer

@@ -19,6 +19,7 @@ struct BlockOptions {
   std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const at::Tensor&)> leaf = {};
+  NodeTaker node_taker = {};  ///< nobody: gradients are summed over dp_shard
 };
 
 /// How a job wants a model's blocks run, as torchtitan would: activation_checkpoint counts layers from 1

@@ -96,8 +96,7 @@ TrainingRun::TrainingRun(Job job, Options options)
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
       state_(first_state()),
-      accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_.accumulation_steps,
-                                                         world_->numerics())) {}
+      accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics())) {}
 
 TrainingRun::~TrainingRun() = default;
 
@@ -116,6 +115,10 @@ std::vector<at::Tensor> TrainingRun::trainable_values() const {
 
 BlockOptions TrainingRun::with_leaves(BlockOptions options) const {
   options.leaf = [this](const at::Tensor& parameter) { return accumulator_->leaf(parameter); };
+  if (world_->canonical() && batching_.nodes_per_microbatch() > 1)
+    options.node_taker = {
+        batching_.data_parallel * batching_.local_batch_size,
+        [this](const at::Tensor& leaf, const at::Tensor& nodes) { accumulator_->take_nodes(leaf, nodes); }};
   return options;
 }
 

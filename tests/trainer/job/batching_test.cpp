@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/error.h"
+#include "runtime/kernels/sums/sum_tree.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -114,16 +115,47 @@ TEST(DeriveBatching, TakesTheLargestLocalBatchThatDivides) {
   EXPECT_EQ(batching.accumulation_steps, 2);
 }
 
-TEST(DeriveBatching, CanonicalMicrobatchesAreCompleteSubtreesOfTheSamples) {
+TEST(DeriveBatching, CanonicalMicrobatchesAreCompleteSubtreesOfTheSamplesOnEachRank) {
   const auto job = resolve(job_of(1, 1, 1, 4, 12), kSimulated);
   const auto two = derive_batching(job, parse_mesh("dp_shard=2"));  // 2 x 2 of 12 samples each, not 2 x 3
   EXPECT_EQ(two.local_batch_size, 2);
   EXPECT_EQ(two.accumulation_steps, 3);
   EXPECT_EQ(derive_batching(job, parse_mesh("dp_shard=3")).accumulation_steps, 1);  // all samples at once
-  EXPECT_EQ(problem([] { derive_batching(resolve(job_of(1, 1, 1, 2, 12), kSimulated), parse_mesh("dp_shard=3")); }),
-            "mesh dp_shard=3: 12 samples in microbatches of 1 x 3 are no complete subtrees of the sum over samples, "
-            "which canonical numerics needs; choose training.local_batch_size 4 (one microbatch), or a power of two of "
-            "samples per microbatch, or numerics.mode = \"native\".");
+  const auto three = derive_batching(resolve(job_of(1, 1, 1, 3, 18), kSimulated), parse_mesh("dp_shard=3"));
+  EXPECT_EQ(three.local_batch_size, 2);  // of 6
+  EXPECT_EQ(three.accumulation_steps, 3);
+}
+
+TEST(DeriveBatching, MicrobatchesOfUnevenShardsAreKeptAsANodeOfEachRank) {
+  const auto nodes = [](const char* mesh, int64_t local) {
+    return derive_batching(resolve(job_of(1, 1, 1, local, 48), kSimulated), parse_mesh(mesh)).nodes_per_microbatch();
+  };
+  EXPECT_EQ(nodes("dp_shard=3", 4), 3);
+  EXPECT_EQ(nodes("dp_shard=3", 16), 1) << "one microbatch";
+  EXPECT_EQ(nodes("dp_shard=6,tp=2", 2), 6);
+  EXPECT_EQ(nodes("dp_replicate=2,dp_shard=3", 1), 3);
+  EXPECT_EQ(nodes("dp_replicate=3,dp_shard=4", 1), 1) << "replicas are reduced once a step";
+  EXPECT_EQ(nodes("dp_shard=4", 1), 1);
+}
+
+RC_GTEST_PROP(DeriveBatching, WhatARankHasOfAMicrobatchIsOneNodeOfTheStepsTree, ()) {
+  const auto degree = [] { return *rc::gen::inRange<int64_t>(1, 9); };
+  MeshDegrees mesh;
+  mesh.dp_replicate = degree(), mesh.dp_shard = degree();
+  const auto rows = *rc::gen::inRange<int64_t>(1, 40);
+  const auto job = resolve(job_of(1, 1, 1, 1, mesh.data_parallel() * rows), kSimulated);
+  auto asked = job;
+  asked.training.local_batch_size = *rc::gen::inRange<int64_t>(1, 50);
+  const auto batching = derive_batching(asked, mesh);
+  RC_ASSERT(batching.local_batch_size <= asked.training.local_batch_size);
+  RC_ASSERT(batching.local_batch_size * batching.accumulation_steps == rows);
+  if (batching.accumulation_steps == 1) return;
+  const auto tree = SumTree::over_samples(batching.global_batch_size);
+  const auto microbatch = *rc::gen::inRange<int64_t>(0, batching.accumulation_steps);
+  const auto rank = *rc::gen::inRange<int64_t>(0, mesh.data_parallel());
+  const auto here = batching.rows(microbatch).runs({rank * batching.local_batch_size, batching.local_batch_size});
+  RC_ASSERT(here.size() == 1U);
+  RC_ASSERT(cover(tree, here[0].rows.start + here[0].shift, here[0].rows.length).size() == 1U);
 }
 
 TEST(DeriveBatching, AMicrobatchIsARunOfEachReplica) {
@@ -145,7 +177,11 @@ TEST(DeriveBatching, CanonicalReplicasNeedSubtreesOfTheirOwnAlone) {
 TEST(DeriveBatching, RefusesAMeshThatTheBatchDoesNotDivideOver) {
   const auto job = resolve(job_of(1, 1, 1, 4, 16), kSimulated);
   EXPECT_EQ(problem([&] { derive_batching(job, parse_mesh("dp_shard=3")); }),
-            "mesh dp_shard=3: the global batch of 16 samples does not divide over 3 data-parallel ranks.");
+            "mesh dp_shard=3: the global batch of 16 samples does not divide over 3 data-parallel ranks; choose "
+            "training.global_batch_size 12 or 24, or other degrees.");
+  EXPECT_EQ(problem([&] { derive_batching(job, parse_mesh("dp_shard=32")); }),
+            "mesh dp_shard=32: the global batch of 16 samples does not divide over 32 data-parallel ranks; choose "
+            "training.global_batch_size 32, or other degrees.");
 }
 
 RC_GTEST_PROP(DeriveBatching, CoversTheGlobalBatchExactly, ()) {

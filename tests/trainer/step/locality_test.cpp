@@ -73,7 +73,7 @@ TEST_P(Locality, ChangesNoBit) {
 
 INSTANTIATE_TEST_SUITE_P(Meshes, Locality,
                          ::testing::Values("dp_shard=2", "tp=3", "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=3",
-                                           "cp=2,tp=2"));
+                                           "dp_shard=3", "cp=2,tp=2"));
 
 }  // namespace
 }  // namespace lockstep::trainer

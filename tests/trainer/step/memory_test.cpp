@@ -74,17 +74,19 @@ std::unique_ptr<models::Model> deep_llama() {
   return std::make_unique<models::Llama>(options);
 }
 
-/// Bytes at the peak of a step beyond those before it and the gradients' shards, in gathered blocks per rank.
-double blocks_at_peak(const char* reshard) {
-  constexpr int64_t kRanks = 2;
+struct Peak {
+  double bytes;      ///< beyond those before the step
+  double gradients;  ///< bytes of one gradient of every parameter, cut over the ranks
+};
+
+/// Of a step of so many microbatches of one sample on each rank.
+Peak peak_of_step(Job job, int64_t ranks, int64_t microbatches) {
   auto& memory = CountingAllocator::instance();
-  auto job = testing::native_job();
   job.training.seq_len = 2;
   job.training.local_batch_size = 1;
-  job.training.global_batch_size = kRanks;
-  job.parallelism.fsdp_reshard_after_forward = reshard;
+  job.training.global_batch_size = ranks * microbatches;
   TrainingRun::Options options;
-  options.mesh = parse_mesh("dp_shard=2");
+  options.mesh = parse_mesh(fmt::format("dp_shard={}", ranks));
   options.make_model = deep_llama;
   TrainingRun run(job, options);
   const auto batch = testing::batch_for(job, 1, kVocabulary);
@@ -92,9 +94,16 @@ double blocks_at_peak(const char* reshard) {
   const auto before = memory.live();
   memory.start();
   run.step(2, batch, 1e-3);
-  const auto beyond = memory.peak() - before;
-  const double gradients = 4.0 * static_cast<double>(run.model().parameter_count());
-  return (beyond - gradients) / (kRanks * kBlockBytes);
+  return {memory.peak() - before, 4.0 * static_cast<double>(run.model().parameter_count())};
+}
+
+/// Bytes at the peak of a step beyond those before it and the gradients' shards, in gathered blocks per rank.
+double blocks_at_peak(const char* reshard) {
+  constexpr int64_t kRanks = 2;
+  auto job = testing::native_job();
+  job.parallelism.fsdp_reshard_after_forward = reshard;
+  const auto [bytes, gradients] = peak_of_step(job, kRanks, 1);
+  return (bytes - gradients) / (kRanks * kBlockBytes);
 }
 
 TEST(Memory, HoldsAtMostTwoGatheredBlocks) {
@@ -103,6 +112,16 @@ TEST(Memory, HoldsAtMostTwoGatheredBlocks) {
   // The test can tell: without freeing, all blocks are there when backward begins (and no gradient yet).
   EXPECT_GT(kept, kLayers / 2.0);
   RecordProperty("blocks", std::to_string(freed) + " " + std::to_string(kept));
+}
+
+/// Samples 0 to 2 are two nodes of the tree over 6, of which each rank keeps its shards; not what came with them.
+TEST(Memory, HoldsTheNodesThatWaitForSiblings) {
+  constexpr int64_t kRanks = 3;
+  const auto one = peak_of_step(testing::small_job(), kRanks, 1), two = peak_of_step(testing::small_job(), kRanks, 2);
+  const double waiting = (two.bytes - one.bytes) / two.gradients;
+  EXPECT_GT(waiting, 0.5);
+  EXPECT_LT(waiting, 2.5);
+  RecordProperty("waiting", std::to_string(waiting));
 }
 
 }  // namespace
