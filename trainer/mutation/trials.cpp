@@ -84,7 +84,7 @@ struct Trials::Right {
 
 Trials::Trials() {
   stages_ = {stage("dp_shard=2,tp=2", 1),  stage("dp_replicate=2,dp_shard=2", 2), stage("tp=2", 2, true),
-             stage("dp_shard=3", 1, true), stage("dp_replicate=2,tp=2", 2, true), stage("cp=2,tp=2", 1)};
+             stage("dp_shard=3", 2, true), stage("dp_replicate=2,tp=2", 2, true), stage("cp=2,tp=2", 1)};
   for (auto& stage : stages_) {
     const auto job = job_of(stage.mesh, stage.microbatches, stage.recomputes);
     TrainingRun run(job, options_on(stage.mesh));

@@ -50,8 +50,10 @@ Job reference_job(const Job& job, const MeshDegrees& mesh) {
 /// Where replicas have microbatches of their own, a microbatch of one device holds other samples: then the ops are
 /// compared with those of as many replicas.
 MeshDegrees blame_mesh(const Job& job, const MeshDegrees& mesh) {
+  const auto batching = derive_batching(job, mesh);
   MeshDegrees result;
-  if (derive_batching(job, mesh).accumulation_steps > 1) result.dp_replicate = mesh.dp_replicate;
+  if (batching.accumulation_steps > 1) result.dp_replicate = mesh.dp_replicate;
+  if (batching.nodes_per_microbatch() > 1) result.dp_shard = mesh.dp_shard;
   return result;
 }
 

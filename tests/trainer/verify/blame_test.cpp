@@ -42,13 +42,15 @@ TEST_P(NoFalseBlame, OfAStepThatAgrees) {
   const auto [mesh, numerics] = GetParam();
   auto job = numerics == Numerics::kNative ? native_job() : small_job();
   auto options = options_on(mesh);
-  job.training.local_batch_size = options.mesh.data_parallel() == 3 ? 4 : 1;  // microbatches of one sample
+  job.training.local_batch_size = 1;  // microbatches of one sample
   options.domain = numerics == Numerics::kNative ? Domain::kFloat64 : Domain::kDeclared;
   const double tolerance = numerics == Numerics::kNative ? kFloat64Tolerance : kBits;
   TrainingRun candidate(job, options);
   auto reference_options = options;
   reference_options.mesh = {};
-  if (candidate.batching().accumulation_steps > 1) reference_options.mesh.dp_replicate = options.mesh.dp_replicate;
+  const auto& batching = candidate.batching();
+  if (batching.accumulation_steps > 1) reference_options.mesh.dp_replicate = options.mesh.dp_replicate;
+  if (batching.nodes_per_microbatch() > 1) reference_options.mesh.dp_shard = options.mesh.dp_shard;
   auto reference_job = job;
   reference_job.training.local_batch_size =
       job.training.global_batch_size / candidate.batching().accumulation_steps / reference_options.mesh.data_parallel();
@@ -105,7 +107,6 @@ TEST(BlameOfCollectives, NamesKindAxisAndGroup) {
     std::vector<int> group;
   } cases[] = {{CollectiveKind::kReduceScatter, "dp_shard", "reduce_gradients", "backward", {1, 3}},
                {CollectiveKind::kAllGather, "dp_shard", "gather_parameters", "forward", {1, 3}}};
-
   for (const auto& [kind, axis, op, phase, group] : cases) {
     Corruption fault(kind, axis, /*once=*/false);
     const auto check = check_corrupted(fault, "dp_shard=2,tp=2");
