@@ -51,7 +51,7 @@ at::Tensor as_integers(const at::Tensor& tensor) {
 }
 
 at::Tensor bits_differ(const at::Tensor& reference, const at::Tensor& candidate) {
-  const auto differ = as_integers(reference) != as_integers(candidate);
+  auto differ = as_integers(reference) != as_integers(candidate);
   if (!reference.is_floating_point()) return differ;
   return at::logical_and(differ, at::logical_not(at::logical_and(reference.isnan(), candidate.isnan())));
 }

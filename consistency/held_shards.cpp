@@ -162,7 +162,7 @@ at::Tensor whole_of(const HeldShards& all) {
   const PlainTensors guard;
   const auto& spec = *all.spec;
   const auto values = finished(all);
-  const auto whole = at::empty(spec.sizes, stored(spec.layout.mesh().world().domain(), spec.dtype));
+  auto whole = at::empty(spec.sizes, stored(spec.layout.mesh().world().domain(), spec.dtype));
   // From the last rank to the first, so that of equal cuts the first one's stays.
   for (size_t r = values.ranks.size(); r-- > 0;) part_of(spec, whole, values.ranks[r]).copy_(values.shards[r]);
   return whole;

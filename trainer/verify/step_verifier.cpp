@@ -47,8 +47,8 @@ Job reference_job(const Job& job, const MeshDegrees& mesh) {
   return compares_bits(job) ? job : with_microbatches_of(job, mesh, {});
 }
 
-/// Where replicas have microbatches of their own, a microbatch of one device holds other samples: then the ops are
-/// compared with those of as many replicas.
+/// Where replicas have microbatches of their own, or ranks parts of one that are no run of a tree, a microbatch of one
+/// device holds other samples: then the ops are compared with those of as many replicas and shards.
 MeshDegrees blame_mesh(const Job& job, const MeshDegrees& mesh) {
   const auto batching = derive_batching(job, mesh);
   MeshDegrees result;
