@@ -30,7 +30,10 @@ struct Known {
   Shards shards;
 };
 
-/// Everyone tells the members of its group what it knows.
+at::Tensor as_bytes(const at::Tensor& shard) { return shard.contiguous().view({-1}).view(c10::kByte); }
+
+/// Everyone tells the members of its group what it knows, as bytes: what is done to numbers on their way is not done to
+/// these.
 std::vector<Known> told_along(const TensorSpec& spec, int axis, const std::vector<Known>& known) {
   const auto& mesh = spec.layout.mesh();
   const auto& local = mesh.local_ranks();
@@ -38,19 +41,23 @@ std::vector<Known> told_along(const TensorSpec& spec, int axis, const std::vecto
     return mesh.member(known[i].ranks[t], axis, static_cast<int64_t>(m));
   };
   const auto members = static_cast<size_t>(mesh.axis_size(axis));
-  Exchange request{mesh, axis, CollectiveKind::kAllGather, storage(spec), {spec.digest}, {}, {}};
+  Exchange request{mesh, axis, CollectiveKind::kAllGather, c10::kByte, {spec.digest}, {}, {}};
   for (size_t t = 0; t < known[0].shards.size(); ++t) {
     auto& pieces = request.sent.emplace_back(local.size());
-    for (size_t i = 0; i < local.size(); ++i) pieces[i].assign(members, known[i].shards[t]);
+    for (size_t i = 0; i < local.size(); ++i) pieces[i].assign(members, as_bytes(known[i].shards[t]));
   }
-  request.received_sizes = [&](size_t t, size_t i, size_t m) { return shard_sizes(spec, rank_of(t, i, m)); };
+  request.received_sizes = [&](size_t t, size_t i, size_t m) {
+    const auto elements = c10::multiply_integers(shard_sizes(spec, rank_of(t, i, m)));
+    return std::vector<int64_t>{elements * static_cast<int64_t>(c10::elementSize(storage(spec)))};
+  };
   std::vector<Known> result(local.size());
   exchange(std::move(request), [&](const std::vector<Pieces>& received) {
     for (size_t i = 0; i < local.size(); ++i)
       for (size_t t = 0; t < received.size(); ++t)
         for (size_t m = 0; m < members; ++m) {
           result[i].ranks.push_back(rank_of(t, i, m));
-          result[i].shards.push_back(received[t][i][m].cpu().clone());
+          const auto bytes = received[t][i][m].cpu().clone();
+          result[i].shards.push_back(bytes.view(storage(spec)).view(shard_sizes(spec, rank_of(t, i, m))));
         }
   });
   return result;

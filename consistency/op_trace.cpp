@@ -1,8 +1,11 @@
 #include "consistency/op_trace.h"
 
 #include <ATen/Functions.h>
+#include <fmt/format.h>
 
-#include "consistency/difference.h"
+#include "core/collective_kind.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 
@@ -37,16 +40,36 @@ const std::vector<at::Tensor>& OpTrace::computed(const std::string& id) const {
   return found == computed_.end() ? nothing : found->second;
 }
 
-void NonFiniteObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
-  bool is_finite = true;
-  for (const auto& tensor : computed_results(event, results))
-    if (const auto whole = whole_value(tensor); first_.empty() && whole.is_floating_point())
-      is_finite &= whole.isfinite().all().item<bool>();
+namespace {
+
+bool are_finite(const Shards& shards) {
+  const PlainTensors guard;
+  for (const auto& shard : shards)
+    if (shard.is_floating_point() && !shard.isfinite().all().item<bool>()) return false;
+  return true;
+}
+
+}  // namespace
+
+void NonFiniteObserver::note(bool is_finite, const std::string& what) {
   if (!first_.empty()) return;
   if (is_finite)
     ++position_;
   else
-    first_ = event.id.text();
+    first_ = what;
+}
+
+void NonFiniteObserver::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
+  bool is_finite = true;
+  for (const auto& tensor : computed_results(event, results))
+    is_finite &= are_finite(sharded(tensor).shards()->local_tensors());
+  note(is_finite, event.id.text());
+}
+
+void NonFiniteObserver::after_move(const MoveEvent& event) {
+  const auto& axis = event.before.layout.mesh().axes()[static_cast<size_t>(event.axis)].name;
+  note(are_finite(event.shards_after),
+       fmt::format("{} over {} in {}", event.kind ? to_text(*event.kind) : "a local move", axis, event.id.text()));
 }
 
 }  // namespace lockstep

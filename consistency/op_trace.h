@@ -27,16 +27,19 @@ class OpTrace final : public Observer {
   std::map<std::string, std::vector<at::Tensor>> computed_;
 };
 
-/// Remembers the first op that gave a NaN or an infinity from finite operands. A collective of all ranks after each op.
+/// Remembers the first op or move that gave this process a NaN or an infinity. No communication.
 class NonFiniteObserver final : public Observer {
  public:
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
-  /// The op's id, or empty.
+  void after_move(const MoveEvent& event) override;
+  /// The op's id; of a move "reduce_scatter over dp_shard in ..."; or empty.
   const std::string& first() const { return first_; }
-  /// How many observed ops came before it.
+  /// How many ops and moves came before it.
   int64_t position() const { return position_; }
 
  private:
+  void note(bool is_finite, const std::string& what);
+
   std::string first_;
   int64_t position_ = 0;
 };

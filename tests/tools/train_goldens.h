@@ -54,6 +54,50 @@ traces/rank1-step2.h5
 traces/rank1.index
 )~";
 
+/// The same beside one device.
+inline constexpr const char* kNanFinding = R"~(
+exit code 3
+--- standard output
+step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
+DIFFERS   2 steps on dp_shard=2 beside one device, bit by bit: 0 bits differ in loss, gradients, norm, parameters and optimizer state
+loss      5.5421 after step 1; unigram entropy of the text 2.3690
+state     ec168226cc0c6fb6705dc0124f0ce3b3
+saved     FOLDER/out/checkpoint/step-1
+INCONSISTENT  step 2, mesh dp_shard=2: step 2: loss nan and gradient norm nan are not both finite; parameters are unchanged; one device: loss 5.531514503, gradient norm 0.4440007443
+  op       step 2, microbatch 0, forward, layers.0, gelu #0
+  rule     pointwise "...->..."
+  layouts  [dp_shard=S(0)] -> [dp_shard=S(0)]
+  worst    result of gelu[4, 0, 0] = nan, one device: -0.003833016148 (relative inf; 4096 of 32768 elements wrong, on rank 1: NaN or infinite, in [4:5, 0:16, 0:256])
+  before   5 ops with what they took, and 6 moves between layouts, agree
+  again    lockstep replay --case FOLDER/out/case-1.h5
+  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last
+--- standard error
+test: mlp debugmodel on dp_shard=2, simulated in one process
+compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)
+--- result.json
+{
+  "steps": [
+    {
+      "step": 1,
+      "loss": 5.542146798223257,
+      "grad_norm": 0.43638621642656245,
+      "tokens_per_second": RATE
+    }
+  ],
+  "state_digest": "ec168226cc0c6fb6705dc0124f0ce3b3",
+  "findings": [
+    "INCONSISTENT  step 2, mesh dp_shard=2: step 2: loss nan and gradient norm nan are not both finite; parameters are unchanged; one device: loss 5.531514503, gradient norm 0.4440007443\n  op       step 2, microbatch 0, forward, layers.0, gelu #0\n  rule     pointwise \"...->...\"\n  layouts  [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    result of gelu[4, 0, 0] = nan, one device: -0.003833016148 (relative inf; 4096 of 32768 elements wrong, on rank 1: NaN or infinite, in [4:5, 0:16, 0:256])\n  before   5 ops with what they took, and 6 moves between layouts, agree\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
+  ]
+}
+--- files
+out/.lock
+out/case-1.h5
+out/checkpoint/.lock
+out/checkpoint/step-1
+out/job.toml
+out/metrics.jsonl
+)~";
+
 /// Rank 1's first sample is NaN behind gelu in step 2.
 inline constexpr const char* kNanReport = R"~(
 exit code 3

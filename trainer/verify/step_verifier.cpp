@@ -156,7 +156,6 @@ StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double lear
   if (!check.agrees()) return check;
   start_.note(reference_.state(), step, batch, learning_rate);
   run_both(step, batch, learning_rate, check);
-  check.difference = agreed_difference(candidate_->mesh(), check.comparison);
   if (!check.agrees()) explain(step, batch, learning_rate, check);
   check.result.gradients.clear();  // their memory is the next step's
   reference_result_ = {};
@@ -175,18 +174,38 @@ void StepVerifier::run_both(int64_t step, const TokenBatch& batch, double learni
   agreed(candidate_->mesh(), [&] { reference_result_ = reference_.step(step, batch, learning_rate); });
   const double between = now();
   candidate_->world().traffic().clear();
-  check.result = candidate_->step(step, batch, learning_rate);
+  std::string ended;
+  const auto result = try_step(step, batch, learning_rate, ended);
   check.seconds = now() - between;
   check.seconds_ratio = check.seconds / (between - before);
   check.bytes = candidate_->world().traffic().bytes();
+  if (!result) {
+    check.difference = fmt::format("{}; one device: loss {:.10g}, gradient norm {:.10g}", ended, reference_result_.loss,
+                                   reference_result_.gradient_norm);
+    return;
+  }
+  check.result = *result;
   check.comparison = compared(step, reference_result_, check.result);
+  check.difference = agreed_difference(candidate_->mesh(), check.comparison);
 }
 
-StepResult StepVerifier::run_watched(int64_t step, const TokenBatch& batch, double learning_rate,
-                                     const TrainingState& start, Observer& observer) {
+/// None where the step ends by a number that is not finite, on all ranks alike: `why`.
+std::optional<StepResult> StepVerifier::try_step(int64_t step, const TokenBatch& batch, double learning_rate,
+                                                 std::string& why) {
+  try {
+    return candidate_->step(step, batch, learning_rate);
+  } catch (const Inconsistency& error) {
+    why = error.what();
+    return std::nullopt;
+  }
+}
+
+std::optional<StepResult> StepVerifier::run_watched(int64_t step, const TokenBatch& batch, double learning_rate,
+                                                    const TrainingState& start, Observer& observer) {
   copy_state(start, candidate_->state());
   const ObserverScope scope(candidate_->world().observers(), observer);
-  return candidate_->step(step, batch, learning_rate);
+  std::string unused;
+  return try_step(step, batch, learning_rate, unused);
 }
 
 OpTrace StepVerifier::trace_reference(int64_t step, const TokenBatch& batch, double learning_rate,
@@ -208,7 +227,7 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
   BlameObserver blamer(trace, tolerance());
   const auto again = run_watched(step, batch, learning_rate, start.state(), blamer);
   const auto& mesh = candidate_->mesh();
-  const bool comes_back = any_rank(mesh, !compared(step, reference_result_, again).agrees());
+  const bool comes_back = any_rank(mesh, !again || !compared(step, reference_result_, *again).agrees());
   const auto blamed = agreed_blame(mesh, blamer.blame());
   check.blame = blamed ? blamed->blame
                        : Blame{.kind = "step",

@@ -58,8 +58,9 @@ class StepVerifier {
   /// Compares a state (any domain, on `mesh`) with the reference's, bit by bit, before `step`.
   StepCheck check_start(int64_t step, const TrainingState& state, const Mesh& mesh);
 
-  /// Runs the step on both. On a difference both run it again from their start, to find the first thing that differs,
-  /// and what it takes.
+  /// Runs the step on both. Throws Inconsistency where one device's loss or gradient is not finite; where the mesh's
+  /// alone is not, that is a difference. On a difference both run it again from their start, to find the first thing
+  /// that differs, and what it takes.
   StepCheck check(int64_t step, const TokenBatch& batch, double learning_rate);
 
   TrainingRun& candidate() { return *candidate_; }
@@ -72,8 +73,9 @@ class StepVerifier {
   StepCheck check_batch(int64_t step, const TokenBatch& batch);
   void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
   OpTrace trace_reference(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& start);
-  StepResult run_watched(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& start,
-                         Observer& observer);
+  std::optional<StepResult> run_watched(int64_t step, const TokenBatch& batch, double learning_rate,
+                                        const TrainingState& start, Observer& observer);
+  std::optional<StepResult> try_step(int64_t step, const TokenBatch& batch, double learning_rate, std::string& why);
 
   Job job_;
   TrainingRun::Options options_;

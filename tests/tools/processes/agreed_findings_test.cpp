@@ -104,15 +104,22 @@ TEST_F(AgreedFindings, ADriftedCopyIsNotSaved) {
 }
 
 TEST_F(AgreedFindings, ANanOfOneRank) {
-  for (const auto* verify : {"", "--verify"}) {
-    const auto found = run("NaN received", std::string(kReplicas) + verify);
-    EXPECT_EQ(found.code, 3) << found.out << found.err;
-    EXPECT_EQ(exits(), kAllInconsistent);
-    EXPECT_THAT(found.err,
-                AllOf(HasSubstr("are not both finite on rank 1; parameters are unchanged; the first op with a "
-                                "NaN or an infinity is step 1, "),
-                      HasSubstr("resume from the start: there is no checkpoint of this run")));
-  }
+  const auto found = run("NaN received", kReplicas);
+  EXPECT_EQ(found.code, 3) << found.out << found.err;
+  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_THAT(found.err, AllOf(HasSubstr("are not both finite on rank 1; parameters are unchanged; the first op with a "
+                                         "NaN or an infinity is all_reduce over dp_replicate in step 1, "),
+                               HasSubstr("resume from the start: there is no checkpoint of this run")));
+}
+
+/// Beside one device it is a finding, which names the collective.
+TEST_F(AgreedFindings, ANanOfOneRankBesideOneDevice) {
+  const auto found = run("NaN received", std::string(kReplicas) + "--verify");
+  EXPECT_EQ(found.code, 3) << found.out << found.err;
+  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_THAT(found.out, AllOf(HasSubstr("are not both finite on rank 1; parameters are unchanged; one device: loss "),
+                               HasSubstr(" over dp_replicate, ranks 0-1\n"),
+                               HasSubstr("  resume   from the start: there is no checkpoint of this run")));
 }
 
 }  // namespace
