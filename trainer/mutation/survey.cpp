@@ -33,7 +33,7 @@ std::string site_key(const OpId& id) { return of_any_step(id).text(); }
 std::string Site::text() const {
   if (kind == Kind::kState) return fmt::format("{} between two steps", tensor);
   if (kind == Kind::kNumber) return fmt::format("{} of the optimizer", tensor);
-  const auto where = fmt::format("microbatch {}, {}, {}{}{} #{}", id.microbatch, to_text(id.phase), id.module,
+  auto where = fmt::format("microbatch {}, {}, {}{}{} #{}", id.microbatch, to_text(id.phase), id.module,
                                  id.module.empty() ? "" : ", ", id.op, id.occurrence);
   if (kind == Kind::kDraw) return fmt::format("draw {} of {}", ordinal, where);
   if (kind == Kind::kOp) return where;
