@@ -34,7 +34,7 @@ std::string Site::text() const {
   if (kind == Kind::kState) return fmt::format("{} between two steps", tensor);
   if (kind == Kind::kNumber) return fmt::format("{} of the optimizer", tensor);
   auto where = fmt::format("microbatch {}, {}, {}{}{} #{}", id.microbatch, to_text(id.phase), id.module,
-                                 id.module.empty() ? "" : ", ", id.op, id.occurrence);
+                           id.module.empty() ? "" : ", ", id.op, id.occurrence);
   if (kind == Kind::kDraw) return fmt::format("draw {} of {}", ordinal, where);
   if (kind == Kind::kOp) return where;
   return fmt::format("{} on {} in {}", collective.empty() ? "local move" : collective, axis, where);
