@@ -23,12 +23,6 @@ const TracedOperand* counterpart(const TracedOp& expected, const Operand& operan
   return found == expected.operands.end() ? nullptr : &*found;
 }
 
-Difference wrong_sizes(c10::IntArrayRef sizes, c10::IntArrayRef expected) {
-  Difference difference;
-  difference.sizes = fmt::format("sizes {}, one device: {}", c10::str(sizes), c10::str(expected));
-  return difference;
-}
-
 /// Where only the digest of the right value is known, more cannot be said than which bits it does not have.
 Difference other_bits(const at::Tensor& whole) {
   Difference difference;
@@ -42,7 +36,7 @@ Difference difference_of_operand(const at::Tensor& tensor, const TracedOperand& 
   std::optional<HeldShards> all;
   if (is_sharded(tensor)) all = all_shards(local_shards(tensor));
   const auto whole = all ? whole_of(*all) : whole_value(tensor);
-  if (whole.sizes() != c10::IntArrayRef(expected.sizes)) return wrong_sizes(whole.sizes(), expected.sizes);
+  if (whole.sizes() != c10::IntArrayRef(expected.sizes)) return difference_of_sizes(whole.sizes(), expected.sizes);
   if (tolerance >= 0)
     return all ? difference_of(*all, expected.value, tolerance) : difference_of(whole, expected.value, tolerance);
   if (digest_of(whole) != expected.digest) return other_bits(whole);
@@ -104,8 +98,9 @@ void BlameObserver::after_op(const OpEvent& event, std::span<const c10::IValue> 
   ++position_;
   const auto* expected = reference_.find(event.id.text());
   if (!expected) return;
-  if (auto found = compare_op(event, all_results(event, results), expected->results, tolerance_))
-    note(std::move(*found));
+  std::vector<at::Tensor> tensors;
+  for (auto& result : readable_results(event, results)) tensors.push_back(std::move(result.tensor));
+  if (auto found = compare_op(event, tensors, expected->results, tolerance_)) note(std::move(*found));
   ++ops_;
 }
 

@@ -141,18 +141,18 @@ class Comparer {
   Difference result_;
 };
 
-Difference wrong_sizes(c10::IntArrayRef sizes, const at::Tensor& expected) {
+}  // namespace
+
+Difference difference_of_sizes(c10::IntArrayRef sizes, c10::IntArrayRef expected) {
   Difference difference;
-  difference.elements = expected.numel();
-  difference.sizes = fmt::format("sizes {}, one device: {}", list(sizes), list(expected.sizes()));
+  difference.elements = c10::multiply_integers(expected);
+  difference.sizes = fmt::format("sizes {}, one device: {}", list(sizes), list(expected));
   return difference;
 }
 
-}  // namespace
-
 Difference difference_of(const at::Tensor& plain, const at::Tensor& expected, double tolerance) {
   const at::NoGradGuard no_grad;
-  if (plain.sizes() != expected.sizes()) return wrong_sizes(plain.sizes(), expected);
+  if (plain.sizes() != expected.sizes()) return difference_of_sizes(plain.sizes(), expected.sizes());
   Comparer comparer(expected, tolerance);
   comparer.add(
       plain, [](const at::Tensor& whole) { return whole; }, 0);
@@ -163,7 +163,7 @@ Difference difference_of(const HeldShards& held, const at::Tensor& expected, dou
   const PlainTensors guard;
   const at::NoGradGuard no_grad;
   const auto& spec = *held.spec;
-  if (expected.sizes() != c10::IntArrayRef(spec.sizes)) return wrong_sizes(spec.sizes, expected);
+  if (expected.sizes() != c10::IntArrayRef(spec.sizes)) return difference_of_sizes(spec.sizes, expected.sizes());
   const auto values = finished(held);
   Comparer comparer(expected, tolerance);
   for (size_t r = 0; r < values.ranks.size(); ++r) {

@@ -41,6 +41,9 @@ Difference difference_of(const at::Tensor& plain, const at::Tensor& expected, do
 /// all_shards().
 Difference difference_of(const HeldShards& held, const at::Tensor& expected, double tolerance);
 
+/// Of a tensor that has other sizes than one device's.
+Difference difference_of_sizes(c10::IntArrayRef sizes, c10::IntArrayRef expected);
+
 /// "rank 1", "ranks 0-2, 5".
 std::string ranks_text(const std::vector<int>& ranks);
 

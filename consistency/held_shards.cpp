@@ -175,18 +175,6 @@ at::Tensor whole_of(const HeldShards& all) {
   return whole;
 }
 
-std::vector<int> odd_copies(const HeldShards& all) {
-  std::vector<int> odd;
-  if (all.spec->any_partial) return odd;
-  const auto cuts = [](const Placement& placement) { return placement.is_shard(); };
-  std::map<std::vector<int64_t>, size_t> first;
-  for (size_t r = 0; r < all.ranks.size(); ++r) {
-    const auto [found, is_first] = first.try_emplace(coordinates(all.spec->layout, all.ranks[r], cuts), r);
-    if (!is_first && !same_bits(all.shards[found->second], all.shards[r])) odd.push_back(all.ranks[r]);
-  }
-  return odd;
-}
-
 namespace {
 
 /// Walks two strided tensors of equal sizes, and compares runs that lie together in both.

@@ -36,9 +36,6 @@ at::Tensor whole_of(const HeldShards& all);
 /// What `rank` holds of a tensor of which `whole` has the sizes, a sum of it included; a view.
 at::Tensor part_of(const TensorSpec& spec, const at::Tensor& whole, int rank);
 
-/// The ranks whose shard is not, bit by bit, that of the first rank that holds the same cut. None of a Partial.
-std::vector<int> odd_copies(const HeldShards& all);
-
 /// Equal sizes, dtypes and bits.
 bool same_bits(const at::Tensor& left, const at::Tensor& right);
 

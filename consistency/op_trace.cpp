@@ -24,20 +24,16 @@ void OpTrace::before_op(const OpEvent& event) {
 }
 
 void OpTrace::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
-  const auto id = event.id.text();
-  for (const auto& tensor : all_results(event, results)) ops_[id].results.push_back(whole_value(tensor));
-  for (const auto& tensor : computed_results(event, results)) computed_[id].push_back(whole_value(tensor));
+  auto& op = ops_[event.id.text()];
+  for (const auto& result : readable_results(event, results)) {
+    op.results.push_back(whole_value(result.tensor));
+    if (!result.is_alias) op.computed.push_back(op.results.back());
+  }
 }
 
 const TracedOp* OpTrace::find(const std::string& id) const {
   const auto found = ops_.find(id);
   return found == ops_.end() ? nullptr : &found->second;
-}
-
-const std::vector<at::Tensor>& OpTrace::computed(const std::string& id) const {
-  static const std::vector<at::Tensor> nothing;
-  const auto found = computed_.find(id);
-  return found == computed_.end() ? nothing : found->second;
 }
 
 namespace {

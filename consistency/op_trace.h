@@ -17,14 +17,11 @@ class OpTrace final : public Observer {
 
   /// By OpId::text(); null if there was no such op.
   const TracedOp* find(const std::string& id) const;
-  /// What that op computed: its results without views; nothing if there was no such op.
-  const std::vector<at::Tensor>& computed(const std::string& id) const;
   size_t count() const { return ops_.size(); }
 
  private:
   double tolerance_;
   std::map<std::string, TracedOp> ops_;
-  std::map<std::string, std::vector<at::Tensor>> computed_;
 };
 
 /// Remembers the first op or move that gave this process a NaN or an infinity. No communication.

@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "core/digest/tensor_digest.h"
-#include "runtime/dispatch/op_results.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -35,17 +34,16 @@ std::vector<Operand> operands_of(std::span<const c10::IValue> arguments) {
   return operands;
 }
 
-std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c10::IValue> results) {
-  std::vector<at::Tensor> tensors;
-  for (auto& result : op_results(event, results))
-    if (!result.is_alias && is_readable(result.tensor)) tensors.push_back(std::move(result.tensor));
-  return tensors;
+std::vector<OpResult> readable_results(const OpEvent& event, std::span<const c10::IValue> results) {
+  auto all = op_results(event, results);
+  std::erase_if(all, [](const OpResult& result) { return !is_readable(result.tensor); });
+  return all;
 }
 
-std::vector<at::Tensor> all_results(const OpEvent& event, std::span<const c10::IValue> results) {
+std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c10::IValue> results) {
   std::vector<at::Tensor> tensors;
-  for (auto& result : op_results(event, results))
-    if (is_readable(result.tensor)) tensors.push_back(std::move(result.tensor));
+  for (auto& result : readable_results(event, results))
+    if (!result.is_alias) tensors.push_back(std::move(result.tensor));
   return tensors;
 }
 

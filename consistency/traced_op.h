@@ -8,6 +8,7 @@
 #include "consistency/held_shards.h"
 #include "core/digest/digest.h"
 #include "runtime/context/observer.h"
+#include "runtime/dispatch/op_results.h"
 
 namespace lockstep {
 
@@ -24,6 +25,7 @@ struct TracedOp {
   std::vector<TracedOperand> operands;
   std::vector<c10::IValue> numbers;  ///< of each argument: itself, if it is a number or a list of numbers
   std::vector<at::Tensor> results;   ///< views included, whatever their dtype
+  std::vector<at::Tensor> computed;  ///< those that are no views
 };
 
 /// A tensor operand, in a list or by itself.
@@ -36,8 +38,8 @@ std::vector<Operand> operands_of(std::span<const c10::IValue> arguments);
 
 /// The tensors that an op computed: its results, or what it wrote in place. Views compute nothing.
 std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c10::IValue> results);
-/// All of them, views included; none that is pending.
-std::vector<at::Tensor> all_results(const OpEvent& event, std::span<const c10::IValue> results);
+/// What the op gave, views included; none that is pending.
+std::vector<OpResult> readable_results(const OpEvent& event, std::span<const c10::IValue> results);
 
 /// The whole of a sharded tensor (a collective), or a plain one as it is.
 at::Tensor whole_value(const at::Tensor& tensor);

@@ -27,7 +27,7 @@ struct Site {
   std::string text() const;
 };
 
-/// Sees each op and each move of a step.
+/// An id without its step: the same in each.
 std::string site_key(const OpId& id);
 
 }  // namespace lockstep::trainer

@@ -34,7 +34,7 @@ class Trials {
   std::span<const Stage> stages() const { return stages_; }
   Trial run(const Mutant& mutant) const;
 
-  /// Steps without a fault: how many comparisons were made of ops, and how many alarms they raised.
+  /// Steps without a fault: how many values were compared (`cases`), and how many steps raised an alarm.
   struct Clean {
     int64_t steps = 0, cases = 0, alarms = 0;
   };

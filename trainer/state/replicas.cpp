@@ -62,13 +62,11 @@ std::string text_of(std::span<const StepScalar> numbers) {
   return text;
 }
 
-at::Tensor row_of(const Mesh& mesh, const TrainingState& state, std::span<const StepScalar> numbers, Copies copies,
-                  size_t index) {
+at::Tensor row_of(const Mesh& mesh, const TrainingState& state, const Digest& numbers, Copies copies, size_t index) {
   const auto tensors = excess_of(state, copies, index);
   Sum of_numbers;
-  const auto text = text_of(numbers);
   const bool is_first = mesh.local_ranks()[index] == mesh.ranks()[0];
-  of_numbers.add(digest(std::as_bytes(std::span(text))), times_of(is_first, static_cast<uint64_t>(mesh.rank_count())));
+  of_numbers.add(numbers, times_of(is_first, static_cast<uint64_t>(mesh.rank_count())));
   const std::vector<int64_t> words{static_cast<int64_t>(tensors.high), static_cast<int64_t>(tensors.low),
                                    static_cast<int64_t>(of_numbers.high), static_cast<int64_t>(of_numbers.low)};
   return at::tensor(words);
@@ -110,8 +108,10 @@ std::string difference_of_numbers(const Mesh& mesh, std::span<const StepScalar> 
 std::string replica_difference(const TrainingState& state, std::span<const StepScalar> numbers, Copies copies) {
   const PlainTensors guard;
   const auto& mesh = layout_of(state.at(0).value).mesh();
+  const auto text_of_numbers = text_of(numbers);
+  const auto digest_of_numbers = digest(std::as_bytes(std::span(text_of_numbers)));
   Shards rows;
-  for (size_t i = 0; i < mesh.local_count(); ++i) rows.push_back(row_of(mesh, state, numbers, copies, i));
+  for (size_t i = 0; i < mesh.local_count(); ++i) rows.push_back(row_of(mesh, state, digest_of_numbers, copies, i));
   const auto sum = rows_of_all_ranks(mesh, rows).sum(0);
   const auto* words = sum.const_data_ptr<int64_t>();
   if ((words[0] | words[1] | words[2] | words[3]) == 0) return "";

@@ -1,16 +1,11 @@
 #include "trainer/verify/step_verifier.h"
 
-#include <ATen/Functions.h>
-#include <ATen/core/grad_mode.h>
-
 #include <chrono>
 
 #include "consistency/blame_observer.h"
 #include "core/error.h"
 #include "replay/op_case/case_capture.h"
 #include "runtime/context/observer.h"
-#include "runtime/tensor/plain_tensors.h"
-#include "runtime/tensor/sharded_tensor.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
 #include "trainer/verify/agreed_blame.h"
@@ -72,6 +67,11 @@ StepRecord record_of(int64_t step, const StepResult& result, const TrainingState
   return record;
 }
 
+/// Of the first value that this process sees to differ.
+std::string first_name(const Comparison& comparison) {
+  return comparison.agrees() ? "" : comparison.beyond[0].name;
+}
+
 StepCheck start_check(int64_t step, const StepRecord& expected, const StepRecord& actual, const Mesh& mesh) {
   StepCheck check;
   check.comparison = compare(expected, actual, kBits);
@@ -80,7 +80,7 @@ StepCheck start_check(int64_t step, const StepRecord& expected, const StepRecord
   if (check.agrees()) return check;
   check.blame = Blame{.kind = "start",
                       .id = fmt::format("none: step {} has not begun", step),
-                      .module = check.comparison.agrees() ? "" : check.comparison.beyond[0].name,
+                      .module = first_name(check.comparison),
                       .worst = check.difference,
                       .before = "initial values, what was loaded, or a write between two steps"};
   return check;
@@ -110,13 +110,15 @@ StepVerifier::StepVerifier(const Job& job, const TrainingRun::Options& options, 
 void StepVerifier::load(const TrainingState& state, int64_t next_step) {
   copy_state(state, reference_.state());
   if (own_candidate_) copy_state(state, candidate_->state());
-  start_.forget();
-  next_step_ = next_step;
-  is_first_ = true;
+  begin_at(next_step);
 }
 
 void StepVerifier::reload(const std::function<void(TrainingState&)>& load, int64_t next_step) {
   load(reference_.state());
+  begin_at(next_step);
+}
+
+void StepVerifier::begin_at(int64_t next_step) {
   start_.forget();
   next_step_ = next_step;
   is_first_ = true;
@@ -232,15 +234,15 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
   check.blame = blamed ? blamed->blame
                        : Blame{.kind = "step",
                                .id = "none: every op and every move agrees with one device's",
-                               .module = check.comparison.agrees() ? "" : check.comparison.beyond[0].name,
+                               .module = first_name(check.comparison),
                                .worst = check.difference,
                                .before = blamer.compared()};
   check.blame->transient = !comes_back;
   if (!blamed || blamed->blame.kind != "op") return;
+  const auto& expected = trace.find(check.blame->id)->computed;
+  if (expected.empty()) return;  // a view: a case would hold nothing to compare
   replay::CaseCapture capture(check.blame->id);
   run_watched(step, batch, learning_rate, start.state(), capture);
-  const auto& expected = trace.computed(check.blame->id);
-  if (expected.empty()) return;  // a view: a case would hold nothing to compare
   check.op_case = joined_case(mesh, capture.take(check.blame->text(), expected));
   if (!blamed->is_here) check.op_case.reset();
 }

@@ -69,6 +69,7 @@ class StepVerifier {
   double tolerance() const { return bits_ ? kBits : kFloat64Tolerance; }
   void run_both(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
   Comparison compared(int64_t step, const StepResult& reference, const StepResult& result);
+  void begin_at(int64_t next_step);
   StepCheck check_parameters(int64_t step);
   StepCheck check_batch(int64_t step, const TokenBatch& batch);
   void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
