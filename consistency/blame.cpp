@@ -59,14 +59,14 @@ at::Tensor carried(const at::Tensor& words) {
   return at::stack({words[0] + carry, low - at::bitwise_left_shift(carry, int64_t{32})});
 }
 
+}  // namespace
+
 Difference difference_of_result(const OpEvent& event, const HeldShards& all, const at::Tensor& expected,
                                 double tolerance) {
   const bool is_pair = event.plan.rule && (event.plan.rule->traits & Rule::kTwoWords) != 0;
   return is_pair ? difference_of(carried(whole_of(all)), carried(expected), tolerance)
                  : difference_of(all, expected, tolerance);
 }
-
-}  // namespace
 
 std::optional<Blame> compare_op(const OpEvent& event, const std::vector<at::Tensor>& results,
                                 const std::vector<at::Tensor>& expected, double tolerance) {

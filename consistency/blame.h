@@ -40,6 +40,10 @@ struct Blame {
 std::optional<Blame> compare_op(const OpEvent& event, const std::vector<at::Tensor>& results,
                                 const std::vector<at::Tensor>& expected, double tolerance);
 
+/// How one result of an op compares with one device's. `all`: of every rank.
+Difference difference_of_result(const OpEvent& event, const HeldShards& all, const at::Tensor& expected,
+                                double tolerance);
+
 /// The fields that name an op.
 Blame blame_of(const char* kind, const OpEvent& event);
 /// Those of a move that changes a value, all of them.

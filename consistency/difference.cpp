@@ -78,7 +78,9 @@ class Comparer {
  public:
   using Cut = std::function<at::Tensor(const at::Tensor&)>;
 
-  Comparer(const at::Tensor& expected, double tolerance) : expected_(expected), tolerance_(tolerance) {
+  /// `allowed`: of each element, instead of the tolerance; or not defined.
+  Comparer(const at::Tensor& expected, double tolerance, const at::Tensor& allowed = {})
+      : expected_(expected), tolerance_(tolerance), allowed_(allowed) {
     result_.elements = expected.numel();
   }
 
@@ -91,9 +93,10 @@ class Comparer {
     if (reference.numel() == 0 || (compares_bits() && same_bits(reference, part))) return;
     if (!scale_) scale_ = largest(expected_);
     const auto errors = relative_errors(as_doubles(reference), as_doubles(part), *scale_);
-    const auto wrong = compares_bits() ? bits_differ(reference, part) : errors > tolerance_;
+    const auto shares = shares_of_allowed(errors, cut);
+    const auto wrong = compares_bits() ? bits_differ(reference, part) : shares > 1;
     if (wrong.any().item<bool>()) note(part, reference, wrong, cut, rank);
-    remember_worst(errors, wrong, reference, part, cut);
+    remember_worst(errors, compares_bits() ? errors : shares, wrong, reference, part, cut);
   }
 
   Difference result() {
@@ -105,7 +108,19 @@ class Comparer {
   }
 
  private:
-  bool compares_bits() const { return tolerance_ < 0 || !expected_.is_floating_point(); }
+  bool compares_bits() const {
+    return (tolerance_ < 0 && !allowed_.defined()) || !expected_.is_floating_point();
+  }
+
+  /// 1: as large as may be.
+  at::Tensor shares_of_allowed(const at::Tensor& errors, const Cut& cut) {
+    if (compares_bits()) return {};
+    if (!allowed_.defined()) return (errors / tolerance_).masked_fill(errors == 0, 0);
+    const auto allowed = cut(allowed_) / *scale_;
+    const auto shares = (errors / allowed).masked_fill(at::logical_or(errors == 0, allowed.isinf()), 0);
+    result_.over_bound = std::max(result_.over_bound, shares.max().item<double>());
+    return shares;
+  }
 
   void note(const at::Tensor& part, const at::Tensor& reference, const at::Tensor& wrong, const Cut& cut, int rank) {
     if (!candidate_.defined()) {
@@ -118,15 +133,17 @@ class Comparer {
     result_.ranks.push_back(rank);
   }
 
-  void remember_worst(const at::Tensor& errors, const at::Tensor& wrong, const at::Tensor& reference,
-                      const at::Tensor& part, const Cut& cut) {
-    const auto flat = errors.reshape({-1});
+  /// By `ranks`, which are errors or shares of what is allowed.
+  void remember_worst(const at::Tensor& errors, const at::Tensor& ranks, const at::Tensor& wrong,
+                      const at::Tensor& reference, const at::Tensor& part, const Cut& cut) {
+    const auto flat = ranks.reshape({-1});
     auto at = flat.argmax().item<int64_t>();
     const double worst = flat[at].item<double>();
-    if (worst < result_.relative || (worst <= 0 && has_worst_)) return;
+    if (worst < worst_ || (worst <= 0 && has_worst_)) return;
     if (worst <= 0) at = wrong.reshape({-1}).to(c10::kInt).argmax().item<int64_t>();
     has_worst_ = true;
-    result_.relative = worst;
+    worst_ = worst;
+    result_.relative = errors.reshape({-1})[at].item<double>();
     const auto places = at::arange(std::max<int64_t>(expected_.numel(), 1)).view(expected_.sizes());
     result_.index = unravel(cut(places).reshape({-1})[at].item<int64_t>(), expected_.sizes());
     result_.reference = as_doubles(reference).reshape({-1})[at].item<double>();
@@ -135,8 +152,10 @@ class Comparer {
 
   at::Tensor expected_, candidate_, wrong_;
   double tolerance_;
+  at::Tensor allowed_;
   std::optional<double> scale_;
   bool has_worst_ = false;
+  double worst_ = 0;
   size_t looked_at_ = 0;
   Difference result_;
 };
@@ -159,19 +178,32 @@ Difference difference_of(const at::Tensor& plain, const at::Tensor& expected, do
   return comparer.result();
 }
 
-Difference difference_of(const HeldShards& held, const at::Tensor& expected, double tolerance) {
-  const PlainTensors guard;
-  const at::NoGradGuard no_grad;
+namespace {
+
+Difference difference_by(Comparer comparer, const HeldShards& held, const at::Tensor& expected) {
   const auto& spec = *held.spec;
   if (expected.sizes() != c10::IntArrayRef(spec.sizes)) return difference_of_sizes(spec.sizes, expected.sizes());
   const auto values = finished(held);
-  Comparer comparer(expected, tolerance);
   for (size_t r = 0; r < values.ranks.size(); ++r) {
     const int rank = values.ranks[r];
     comparer.add(
         values.shards[r], [&](const at::Tensor& whole) { return part_of(spec, whole, rank); }, rank);
   }
   return comparer.result();
+}
+
+}  // namespace
+
+Difference difference_of(const HeldShards& held, const at::Tensor& expected, double tolerance) {
+  const PlainTensors guard;
+  const at::NoGradGuard no_grad;
+  return difference_by(Comparer(expected, tolerance), held, expected);
+}
+
+Difference difference_within(const HeldShards& held, const at::Tensor& expected, const at::Tensor& allowed) {
+  const PlainTensors guard;
+  const at::NoGradGuard no_grad;
+  return difference_by(Comparer(expected, 0, allowed.broadcast_to(expected.sizes())), in_doubles(held), expected);
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {
@@ -190,8 +222,9 @@ std::string Difference::text() const {
   if (!sizes.empty()) return fmt::format("{}: {}", what, sizes);
   const auto values = fmt::format("{} = {:.10g}, {}: {:.10g}", what, candidate, reference_name, reference);
   if (name.empty()) return fmt::format("{} (relative {:.1e})", values, relative);
-  return fmt::format("{} (relative {:.1e}; {} of {} elements wrong{}{})", values, relative, wrong_elements, elements,
-                     ranks.empty() ? "" : ", on " + ranks_text(ranks), pattern.empty() ? "" : ": " + pattern);
+  const auto share = over_bound > 0 ? fmt::format(", {:.3g} times what rounding may do", over_bound) : "";
+  return fmt::format("{} (relative {:.1e}{}; {} of {} elements wrong{}{})", values, relative, share, wrong_elements,
+                     elements, ranks.empty() ? "" : ", on " + ranks_text(ranks), pattern.empty() ? "" : ": " + pattern);
 }
 
 }  // namespace lockstep

@@ -22,6 +22,7 @@ struct Difference {
   double reference = 0, candidate = 0;
   int64_t wrong_elements = 0, elements = 0;  ///< how many are beyond the tolerance
   int64_t differing_bits = 0;                ///< of floats, where bits are compared
+  double over_bound = 0;                     ///< the largest error over what is allowed to it, where a bound says that
   std::string pattern;                       ///< of what is wrong (damage.h)
   std::vector<int> ranks;                    ///< whose shards are wrong; empty: all of those that were looked at
   std::string reference_name = "one device";
@@ -33,13 +34,17 @@ struct Difference {
   std::string text() const;
 };
 
-/// Compares with what one device has. `tolerance`: relative to the tensor's largest element, or kBits. Integers have to
-/// be equal either way.
+/// Compares with what one device has. `tolerance`: relative to the tensor's largest element (0: equal numbers, of which
+/// +0 and -0 are one), or kBits. Integers have to be equal either way.
 Difference difference_of(const at::Tensor& plain, const at::Tensor& expected, double tolerance);
 
 /// Each rank's shard with its part of `expected`; of a Partial what its parts combine to. REQUIRES: of a Partial,
 /// all_shards().
 Difference difference_of(const HeldShards& held, const at::Tensor& expected, double tolerance);
+
+/// Each element may be as far from `expected` as `allowed` says, which broadcasts to it. All are doubles; integers have
+/// to be equal.
+Difference difference_within(const HeldShards& held, const at::Tensor& expected, const at::Tensor& allowed);
 
 /// Of a tensor that has other sizes than one device's.
 Difference difference_of_sizes(c10::IntArrayRef sizes, c10::IntArrayRef expected);

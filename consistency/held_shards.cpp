@@ -150,11 +150,10 @@ at::Tensor part_of(const TensorSpec& spec, const at::Tensor& whole, int rank) {
   return part;
 }
 
-HeldShards finished(const HeldShards& all) {
-  const PlainTensors guard;
-  if (!all.spec->any_partial) return all;
-  const auto dtype = stored(all.spec->layout.mesh().world().domain(), all.spec->dtype);
-  HeldShards result{all.spec, {}, {}};
+namespace {
+
+HeldShards finished_as(const HeldShards& all, c10::ScalarType dtype) {
+  HeldShards result{all.spec, {}, {}, true};
   for (const auto& [place, members] : groups_of_parts(all)) {
     std::vector<int> ranks;
     Shards parts;
@@ -165,11 +164,40 @@ HeldShards finished(const HeldShards& all) {
   return result;
 }
 
+bool is_unfinished(const HeldShards& all) { return all.spec->any_partial && !all.is_finished; }
+
+template <class Change>
+HeldShards with_changed_floats(const HeldShards& all, const Change& change) {
+  const PlainTensors guard;
+  auto result = all;
+  for (auto& shard : result.shards)
+    if (shard.is_floating_point()) shard = change(shard.to(c10::kDouble));
+  return is_unfinished(result) ? finished_as(result, result.shards.at(0).scalar_type()) : result;
+}
+
+}  // namespace
+
+HeldShards finished(const HeldShards& all) {
+  const PlainTensors guard;
+  if (!is_unfinished(all)) return all;
+  return finished_as(all, stored(all.spec->layout.mesh().world().domain(), all.spec->dtype));
+}
+
+HeldShards in_doubles(const HeldShards& all) {
+  return with_changed_floats(all, [](const at::Tensor& doubles) { return doubles; });
+}
+
+HeldShards magnitudes(const HeldShards& all) {
+  return with_changed_floats(all, [](const at::Tensor& doubles) { return doubles.abs(); });
+}
+
 at::Tensor whole_of(const HeldShards& all) {
   const PlainTensors guard;
   const auto& spec = *all.spec;
   const auto values = finished(all);
-  auto whole = at::empty(spec.sizes, stored(spec.layout.mesh().world().domain(), spec.dtype));
+  const auto dtype =
+      values.shards.empty() ? stored(spec.layout.mesh().world().domain(), spec.dtype) : values.shards[0].scalar_type();
+  auto whole = at::empty(spec.sizes, dtype);
   // From the last rank to the first, so that of equal cuts the first one's stays.
   for (size_t r = values.ranks.size(); r-- > 0;) part_of(spec, whole, values.ranks[r]).copy_(values.shards[r]);
   return whole;

@@ -15,6 +15,7 @@ struct HeldShards {
   const TensorSpec* spec;
   std::vector<int> ranks;
   Shards shards;
+  bool is_finished = false;  ///< of a Partial: these are its finished() ones
 };
 
 /// Those of the ranks that live in this process.
@@ -29,8 +30,13 @@ HeldShards all_shards(const HeldShards& local);
 /// others as they are. In the dtype that a finished tensor is stored in. REQUIRES: all_shards().
 HeldShards finished(const HeldShards& all);
 
+/// finished(), computed in double: doubles in place of floats.
+HeldShards in_doubles(const HeldShards& all);
+/// The same of each float's magnitude: of a sum, the sum of its parts' magnitudes.
+HeldShards magnitudes(const HeldShards& all);
+
 /// Where several ranks hold an element alike, the first one's; where they hold parts of a sum (or of another
-/// reduction), what these combine to. In the dtype that a finished tensor is stored in. REQUIRES: all_shards().
+/// reduction), what these combine to. In the dtype of finished(). REQUIRES: all_shards().
 at::Tensor whole_of(const HeldShards& all);
 
 /// What `rank` holds of a tensor of which `whole` has the sizes, a sum of it included; a view.

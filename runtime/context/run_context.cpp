@@ -118,7 +118,8 @@ const Mesh& RunContext::mesh() const {
 }
 
 uint64_t RunContext::next_random_stream() {
-  return streams_.open({static_cast<uint64_t>(open_.step), open_.module, draws_.back()++});
+  if (!repeats_) last_stream_ = streams_.open({static_cast<uint64_t>(open_.step), open_.module, draws_.back()++});
+  return last_stream_;
 }
 
 OpId RunContext::next_op_id(std::string_view op, std::string_view reads) {

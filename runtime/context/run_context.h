@@ -74,6 +74,18 @@ class RunContext {
   /// scope was entered), so that recomputing the module draws the same. Throws BadInput when two names share a hash.
   uint64_t next_random_stream();
 
+  /// For the length of a scope, ops draw what the last one drew, and none of it counts: an op that runs once more.
+  class RepeatedDraws {
+   public:
+    explicit RepeatedDraws(RunContext& context) : context_(context) { context_.repeats_ = true; }
+    ~RepeatedDraws() { context_.repeats_ = false; }
+    RepeatedDraws(const RepeatedDraws&) = delete;
+    RepeatedDraws& operator=(const RepeatedDraws&) = delete;
+
+   private:
+    RunContext& context_;
+  };
+
   /// The id of the op about to run, counting its occurrence. `reads` is the module of a parameter that the op reads, if
   /// there is one: where no scope says where the program is (an unannotated torch::nn module), the parameter does, for
   /// the op and for the backward of its node.
@@ -130,6 +142,8 @@ class RunContext {
   std::map<int64_t, std::unordered_map<std::string, int64_t>> occurrences_;  ///< by microbatch
   std::vector<uint64_t> draws_{0};                                           ///< per open module scope
   rng::StreamRegistry streams_;
+  uint64_t last_stream_ = 0;
+  bool repeats_ = false;
   uint64_t seen_ = 0;  ///< the autograd sequence number at the last op
   OpId last_op_;
   std::string uncounted_;  ///< the op that runs, if it came after `last_op_`

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -95,11 +96,19 @@ struct DebugSection {
   int64_t seed = 0;
 };
 
+/// Values of verify.modes.
+inline constexpr std::string_view kOpsMode = "ops";
+inline constexpr std::string_view kStepMode = "step";
+inline constexpr std::string_view kReplicasMode = "replicas";
+
 struct VerifySection {
   bool enable = false;
+  std::vector<std::string> modes{std::string(kStepMode), std::string(kReplicasMode)};
   int64_t every = 1;
+  int64_t sample = 50;
   int64_t steps = 2;
-  bool replicas = true;
+
+  bool has(std::string_view mode) const { return std::find(modes.begin(), modes.end(), mode) != modes.end(); }
 };
 
 struct RecordSection {

@@ -52,6 +52,7 @@ constexpr Choice kFloat32[] = {{"float32"}};
 constexpr Choice kDevices[] = {{"cpu"}, {"cuda"}};
 constexpr Choice kReshard[] = {{"default"}, {"always"}, {"never"}};
 constexpr Choice kRecompute[] = {{"none"}, {"full"}, {"selective"}};
+constexpr Choice kVerifyModes[] = {{kStepMode}, {kOpsMode}, {kReplicasMode}};
 constexpr Choice kTransports[] = {{"auto"}, {"shared_memory"}, {"tcp"}};
 constexpr Allowed kPayload{"all, none or ring:K with K from 1", nullptr, replay::is_payload_mode};
 
@@ -185,13 +186,16 @@ constexpr Key kKeys[] = {
      "Seed of initial weights, data order and dropout."},
 
     {"verify", "enable", at<&Job::verify, &VerifySection::enable>(), kAnything,
-     "Compare every step with one device; the same as train --verify. (Not in torchtitan.)"},
+     "Compare with one device what verify.modes says; the same as train --verify. (Not in torchtitan.)"},
+    {"verify", "modes", at<&Job::verify, &VerifySection::modes>(), one_of(kVerifyModes),
+     "What is compared (docs/verify.md): step = every value of a step, ops = each op by itself, replicas = what several "
+     "ranks hold alike, which needs no verify.enable. (Not in torchtitan.)"},
     {"verify", "every", at<&Job::verify, &VerifySection::every>(), kAtLeast1,
-     "Steps between two comparisons. (Not in torchtitan.)"},
+     "Of modes step and ops: every n-th step. (Not in torchtitan.)"},
+    {"verify", "sample", at<&Job::verify, &VerifySection::sample>(), kAtLeast1,
+     "Of mode ops: one op of so many, other ones in each step; 1 = all. (Not in torchtitan.)"},
     {"verify", "steps", at<&Job::verify, &VerifySection::steps>(), kAtLeast1,
      "Steps that `lockstep verify` compares on every mesh. (Not in torchtitan.)"},
-    {"verify", "replicas", at<&Job::verify, &VerifySection::replicas>(), kAnything,
-     "After every step of a training compare what several ranks hold alike, by digest. (Not in torchtitan.)"},
 
     {"record", "folder", at<&Job::record, &RecordSection::folder>(), kAnything,
      "Folder for recordings of steps (docs/recording.md); the same as train --record. Empty: none. (Not in torchtitan.)"},

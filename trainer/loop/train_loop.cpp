@@ -198,7 +198,7 @@ class Loop {
   }
 
   bool copies_agree(std::span<const StepScalar> numbers, Copies copies) {
-    if (!job_.verify.replicas) return true;
+    if (!job_.verify.has(kReplicasMode)) return true;
     const auto difference = replica_difference(run_.state(), numbers, copies);
     if (difference.empty()) return true;
     const char* where = copies == Copies::kAll ? "all copies of parameters agree: optimizer state has drifted"

@@ -1,0 +1,26 @@
+#pragma once
+#include "consistency/bounds/error_bounds.h"
+
+/// The bounds of each family of ops, one function per file of this folder.
+namespace lockstep::bounds {
+
+struct Row {
+  std::string_view op;  ///< as in the op table
+  ErrorBound bound;
+};
+
+/// Of rows with one result.
+template <at::Tensor (*kAllowed)(const ExactCall&)>
+constexpr Row row(std::string_view op) {
+  return {op, {ErrorBound::Kind::kRounded, [](const ExactCall& call) { return std::vector{kAllowed(call)}; }}};
+}
+
+std::span<const Row> attention();
+std::span<const Row> elementwise();
+std::span<const Row> functions();
+std::span<const Row> norms();
+std::span<const Row> optimizer();
+std::span<const Row> softmax();
+std::span<const Row> sums();
+
+}  // namespace lockstep::bounds

@@ -1,0 +1,97 @@
+// Sums, and products of matrices: n summands, in any order, are n roundings of the sum of magnitudes.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include "consistency/bounds/families.h"
+#include "runtime/planning/plan.h"
+
+namespace lockstep::bounds {
+namespace {
+
+at::Tensor matrix_product(const ExactCall& call, const char* left, const char* right) {
+  const auto length = static_cast<double>(call.tensor(left).size(-1));
+  return call.rounded(length + 2, at::matmul(call.magnitude(left), call.magnitude(right)));
+}
+at::Tensor product(const ExactCall& call) { return matrix_product(call, "self", "mat2"); }
+at::Tensor general_product(const ExactCall& call) { return matrix_product(call, "self", "other"); }
+
+at::Tensor with_weight(const ExactCall& call) {
+  auto sum = at::matmul(call.magnitude("input"), call.magnitude("weight").t());
+  if (call.argument("bias").isTensor()) sum = sum + call.magnitude("bias");
+  return call.rounded(static_cast<double>(call.tensor("input").size(-1)) + 3, sum) + call.stored(1, sum);
+}
+
+at::Tensor added_to(const ExactCall& call) {
+  const auto sum = at::matmul(call.magnitude("mat1"), call.magnitude("mat2")) * std::abs(call.number("alpha"));
+  const auto all = sum + call.magnitude("self") * std::abs(call.number("beta"));
+  return call.rounded(static_cast<double>(call.tensor("mat1").size(-1)) + 6, all) + call.stored(4, all);
+}
+
+at::Tensor weight_gradient(const ExactCall& call) {
+  const auto gradient = call.magnitude("gradient"), input = call.magnitude("input");
+  const auto rows = gradient.reshape({-1, gradient.size(-1)});
+  return call.rounded(static_cast<double>(rows.size(0)) + 2,
+                      at::matmul(rows.t(), input.reshape({-1, input.size(-1)})));
+}
+
+/// How many elements one element of the result is a sum of.
+double summands(const ExactCall& call, const at::Tensor& result) {
+  const auto all = static_cast<double>(call.tensor("self").numel());
+  return all / std::max<double>(1, static_cast<double>(result.numel()));
+}
+
+at::Tensor sum_of_magnitudes(const ExactCall& call) {
+  const auto self = call.magnitude("self");
+  if (!has_argument(call.schema, "dim")) return self.sum();
+  const auto& dim = call.argument("dim");
+  const auto dims = dim.isNone() ? std::vector<int64_t>{} : dim.toIntVector();
+  return self.sum(at::OptionalIntArrayRef(dims), call.argument("keepdim").toBool());
+}
+
+at::Tensor sum(const ExactCall& call) {
+  const auto total = sum_of_magnitudes(call);
+  return call.rounded(summands(call, total) + 1, total);
+}
+at::Tensor mean(const ExactCall& call) {
+  const auto total = sum_of_magnitudes(call);
+  const double count = summands(call, total);
+  return call.rounded(count + 3, total / count);
+}
+
+/// Squares and sum in double.
+at::Tensor squares(const ExactCall& call) {
+  const auto x = call.magnitude("x");
+  return lockstep::rounded(2 * static_cast<double>(x.numel()) + 4, 0x1p-53, x.square().sum());
+}
+
+/// A row of the table is a sum over the tokens that are it. LibTorch adds 16-bit gradients in 16 bits.
+at::Tensor table_gradient(const ExactCall& call) {
+  const auto tokens = call.tensor("indices").flatten();
+  const int64_t rows = call.argument("num_weights").toInt();
+  const auto sum = at::embedding_dense_backward(call.magnitude("grad_output"), call.tensor("indices"), rows,
+                                                call.argument("padding_idx").toInt(),
+                                                call.argument("scale_grad_by_freq").toBool());
+  const auto counts = at::bincount(tokens, {}, rows).to(c10::kDouble).unsqueeze(-1) + 3;
+  return lockstep::rounded(counts, std::max(call.unit, call.stored_unit), sum);
+}
+
+constexpr Row kRows[] = {
+    row<added_to>("addmm"),
+    row<product>("bmm"),
+    row<table_gradient>("embedding_dense_backward"),
+    row<with_weight>("linear"),
+    row<general_product>("matmul"),
+    row<mean>("mean"),
+    row<mean>("mean.dim"),
+    row<product>("mm"),
+    row<sum>("sum"),
+    row<sum>("sum.dim_IntList"),
+    row<squares>("mesh::sum_of_squares"),
+    row<weight_gradient>("mesh::weight_gradient"),
+};
+
+}  // namespace
+
+std::span<const Row> sums() { return kRows; }
+
+}  // namespace lockstep::bounds

@@ -1,0 +1,156 @@
+// Mode ops: each op of a run beside one device's. Every row of the op table, and what models call above them, in any
+// layouts, under both numerics: no alarm where nothing is wrong, one where a shard is.
+#include "consistency/op_check.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "consistency/bounds/error_bounds.h"
+#include "core/error.h"
+#include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
+#include "runtime/dispatch/op_results.h"
+#include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "tests/support/tensors.h"
+#include "tests/support/trials/canonical_trial.h"
+
+namespace lockstep::testing {
+namespace {
+
+using lockstep::Numerics;
+
+/// Changes one element of a shard that an op computed, far beyond what rounding does.
+class Spoiler final : public Observer {
+ public:
+  void after_op(const OpEvent& event, std::span<const c10::IValue> results) override {
+    if (has_spoiled_) return;
+    for (const auto& result : op_results(event, results))
+      if (!result.is_alias) spoil(result.tensor);
+  }
+  bool has_spoiled() const { return has_spoiled_; }
+
+ private:
+  void spoil(const at::Tensor& tensor) {
+    const PlainTensors guard;
+    const auto& shards = sharded(tensor).shards()->local_tensors();
+    for (const auto& shard : shards) {
+      if (has_spoiled_ || shard.numel() == 0) continue;
+      auto element = shard.as_strided({}, {}, shard.storage_offset());
+      if (element.scalar_type() == c10::kBool)
+        element.logical_not_();
+      else if (std::abs(element.to(c10::kDouble).item<double>()) < 1e30)
+        element.copy_(element.to(c10::kDouble).abs() * 2 + at::ones({}) * 1024);
+      else
+        continue;  // nothing is said of what may be too large
+      has_spoiled_ = true;
+    }
+  }
+  bool has_spoiled_ = false;
+};
+
+struct Checked {
+  std::optional<Blame> blame;
+  int64_t compared = 0;
+  bool is_refused = false, is_spoiled = false;
+};
+
+at::Tensor placed(const Mesh& mesh, const at::Tensor& plain, const CanonicalCase::Operand& operand) {
+  const Layout layout(mesh, operand.placements);
+  const auto put = [&](const at::Tensor& values) {
+    return mesh.world().canonical() ? distribute(values, layout) : scatter(values, layout);
+  };
+  return operand.turned ? put(plain.transpose(0, -1).contiguous()).transpose(0, -1) : put(plain);
+}
+
+void run_on(const Mesh& mesh, const CanonicalCase& trial) {
+  const MeshScope mesh_scope(mesh);
+  const BatchScope batch({.count = trial.batch_rows});
+  std::vector<at::Tensor> operands;
+  for (size_t i = 0; i < trial.operands.size(); ++i)
+    operands.push_back(placed(mesh, trial.call.tensor(i), trial.operands[i]));
+  if (trial.weights.empty()) {
+    run(trial.call.op, with_tensors(trial.call, operands));
+    return;
+  }
+  size_t weight = 0;
+  sharded_gradients(trial.call, operands, trial.weights,
+                    [&](const at::Tensor& plain) { return placed(mesh, plain, trial.weight_places[weight++]); });
+}
+
+Checked check(const CanonicalCase& trial, Numerics numerics, bool spoils) {
+  World::Options options;
+  options.rank_count = 1;
+  for (const auto& axis : trial.axes) options.rank_count *= static_cast<int>(axis.size);
+  options.numerics = numerics;
+  if (numerics == Numerics::kCanonical) options.rounded_levels = trial.rounded_levels;
+  World world(options);
+  const auto& mesh = world.mesh(trial.axes);
+  Spoiler spoiler;
+  OpCheck op_check(world, 1);
+  std::optional<ObserverScope> spoiled;
+  Checked checked;
+  try {
+    if (spoils) spoiled.emplace(world.observers(), spoiler);
+    const ObserverScope watched(world.observers(), op_check);
+    run_on(mesh, trial);
+  } catch (const c10::Error&) {
+    checked.is_refused = true;
+  } catch (const BadInput&) {
+    checked.is_refused = true;
+  }
+  checked.blame = op_check.blame();
+  checked.compared = op_check.counts().compared_ops;
+  checked.is_spoiled = spoiler.has_spoiled();
+  return checked;
+}
+
+std::vector<OpCase> valued_cases() {
+  std::vector<OpCase> all;
+  for (const auto& cases : {op_cases(), composite_cases()})
+    for (const auto& op_case : cases)
+      if (!op_case.is(OpCase::kFactory) && !op_case.is(OpCase::kNoValues)) all.push_back(op_case);
+  return all;
+}
+
+class OpCheckRows : public ::testing::TestWithParam<OpCase> {
+ protected:
+  void expect(bool spoils, Numerics numerics, int cases) const {
+    const auto& op_case = GetParam();
+    const bool canonical = numerics == Numerics::kCanonical;
+    const auto id = fmt::format("{}/{}{}", op_case.op, canonical ? "canonical" : "native", spoils ? " spoiled" : "");
+    const auto failure = failure_of_counted(
+        id, op_case.op, cases,
+        [&] {
+          const bool gradients = op_case.is(OpCase::kGradient) && *rc::gen::arbitrary<bool>();
+          const auto reach = *rc::gen::element(Reach::kShort, Reach::kLong);
+          const auto trial = draw_canonical(op_case, reach, gradients);
+          const auto checked = check(trial, numerics, spoils);
+          if (checked.is_refused) return;
+          if (checked.compared > 0) ++compared_cases()[op_case.op];
+          if (!spoils && checked.blame)
+            RC_FAIL(describe(trial) + (canonical ? ", canonical:\n" : ", native:\n") + checked.blame->text());
+          if (checked.is_spoiled && !checked.blame) RC_FAIL(describe(trial) + ": a wrong shard was not seen");
+        },
+        canonical && refused_by_canonical(op_case.op));
+    if (!failure.empty()) FAIL() << failure;
+  }
+};
+
+TEST_P(OpCheckRows, AgreeUnderCanonicalNumerics) { expect(false, Numerics::kCanonical, case_count(20)); }
+TEST_P(OpCheckRows, AreWithinTheirBoundsUnderNativeNumerics) { expect(false, Numerics::kNative, case_count(60)); }
+TEST_P(OpCheckRows, AWrongShardIsSeenUnderCanonicalNumerics) { expect(true, Numerics::kCanonical, case_count(8)); }
+TEST_P(OpCheckRows, AWrongShardIsSeenUnderNativeNumerics) { expect(true, Numerics::kNative, case_count(12)); }
+
+INSTANTIATE_TEST_SUITE_P(Rows, OpCheckRows, ::testing::ValuesIn(valued_cases()), test_name);
+
+/// A new row needs a bound, or to be called exact.
+TEST(ErrorBounds, AreKnownOfEveryRow) {
+  for (const auto& [op, rule] : built_in_rules()->rows())
+    EXPECT_TRUE(error_bound(rule)) << op << " has no entry in consistency/bounds/";
+}
+
+}  // namespace
+}  // namespace lockstep::testing
