@@ -42,16 +42,11 @@ at::Tensor with_rounding_to(c10::ScalarType dtype, at::Tensor allowed, const at:
                             const HeldShards& result) {
   const PlainTensors guard;
   const auto largest = dtype == c10::kDouble ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const auto parts = result.spec->any_partial ? whole_of(magnitudes(result)) : exact.abs();
   if (dtype == c10::kBFloat16 || dtype == c10::kHalf)
-    allowed = allowed + 1.01 * unit_of(dtype) * (exact.abs() + allowed + whole_of(magnitudes(result)));
-  const auto is_beyond = at::logical_not(exact.abs() + allowed <= (dtype == c10::kHalf ? 65504.0 : largest) / 4);
+    allowed = allowed + 1.01 * unit_of(dtype) * (exact.abs() + 2 * allowed + parts);
+  const auto is_beyond = at::logical_not(parts + exact.abs() + allowed <= (dtype == c10::kHalf ? 65504.0 : largest) / 4);
   return at::where(is_beyond, at::full({}, std::numeric_limits<double>::infinity(), allowed.options()), allowed);
-}
-
-std::vector<HeldShards> shards_of_results(const OpEvent& event, std::span<const c10::IValue> results) {
-  std::vector<HeldShards> all;
-  for (const auto& result : readable_results(event, results)) all.push_back(all_shards(local_shards(result.tensor)));
-  return all;
 }
 
 /// What is known of factories is what is known of their rows, if they have one.
@@ -137,24 +132,32 @@ void OpCheck::after_op(const OpEvent& event, std::span<const c10::IValue> result
   const auto begun = std::move(begun_.back());
   begun_.pop_back();
   if (bound_of(event).kind == ErrorBound::Kind::kUnwritten) return;
-  note(compared_with_one_device(event, begun, shards_of_results(event, results)));
+  compare_with_one_device(event, begun, results);
   ++counts_.compared_ops;
 }
 
-std::optional<Blame> OpCheck::compared_with_one_device(const OpEvent& event, const Begun& begun,
-                                                       const std::vector<HeldShards>& results) {
+void OpCheck::compare_with_one_device(const OpEvent& event, const Begun& begun, std::span<const c10::IValue> results) {
+  std::vector<HeldShards> shards;
+  const auto given = readable_results(event, results);
+  for (const auto& result : given) shards.push_back(all_shards(local_shards(result.tensor)));
+  const auto values = values_of(event, begun);
   auto blame = blame_of("op", event);
+  std::vector<at::Tensor> expected;
   try {
-    const auto all = differences(event, begun, results);
+    expected = declared_.run(event, values);
+    const auto all = differences(event, begun, values, expected, shards);
     const auto worst = std::ranges::find_if(all, [](const Difference& difference) { return !difference.agrees(); });
-    if (worst == all.end()) return std::nullopt;
+    if (worst == all.end()) return;
     describe(blame, *worst);
   } catch (const c10::Error& error) {
     blame.worst = fmt::format("one device refuses what the mesh took: {}", error.what_without_backtrace());
   } catch (const BadInput& error) {
     blame.worst = fmt::format("one device refuses what the mesh took: {}", error.what());
   }
-  return blame;
+  if (blame_) return;
+  for (size_t r = 0; r < expected.size(); ++r)
+    if (!given[r].is_alias) expected_.push_back(expected[r]);
+  note(std::move(blame));
 }
 
 bool OpCheck::may_round(const OpEvent& event, const Begun& begun) {
@@ -163,9 +166,9 @@ bool OpCheck::may_round(const OpEvent& event, const Begun& begun) {
 }
 
 std::vector<Difference> OpCheck::differences(const OpEvent& event, const Begun& begun,
+                                             const std::vector<at::Tensor>& values,
+                                             const std::vector<at::Tensor>& expected,
                                              const std::vector<HeldShards>& results) {
-  const auto values = values_of(event, begun);
-  const auto expected = declared_.run(event, values);
   LOCKSTEP_CHECK_EQ(expected.size(), results.size(), "results of {}", begun.id);
   std::vector<Difference> all;
   for (size_t r = 0; r < results.size(); ++r) {
@@ -259,8 +262,8 @@ void OpCheck::after_move(const MoveEvent& event) {
   note(blame_of(event, difference));
 }
 
-void OpCheck::note(std::optional<Blame> blame) {
-  if (blame_ || !blame) return;
+void OpCheck::note(Blame blame) {
+  if (blame_) return;
   blame_ = std::move(blame);
   blame_->position = counts_.ops + counts_.moves;
   blame_->before = compared() + ", compared with one device each, agree";

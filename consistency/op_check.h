@@ -26,6 +26,8 @@ class OpCheck final : public Observer {
 
   /// The first that differs.
   const std::optional<Blame>& blame() const { return blame_; }
+  /// What one device computes, if that is an op: its results without views.
+  const std::vector<at::Tensor>& expected() const { return expected_; }
 
   struct Counts {
     int64_t ops = 0, moves = 0;                    ///< that were seen
@@ -56,22 +58,23 @@ class OpCheck final : public Observer {
   static bool may_round(const OpEvent& event, const Begun& begun);
   bool is_chosen(const std::string& id) const;
   Operand operand_of(const at::Tensor& tensor, const TensorSpec& wanted) const;
-  std::optional<Blame> compared_with_one_device(const OpEvent& event, const Begun& begun,
-                                                const std::vector<HeldShards>& results);
-  std::vector<Difference> differences(const OpEvent& event, const Begun& begun, const std::vector<HeldShards>& results);
+  void compare_with_one_device(const OpEvent& event, const Begun& begun, std::span<const c10::IValue> results);
+  std::vector<Difference> differences(const OpEvent& event, const Begun& begun, const std::vector<at::Tensor>& values,
+                                      const std::vector<at::Tensor>& expected, const std::vector<HeldShards>& results);
   std::vector<Difference> differences_beyond_rounding(const OpEvent& event, const Begun& begun,
                                                       const std::vector<at::Tensor>& values,
                                                       const std::vector<HeldShards>& results);
   std::vector<at::Tensor> values_of(const OpEvent& event, const Begun& begun) const;
   std::vector<at::Tensor> allowed_errors(const OpEvent& event, const Begun& begun, const std::vector<at::Tensor>& values,
                                          const std::vector<HeldShards>& results, std::vector<at::Tensor>& exact);
-  void note(std::optional<Blame> blame);
+  void note(Blame blame);
 
   bool bits_;
   int64_t sample_;
   OneDevice declared_, double_;
   std::vector<Begun> begun_;  ///< ops may nest
   std::optional<Blame> blame_;
+  std::vector<at::Tensor> expected_;
   Counts counts_;
   std::function<void(const OpEvent&)> listener_;
 };

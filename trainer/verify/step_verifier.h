@@ -5,6 +5,7 @@
 
 #include "consistency/blame.h"
 #include "consistency/comparison.h"
+#include "consistency/op_check.h"
 #include "replay/store/op_case.h"
 #include "trainer/step/training_run.h"
 #include "trainer/verify/step_start.h"
@@ -26,6 +27,7 @@ struct StepCheck {
   double bytes = 0;                       ///< that one rank sent in the step
   double seconds = 0;                     ///< of the step on the mesh
   double seconds_ratio = 0;               ///< over the time on one device
+  std::optional<OpCheck::Counts> ops;     ///< of mode ops, since the run began
 
   bool agrees() const { return difference.empty(); }
 };

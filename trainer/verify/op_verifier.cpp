@@ -1,0 +1,29 @@
+#include "trainer/verify/op_verifier.h"
+
+#include "trainer/verify/agreed_blame.h"
+
+namespace lockstep::trainer {
+
+OpVerifier::OpVerifier(TrainingRun& run, int64_t sample) : run_(run), check_(run.world(), sample) {
+  check_.on_chosen([this](const OpEvent& event) { capture(event); });
+}
+
+/// What an op takes is there before it runs: by the time that its result is wrong it may be overwritten.
+void OpVerifier::capture(const OpEvent& event) {
+  if (check_.blame()) return;
+  capture_ = std::make_unique<replay::CaseCapture>(event.id.text());
+  capture_->before_op(event);
+}
+
+void OpVerifier::judge(StepCheck& step) {
+  step.ops = check_.counts();
+  const auto blamed = agreed_blame(run_.mesh(), check_.blame());
+  if (!blamed || !step.agrees()) return;
+  step.blame = blamed->blame;
+  step.difference = fmt::format("{} {}", step.blame->kind, step.blame->worst);
+  if (step.blame->kind != "op" || check_.expected().empty()) return;
+  step.op_case = joined_case(run_.mesh(), capture_->take(step.blame->text(), check_.expected()));
+  if (!blamed->is_here) step.op_case.reset();
+}
+
+}  // namespace lockstep::trainer

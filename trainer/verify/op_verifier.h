@@ -1,0 +1,31 @@
+#pragma once
+#include <memory>
+
+#include "consistency/op_check.h"
+#include "replay/op_case/case_capture.h"
+#include "trainer/verify/step_verifier.h"
+
+namespace lockstep::trainer {
+
+/// Mode ops: while it watches, ops and moves of a run are compared, each by itself, with one device's (OpCheck).
+class OpVerifier {
+ public:
+  /// `run` must outlive this. `sample`: one op of so many.
+  OpVerifier(TrainingRun& run, int64_t sample);
+
+  /// For the length of a step on the run.
+  ObserverScope watch() { return {run_.world().observers(), check_}; }
+
+  /// Adds to `step`, which is on `check`'s step or about to be told of it: how much was compared, and, if `step` agrees
+  /// and an op or a move does not, that. The same on all ranks: a collective of the mesh.
+  void judge(StepCheck& step);
+
+ private:
+  void capture(const OpEvent& event);
+
+  TrainingRun& run_;
+  OpCheck check_;
+  std::unique_ptr<replay::CaseCapture> capture_;  ///< of the op that was chosen last, up to the first that differs
+};
+
+}  // namespace lockstep::trainer
