@@ -105,6 +105,21 @@ TEST_F(Runs, TrainingWritesAPageOfItsVerification) {
                           HasSubstr("reduce_scatter on dp_shard")));
 }
 
+/// Of a run that was killed the page says what had been planned and compared by then.
+TEST_F(Runs, ThatAreKilledLeaveTheirPage) {
+  const auto page = folder_.file("page.html");
+  const auto script = folder_.write("kill.sh", "'" LOCKSTEP_BINARY "' train " + job_ + " -q --verify --html " + page +
+                                                   " --training.steps 100000 & pid=$!\nuntil grep -q on.dp_shard " +
+                                                   page +
+                                                   " 2>/dev/null; do kill -0 $pid || exit 1; sleep 0.01; done\n"
+                                                   "kill -9 $pid\n");
+  ASSERT_EQ(run_binary("/bin/sh", script).code, 0);
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("dp_shard=2: no difference so far."), HasSubstr("reduce_scatter on dp_shard"),
+                          HasSubstr("A rank holds "), Not(HasSubstr(">0 B<"))));
+}
+
 TEST_F(Runs, ADivergingRunNamesItsFirstBadOp) {
   const auto run = train("--optimizer.lr 1e30");
   EXPECT_EQ(run.code, 3);
