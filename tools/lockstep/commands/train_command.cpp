@@ -105,6 +105,7 @@ class Reporter {
   void summary(const trainer::TrainOutcome& outcome) {
     if (draws_) bar_.clear();
     if (checked_ > 0) line(verdict(outcome.findings.empty()));
+    if (const auto speed = trainer::checked_speed(outcome.steps)) line(trainer::speed_line(*speed) + "\n");
     if (!outcome.steps.empty())
       line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n",
                        outcome.steps.back().loss, outcome.steps.back().step,
@@ -151,13 +152,18 @@ class Reporter {
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
 };
 
+nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
+  return number ? nlohmann::ordered_json(*number) : nullptr;
+}
+
 nlohmann::ordered_json to_json(const trainer::TrainOutcome& outcome) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   for (const auto& metrics : outcome.steps)
     steps.push_back({{"step", metrics.step},
                      {"loss", metrics.loss},
                      {"grad_norm", metrics.grad_norm},
-                     {"tokens_per_second", metrics.tokens_per_second}});
+                     {"tokens_per_second", metrics.tokens_per_second},
+                     {"checked_tokens_per_second", number_or_null(metrics.checked_tokens_per_second)}});
   return {{"steps", steps}, {"state_digest", outcome.state_digest}, {"findings", outcome.findings}};
 }
 

@@ -118,7 +118,8 @@ std::string section(const PageMesh& mesh, const VerifyPage& page) {
   return fmt::format(
       "<details class=\"card {}\"{}><summary><strong>{}</strong> {}</summary>\n<div "
       "class=\"pair\"><div>\n{}</div><div>\n{}{}{}</div></div></details>\n",
-      mesh.agrees ? "good" : "bad", is_open ? " open=\"open\"" : "", escaped(mesh.mesh), verdict_of(mesh), plot(mesh, page), traffic_table(mesh), gathered(mesh), memory(mesh));
+      mesh.agrees ? "good" : "bad", is_open ? " open=\"open\"" : "", escaped(mesh.mesh), verdict_of(mesh),
+      plot(mesh, page), traffic_table(mesh), gathered(mesh), memory(mesh));
 }
 
 }  // namespace
