@@ -4,8 +4,6 @@
 #include <c10/core/ScalarType.h>
 #include <fmt/ranges.h>
 
-#include "core/files/atomic_file.h"
-#include "core/files/make_folders.h"
 #include "replay/capture/recorded_tensor.h"
 #include "replay/store/recording_file.h"
 #include "runtime/dispatch/op_results.h"
@@ -61,22 +59,12 @@ std::vector<RecordedTensor> results_of(const OpEvent& event, std::span<const c10
   return tensors;
 }
 
-std::vector<std::string> write_tensors(const std::string& folder, const std::string& op,
-                                       const std::vector<RecordedTensor>& tensors) {
-  make_folders(folder);
-  StepRecording file;
-  file.complete = false;
-  file.reason = op;
-  file.has_state = true;
-  file.state = tensors;
-  const auto bytes = to_file(file);
-  std::vector<std::string> paths{folder + "/op.h5"};
-  write_file_atomically(paths[0], {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  for (const auto& tensor : tensors) {
-    paths.push_back(fmt::format("{}/{}.npy", folder, tensor.name));
-    write_file_atomically(paths.back(), to_npy(tensor));
-  }
-  return paths;
+std::vector<BreakFolder::File> break_files(const std::string& op, int rank, int64_t step,
+                                           const std::vector<RecordedTensor>& tensors) {
+  const auto bytes = break_file(op, rank, step, tensors);
+  std::vector<BreakFolder::File> files{{"op.h5", {reinterpret_cast<const char*>(bytes.data()), bytes.size()}}};
+  for (const auto& tensor : tensors) files.emplace_back(tensor.name + ".npy", to_npy(tensor));
+  return files;
 }
 
 }  // namespace lockstep::replay

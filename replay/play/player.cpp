@@ -33,6 +33,7 @@ void Player::load(const StepRecording& recording, std::string until) {
   is_same_program_ = true;
   first_.reset();
   tensors_there_.clear();
+  op_there_.clear();
 }
 
 std::string Player::text_of(const RecordedId& id) const {
@@ -87,6 +88,7 @@ void Player::after_op(const OpEvent& event, std::span<const c10::IValue> results
   running_.pop_back();
   if (!stops_at(event)) return;
   for (auto& tensor : results_of(event, results, recording_->rank)) tensors_there_.push_back(std::move(tensor));
+  op_there_ = event.id.text();
   throw StoppedThere();
 }
 

@@ -56,8 +56,9 @@ class Player final : public Observer, public Transport {
   /// recorded step went on. Of what comes after the end of an incomplete recording nothing is said.
   void ended(const std::string& error);
 
-  /// Operands before, and results after the op where it stopped.
+  /// Operands before, and results after the op where it stopped, and that op's OpId::text().
   const std::vector<RecordedTensor>& tensors_there() const { return tensors_there_; }
+  const std::string& op_there() const { return op_there_; }
 
   const std::optional<Deviation>& first_deviation() const { return first_; }
   /// How much was compared so far, and how much of it differed.
@@ -102,6 +103,7 @@ class Player final : public Observer, public Transport {
   bool is_same_program_ = true;
   std::optional<Deviation> first_;
   std::vector<RecordedTensor> tensors_there_;
+  std::string op_there_;
 };
 
 }  // namespace lockstep::replay

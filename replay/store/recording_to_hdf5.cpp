@@ -134,11 +134,10 @@ void write_batch(hid_t file, const StepRecording& recording) {
   write_dataset(file, kDatasets[kLabels].path, type, sizes, recording.labels.data());
 }
 
-void write_state(hid_t file, const StepRecording& recording) {
-  const auto group = create_group(file, "/state");
-  for (const auto& tensor : recording.state) {
+void write_tensors(hid_t group, const std::vector<RecordedTensor>& tensors) {
+  for (const auto& tensor : tensors) {
     const auto& dtype = *find_dtype(tensor.dtype);
-    const auto dataset = write_dataset(group.get(), tensor.name.c_str(), hdf5::element_type(dtype),
+    const auto dataset = write_dataset(group, tensor.name.c_str(), hdf5::element_type(dtype),
                                        {tensor.sizes.begin(), tensor.sizes.end()}, tensor.bytes.data());
     set_text(dataset.get(), "dtype", std::string(dtype.name));
   }
@@ -160,7 +159,23 @@ Bytes to_file(const StepRecording& recording) {
   write_table(file.get(), kPieceTable, recording.pieces);
   const Handle byte(H5Tcopy(H5T_STD_U8LE));
   write_dataset(file.get(), kDatasets[kPayload].path, byte, {recording.payload.size()}, recording.payload.data());
-  if (recording.has_state) write_state(file.get(), recording);
+  if (recording.has_state) write_tensors(create_group(file.get(), "/state").get(), recording.state);
+  return image_of(file);
+}
+
+Bytes break_file(const std::string& op, int rank, int64_t step, const std::vector<RecordedTensor>& tensors) {
+  StepRecording checked;
+  checked.complete = false;
+  checked.has_state = true;
+  checked.state = tensors;
+  validate(checked);
+  const hdf5::Session session;
+  const auto file = create_file();
+  set_text(file.get(), "format", std::string(kBreakFormat));
+  set_text(file.get(), "op", op);
+  set_number(file.get(), "rank", rank);
+  set_number(file.get(), "step", step);
+  write_tensors(file.get(), tensors);
   return image_of(file);
 }
 

@@ -17,8 +17,10 @@ namespace lockstep {
 inline std::string without_measurements(std::string text, const TemporaryFolder& folder) {
   const std::pair<const char*, const char*> kinds[] = {
       {" MB +[0-9.]+x\n", " MB    TIMEx\n"},
-      {"[0-9,]+ tokens/s  [0-9]+ MiB  [0-9hms]+\n", "RATE tokens/s  MEMORY MiB  TIME\n"},
-      {"\"tokens_per_second\": [0-9.e+-]+", "\"tokens_per_second\": RATE"}};
+      {"[0-9,]+ (tokens/s( checked)?)  [0-9]+ MiB peak  [0-9hms]+\n", "RATE $1  MEMORY MiB peak  TIME\n"},
+      {"[0-9,]+ (tokens/s on the mesh alone,) [0-9,]+ ", "RATE $1 RATE "},
+      {"\"tokens_per_second\": [0-9.e+-]+", "\"tokens_per_second\": RATE"},
+      {"\"checked_tokens_per_second\": [0-9.e+-]+", "\"checked_tokens_per_second\": RATE"}};
   for (const auto& [pattern, word] : kinds) text = std::regex_replace(text, std::regex(pattern), word);
   for (size_t at = text.find(folder.path()); at != text.npos; at = text.find(folder.path(), at))
     text.replace(at, folder.path().size(), "FOLDER");

@@ -122,6 +122,16 @@ TEST_F(PlantedFault, OfTrainingIsOnThePage) {
                           HasSubstr("out/case-1.h5</pre>"), HasSubstr("INCONSISTENT  step 2, mesh dp_shard=2")));
 }
 
+/// What the mesh sends does not wait for a step that ends well.
+TEST_F(PlantedFault, ThatEndsTrainingLeavesAPageWithItsCollectives) {
+  const auto page = folder_.file("page.html");
+  EXPECT_EQ(run_shipped(train("--verify -q --optimizer.lr 1e30 --html " + page)).code, 3);
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("It ended before it was done"), HasSubstr("not both finite"),
+                          HasSubstr("reduce_scatter on dp_shard"), HasSubstr("A rank holds ")));
+}
+
 // lockstep train --verify
 
 TEST_F(PlantedFault, OfAnUpdateEndsTrainingAtItsStep) {

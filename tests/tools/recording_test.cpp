@@ -233,19 +233,6 @@ TEST_F(Recording, ACaseMustBeOne) {
   EXPECT_THAT(neither.err, HasSubstr("folder is required, or --case"));
 }
 
-TEST_F(Recording, AnOpCanBeLookedAt) {
-  ASSERT_EQ(train("").code, 0);
-  const auto run = replay("--rank 1 --step 2 --break 'tok_embeddings, embedding #0' --dump " + folder_.file("op"));
-  EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("up to the op that was asked for"), HasSubstr("result.0.npy")));
-  const auto result = file_content(folder_.file("op/result.0.npy"));
-  EXPECT_EQ(result.substr(1, 5), "NUMPY");
-  EXPECT_THAT(result, HasSubstr("'descr': '<f4', 'fortran_order': False, 'shape': (4, 16, 64), }"));
-  EXPECT_EQ(result.size() % 64, 0U);
-  EXPECT_THAT(file_content(folder_.file("op/operand.indices.npy")), HasSubstr("'descr': '<i8'"));
-  EXPECT_EQ(replay("--rank 1 --until nonsense").code, 2);
-}
-
 TEST_F(Recording, PagesAreWritten) {
   ASSERT_EQ(train("").code, 0);
   const auto page = folder_.file("page.html"), chrome = folder_.file("chrome.json");

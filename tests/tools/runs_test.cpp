@@ -15,6 +15,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -34,11 +35,24 @@ TEST_F(Runs, TrainWritesItsSteps) {
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = result();
   ASSERT_EQ(json.at("steps").size(), 4u);
-  for (const char* key : {"step", "loss", "grad_norm", "tokens_per_second"})
+  for (const char* key : {"step", "loss", "grad_norm", "tokens_per_second", "checked_tokens_per_second"})
     EXPECT_TRUE(json.at("steps")[0].contains(key)) << key;
   EXPECT_EQ(json.at("steps")[0].at("step"), 1);
   EXPECT_EQ(json.at("state_digest").get<std::string>().size(), 32u);
   EXPECT_TRUE(json.at("findings").empty());
+}
+
+/// Of steps that are checked, every second one here, the time includes the check.
+TEST_F(Runs, TrainTellsBothSpeedsOfCheckedSteps) {
+  ASSERT_EQ(train("--verify --verify.every 2").code, 0);
+  const auto steps = result().at("steps");
+  for (const size_t checked : {0U, 2U})
+    EXPECT_LT(steps[checked].at("checked_tokens_per_second"), steps[checked].at("tokens_per_second"));
+  for (const size_t unchecked : {1U, 3U}) EXPECT_TRUE(steps[unchecked].at("checked_tokens_per_second").is_null());
+  const auto lines = run_lockstep("train " + job_ + " --verify --verify.every 2");
+  EXPECT_THAT(lines.out, AllOf(ContainsRegex("step 1/4 .* tokens/s checked  [0-9]+ MiB peak "),
+                               ContainsRegex("step 4/4 .* tokens/s  [0-9]+ MiB peak "),
+                               ContainsRegex("speed +[0-9,]+ tokens/s on the mesh alone, [0-9,]+ with one device")));
 }
 
 TEST_F(Runs, VerifyWritesAVerdictPerMesh) {
@@ -103,6 +117,21 @@ TEST_F(Runs, TrainingWritesAPageOfItsVerification) {
   EXPECT_EQ(testing::fault_of(html), "");
   EXPECT_THAT(html, AllOf(HasSubstr("does what one device does."), HasSubstr("4 steps compared bit by bit"),
                           HasSubstr("reduce_scatter on dp_shard")));
+}
+
+/// Of a run that was killed the page says what had been planned and compared by then.
+TEST_F(Runs, ThatAreKilledLeaveTheirPage) {
+  const auto page = folder_.file("page.html");
+  const auto script =
+      folder_.write("kill.sh", "'" LOCKSTEP_BINARY "' train " + job_ + " -q --verify --html " + page +
+                                   " --training.steps 100000 & pid=$!\nuntil grep -q on.dp_shard " + page +
+                                   " 2>/dev/null; do kill -0 $pid || exit 1; sleep 0.01; done\n"
+                                   "kill -9 $pid\n");
+  ASSERT_EQ(run_binary("/bin/sh", script).code, 0);
+  const auto html = file_content(page);
+  EXPECT_EQ(testing::fault_of(html), "");
+  EXPECT_THAT(html, AllOf(HasSubstr("dp_shard=2: no difference so far."), HasSubstr("reduce_scatter on dp_shard"),
+                          HasSubstr("A rank holds "), Not(HasSubstr(">0 B<"))));
 }
 
 TEST_F(Runs, ADivergingRunNamesItsFirstBadOp) {

@@ -8,8 +8,9 @@ namespace lockstep {
 inline constexpr const char* kWrongUpdateReport = R"~(
 exit code 3
 --- standard output
-step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
+step 1/4  loss 5.5421  grad_norm 0.4364  lr 8.0e-04  RATE tokens/s checked  MEMORY MiB peak  TIME
 DIFFERS   2 steps on dp_shard=2 beside one device, bit by bit: 421378 bits differ in loss, gradients, norm, parameters and optimizer state
+speed     RATE tokens/s on the mesh alone, RATE with one device beside it
 loss      5.5421 after step 1; unigram entropy of the text 2.3690
 state     76286c4062a6758970745a1fd5c5fad6
 saved     FOLDER/out/checkpoint/step-1
@@ -31,7 +32,8 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "step": 1,
       "loss": 5.542146798223257,
       "grad_norm": 0.43638621642656245,
-      "tokens_per_second": RATE
+      "tokens_per_second": RATE,
+      "checked_tokens_per_second": RATE
     }
   ],
   "state_digest": "76286c4062a6758970745a1fd5c5fad6",
@@ -58,8 +60,9 @@ traces/rank1.index
 inline constexpr const char* kNanFinding = R"~(
 exit code 3
 --- standard output
-step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
+step 1/4  loss 5.5421  grad_norm 0.4364  lr 8.0e-04  RATE tokens/s checked  MEMORY MiB peak  TIME
 DIFFERS   2 steps on dp_shard=2 beside one device, bit by bit: 0 bits differ in loss, gradients, norm, parameters and optimizer state
+speed     RATE tokens/s on the mesh alone, RATE with one device beside it
 loss      5.5421 after step 1; unigram entropy of the text 2.3690
 state     ec168226cc0c6fb6705dc0124f0ce3b3
 saved     FOLDER/out/checkpoint/step-1
@@ -81,7 +84,8 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "step": 1,
       "loss": 5.542146798223257,
       "grad_norm": 0.43638621642656245,
-      "tokens_per_second": RATE
+      "tokens_per_second": RATE,
+      "checked_tokens_per_second": RATE
     }
   ],
   "state_digest": "ec168226cc0c6fb6705dc0124f0ce3b3",
@@ -102,7 +106,7 @@ out/metrics.jsonl
 inline constexpr const char* kNanReport = R"~(
 exit code 3
 --- standard output
-step 1/4  loss  5.5421  grad_norm   0.4364  lr 8.00e-04  RATE tokens/s  MEMORY MiB  TIME
+step 1/4  loss 5.5421  grad_norm 0.4364  lr 8.0e-04  RATE tokens/s  MEMORY MiB peak  TIME
 --- standard error
 test: mlp debugmodel on dp_shard=2, simulated in one process
 compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 times)

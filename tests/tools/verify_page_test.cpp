@@ -50,6 +50,20 @@ TEST(VerifyPage, SaysThatAllAgree) {
   EXPECT_THAT(checked(page_with({agreeing_mesh("tp=2")})), HasSubstr("tp=2 does what one device does."));
 }
 
+TEST(VerifyPage, SaysWhatIsPlannedBeforeTheFirstStep) {
+  auto mesh = agreeing_mesh("tp=2");
+  mesh.steps.clear();
+  auto page = page_with({mesh});
+  page.finished = false;
+  EXPECT_THAT(checked(page), AllOf(HasSubstr("tp=2: no difference so far."), HasSubstr("not compared yet"),
+                                   HasSubstr("<h4>What a rank sends in a step</h4>"), Not(HasSubstr("agrees</span>")),
+                                   Not(HasSubstr("Nothing is sent"))));
+  mesh.traffic.clear(), mesh.bytes = 0;
+  EXPECT_THAT(checked(page_with({mesh})), HasSubstr("Nothing is sent"));
+  mesh.most_state = 0;
+  EXPECT_THAT(checked(page_with({mesh})), Not(HasSubstr("Nothing is sent"))) << "nobody has counted";
+}
+
 TEST(VerifyPage, SaysWhatDiffers) {
   const auto html = checked(page_with({agreeing_mesh("tp=2"), differing_mesh("dp_shard=2,tp=2")}));
   EXPECT_THAT(html, AllOf(HasSubstr("1 of 2 meshes does not do what one device does."),

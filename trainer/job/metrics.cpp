@@ -8,10 +8,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <vector>
 
 #include "core/error.h"
 #include "core/files/move_aside.h"
+#include "core/files/proc_value.h"
 #include "core/files/text_lines.h"
 
 namespace lockstep::trainer {
@@ -19,6 +21,7 @@ namespace {
 
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kBarWidth = 24;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr auto kRedrawAfter = std::chrono::milliseconds(100);
 
 /// 5120 -> "5,120".
@@ -28,6 +31,18 @@ std::string grouped(double value) {
   for (auto at = static_cast<int64_t>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3)
     text.insert(static_cast<size_t>(at), 1, ',');
   return text;
+}
+
+/// What the run as a whole does, so that it agrees with the time that has passed.
+std::string speed_text(const StepMetrics& metrics) {
+  if (const auto& checked = metrics.checked_tokens_per_second) return grouped(*checked) + " tokens/s checked";
+  return grouped(metrics.tokens_per_second) + " tokens/s";
+}
+
+std::string memory_text(const StepMetrics& metrics) {
+  const bool has_peak = metrics.peak_memory_bytes > 0;
+  return fmt::format("{} MiB {}", (has_peak ? metrics.peak_memory_bytes : metrics.memory_bytes) / kMebibyte,
+                     has_peak ? "peak" : "now");
 }
 
 std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
@@ -106,17 +121,18 @@ const std::string& prepared(const std::string& path, int64_t first_step) {
 
 std::string log_line(const StepMetrics& metrics, int64_t total_steps) {
   const auto width = fmt::formatted_size("{}", total_steps);
-  return fmt::format("step {:>{}}/{}  loss {:7.4f}  grad_norm {:8.4f}  lr {:.2e}  {} tokens/s  {} MiB  {}",
-                     metrics.step, width, total_steps, metrics.loss, metrics.grad_norm, metrics.learning_rate,
-                     grouped(metrics.tokens_per_second), metrics.memory_bytes / kMebibyte,
-                     duration_text(metrics.seconds));
+  return fmt::format("step {:>{}}/{}  loss {:.4f}  grad_norm {:.4f}  lr {:.1e}  {}  {}  {}", metrics.step, width,
+                     total_steps, metrics.loss, metrics.grad_norm, metrics.learning_rate, speed_text(metrics),
+                     memory_text(metrics), duration_text(metrics.seconds));
 }
 
 std::string json_line(const StepMetrics& metrics) {
   return fmt::format(
-      R"({{"step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens_per_second":{},"memory_bytes":{},"seconds":{}}})",
+      R"({{"step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens_per_second":{},"checked_tokens_per_second":{},)"
+      R"("memory_bytes":{},"peak_memory_bytes":{},"seconds":{}}})",
       metrics.step, json_number(metrics.loss), json_number(metrics.grad_norm), json_number(metrics.learning_rate),
-      json_number(metrics.tokens_per_second), metrics.memory_bytes, json_number(metrics.seconds));
+      json_number(metrics.tokens_per_second), json_number(metrics.checked_tokens_per_second.value_or(kNone)),
+      metrics.memory_bytes, metrics.peak_memory_bytes, json_number(metrics.seconds));
 }
 
 std::string duration_text(double seconds) {
@@ -132,6 +148,31 @@ int64_t resident_bytes() {
   int64_t total_pages = 0, resident_pages = 0;
   file >> total_pages >> resident_pages;
   return file ? resident_pages * sysconf(_SC_PAGESIZE) : 0;
+}
+
+/// "VmHWM:	  731234 kB". Not getrusage(): its peak is also that of what ran in this process before exec().
+int64_t peak_resident_bytes() {
+  const auto text = proc_value("/proc/self/status", "VmHWM");
+  int64_t kibibytes = 0;
+  std::from_chars(text.data(), text.data() + text.size(), kibibytes);
+  return kibibytes * 1024;
+}
+
+std::optional<CheckedSpeed> checked_speed(std::span<const StepMetrics> steps) {
+  double count = 0, alone = 0, checked = 0;  // seconds of a token
+  for (const auto& step : steps) {
+    if (!step.checked_tokens_per_second) continue;
+    ++count;
+    alone += 1 / step.tokens_per_second;
+    checked += 1 / *step.checked_tokens_per_second;
+  }
+  if (count <= 0) return std::nullopt;
+  return CheckedSpeed{count / alone, count / checked};
+}
+
+std::string speed_line(const CheckedSpeed& speed) {
+  return fmt::format("speed     {} tokens/s on the mesh alone, {} with one device beside it", grouped(speed.alone),
+                     grouped(speed.checked));
 }
 
 MetricsFile::MetricsFile(const std::string& path, int64_t first_step)

@@ -149,20 +149,35 @@ class Loop {
   void one_step(Clock::time_point start) {
     const auto batch = data_->batch(sample_, job_.training.global_batch_size);
     const double rate = schedule_.learning_rate(step_);
+    const auto begin = Clock::now();
     const auto checked = check(batch, rate);
     if (!outcome_.findings.empty()) return;
     const bool is_done = checked && StepVerifier::compares_bits(job_);
     const auto before = Clock::now();
     const auto result = is_done ? checked->result : run_step(batch, rate);
     if (!is_done && !replicas_agree(result)) return;
-    const double seconds = is_done ? checked->seconds : seconds_since(before);
+    auto metrics = metrics_of(result, rate, is_done ? checked->seconds : seconds_since(before));
+    if (checked) metrics.checked_tokens_per_second = tokens_of_a_step() / seconds_since(begin);
+    metrics.seconds = seconds_since(start);
     sample_ += job_.training.global_batch_size;
-    const auto tokens = static_cast<double>(job_.training.global_batch_size * job_.training.seq_len);
-    const StepMetrics metrics{
-        step_, result.loss, result.gradient_norm, rate, tokens / seconds, resident_bytes(), seconds_since(start)};
     if (metrics_) metrics_->append(metrics);
     outcome_.steps.push_back(metrics);
     events_.on_step(metrics);
+  }
+
+  double tokens_of_a_step() const {
+    return static_cast<double>(job_.training.global_batch_size * job_.training.seq_len);
+  }
+
+  /// `seconds`: of the step on the mesh.
+  StepMetrics metrics_of(const StepResult& result, double rate, double seconds) const {
+    return {.step = step_,
+            .loss = result.loss,
+            .grad_norm = result.gradient_norm,
+            .learning_rate = rate,
+            .tokens_per_second = tokens_of_a_step() / seconds,
+            .memory_bytes = resident_bytes(),
+            .peak_memory_bytes = peak_resident_bytes()};
   }
 
   /// Nothing if this step is not checked.

@@ -127,6 +127,7 @@ void ReplayedRun::play(const replay::StepRecording& recording, const TokenBatch&
     player_->ended("");
   } catch (const replay::Player::StoppedThere&) {
     outcome.stopped_there = true;
+    outcome.op_there = player_->op_there();
     outcome.tensors_there = player_->tensors_there();
   } catch (const std::exception& error) {  // of LibTorch too: a crafted batch or state may be the cause
     outcome.stopped_by = line_of(error);

@@ -33,6 +33,7 @@ struct ReplayOutcome {
   std::optional<replay::Deviation> first_difference;
   std::vector<replay::RecordedTensor> tensors_there;  ///< operands and results of the op where it stopped
   bool stopped_there = false;                         ///< at the op that was asked for
+  std::string op_there;                               ///< its whole id
   std::vector<std::string> other_machine;             ///< in what this machine is another than the recorded one
   /// Where the numerics versions explain what differs: numerics_difference().
   std::string other_numerics;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
@@ -12,11 +13,40 @@
 namespace lockstep::trainer {
 namespace {
 
-constexpr StepMetrics kMetrics{17, 3.14159, 1.25, 8e-4, 5120.4, int64_t{512} << 20, 62.4};
+constexpr StepMetrics kMetrics{.step = 17,
+                               .loss = 3.14159,
+                               .grad_norm = 1.25,
+                               .learning_rate = 8e-4,
+                               .tokens_per_second = 5120.4,
+                               .memory_bytes = int64_t{500} << 20,
+                               .peak_memory_bytes = int64_t{512} << 20,
+                               .seconds = 62.4};
+
+StepMetrics checked_at(double speed) {
+  auto metrics = kMetrics;
+  metrics.checked_tokens_per_second = speed;
+  return metrics;
+}
 
 TEST(LogLine, TellsEverythingInOneLine) {
   EXPECT_EQ(log_line(kMetrics, 200),
-            "step  17/200  loss  3.1416  grad_norm   1.2500  lr 8.00e-04  5,120 tokens/s  512 MiB  1m02s");
+            "step  17/200  loss 3.1416  grad_norm 1.2500  lr 8.0e-04  5,120 tokens/s  512 MiB peak  1m02s");
+}
+
+TEST(LogLine, SaysThatTheSpeedIsThatWithTheCheck) {
+  EXPECT_EQ(log_line(checked_at(1480.2), 200),
+            "step  17/200  loss 3.1416  grad_norm 1.2500  lr 8.0e-04  1,480 tokens/s checked  512 MiB peak  1m02s");
+}
+
+TEST(LogLine, IsNoWiderThanATerminal) {
+  EXPECT_EQ(log_line(checked_at(9999), 999).size(), 100U);
+  EXPECT_EQ(log_line(kMetrics, 999).size(), 100U - std::string(" checked").size());
+}
+
+TEST(LogLine, SaysWhetherMemoryIsThePeak) {
+  auto metrics = kMetrics;
+  metrics.peak_memory_bytes = 0;
+  EXPECT_NE(log_line(metrics, 20).find("  500 MiB now  "), std::string::npos) << log_line(metrics, 20);
 }
 
 TEST(LogLine, GroupsDigits) {
@@ -34,8 +64,17 @@ TEST(JsonLine, ReadsBackToTheSameBits) {
   const auto json = nlohmann::json::parse(json_line(metrics));
   EXPECT_EQ(json.at("step"), 17);
   EXPECT_EQ(json.at("loss").get<double>(), metrics.loss);
-  EXPECT_EQ(json.at("memory_bytes"), int64_t{512} << 20);
-  EXPECT_EQ(json.size(), 7U);
+  EXPECT_EQ(json.at("memory_bytes"), int64_t{500} << 20);
+  EXPECT_EQ(json.at("peak_memory_bytes"), int64_t{512} << 20);
+  EXPECT_EQ(json.at("tokens_per_second"), 5120.4);
+  EXPECT_TRUE(json.at("checked_tokens_per_second").is_null()) << "nothing checked it";
+  EXPECT_EQ(json.size(), 9U);
+}
+
+TEST(JsonLine, HasBothSpeedsOfACheckedStep) {
+  const auto json = nlohmann::json::parse(json_line(checked_at(1480.25)));
+  EXPECT_EQ(json.at("tokens_per_second"), 5120.4);
+  EXPECT_EQ(json.at("checked_tokens_per_second"), 1480.25);
 }
 
 TEST(JsonLine, NumbersThatAreNotFiniteAreNull) {
@@ -164,6 +203,27 @@ TEST_F(MetricsFiles, FailsWhereItCannotWrite) {
 TEST(ResidentBytes, IsPlausible) {
   EXPECT_GT(resident_bytes(), 1 << 20);
   EXPECT_LT(resident_bytes(), int64_t{1} << 40);
+}
+
+TEST(ResidentBytes, HaveAPeakThatStays) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const auto before = resident_bytes();
+  { const std::vector<char> memory(kBytes, 1); }
+  EXPECT_GE(peak_resident_bytes(), before + static_cast<int64_t>(kBytes) / 2) << "pages are counted late";
+  EXPECT_LT(peak_resident_bytes(), int64_t{1} << 40);
+}
+
+/// Seconds are added up, not speeds: 1 and 2 seconds for two steps of 100 tokens.
+TEST(CheckedSpeed, IsOfAllStepsThatWereChecked) {
+  auto slow = checked_at(25), fast = checked_at(50);
+  slow.tokens_per_second = 50, fast.tokens_per_second = 100;
+  const auto speed = checked_speed(std::vector{slow, kMetrics, fast});
+  ASSERT_TRUE(speed);
+  EXPECT_DOUBLE_EQ(speed->alone, 200.0 / 3);
+  EXPECT_DOUBLE_EQ(speed->checked, 200.0 / 6);
+  EXPECT_EQ(speed_line(*speed), "speed     67 tokens/s on the mesh alone, 33 with one device beside it");
+  EXPECT_FALSE(checked_speed(std::vector{kMetrics}));
+  EXPECT_FALSE(checked_speed({}));
 }
 
 TEST(ProgressBar, ShowsShareAndTimeLeft) {

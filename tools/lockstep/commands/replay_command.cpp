@@ -125,19 +125,22 @@ ExitCode compare(const ReplayOptions& options, const replay::RecordingFolder& fo
 }
 
 /// An op that was asked for came, and is written if it is to be.
-void require_stop(const ReplayOptions& options, const trainer::ReplayOutcome& outcome) {
+void require_stop(const ReplayOptions& options, const trainer::ReplayOutcome& outcome, int rank) {
   const auto& op = options.break_at.empty() ? options.until : options.break_at;
   if (op.empty()) return;
   if (!outcome.stopped_there) fail<BadInput>("step {} has no op {}; lockstep trace dump lists them.", outcome.step, op);
+  print_out("  stopped   {}\n", outcome.op_there);
   if (options.break_at.empty()) return;
-  for (const auto& path : replay::write_tensors(options.dump, op, outcome.tensors_there)) print_out("wrote {}\n", path);
+  const auto files = replay::break_files(outcome.op_there, rank, outcome.step, outcome.tensors_there);
+  for (const auto& path : replay::BreakFolder(options.dump).write(files)) print_out("wrote {}\n", path);
 }
 
 ExitCode replay_alone(const ReplayOptions& options, const replay::RecordingFolder& folder, int rank, int64_t step) {
+  if (!options.break_at.empty()) replay::BreakFolder{options.dump};  // refused before the work, not after it
   std::vector<trainer::ReplayOutcome> outcomes;
   for (int64_t i = 0; i < options.repeat; ++i) outcomes.push_back(replay_once(options, folder, rank, step));
   print(outcomes.front(), rank);
-  require_stop(options, outcomes.front());
+  require_stop(options, outcomes.front(), rank);
   if (options.repeat > 1) print_repeats(outcomes);
   write_json(options.output, to_json(outcomes.front(), rank));
   const bool agrees = std::all_of(outcomes.begin(), outcomes.end(), [](const auto& o) { return o.agrees(); });

@@ -21,7 +21,7 @@
 namespace lockstep::tool {
 namespace {
 
-/// The page of --html: one mesh, every step that is checked. Without a file it does nothing.
+/// The page of --html: one mesh, what it sends and holds, every step that is checked. Without a file it does nothing.
 class TrainPage {
  public:
   TrainPage(std::string path, const trainer::Job& job, const JobArguments& arguments)
@@ -33,6 +33,15 @@ class TrainPage {
     again_ = command + " --verify --record traces";
     file_.page.meshes.push_back({.mesh = trainer::mesh_of(job).text()});
     file_.begin();
+  }
+
+  /// What the mesh sends and holds is known before the first step, and there whatever the run comes to.
+  void add_plan() {
+    if (!file_.is_wanted()) return;
+    const auto dry = trainer::dry_run(job_);
+    add_prices(mesh(), trainer::price_table(dry, native(dry)), job_.numerics.is_canonical());
+    add_state(mesh(), dry);
+    file_.update();
   }
 
   void add(int64_t step, const trainer::StepCheck& check) {
@@ -50,9 +59,6 @@ class TrainPage {
     if (!file_.is_wanted()) return;
     file_.page.ended_by = outcome.interrupted_by;
     for (const auto& report : outcome.findings) complete(mesh(), report);
-    const auto dry = trainer::dry_run(job_);
-    add_prices(mesh(), trainer::price_table(dry, native(dry)), job_.numerics.is_canonical());
-    add_state(mesh(), dry);
     note_memory(mesh());
     file_.finish();
   }
@@ -99,6 +105,7 @@ class Reporter {
   void summary(const trainer::TrainOutcome& outcome) {
     if (draws_) bar_.clear();
     if (checked_ > 0) line(verdict(outcome.findings.empty()));
+    if (const auto speed = trainer::checked_speed(outcome.steps)) line(trainer::speed_line(*speed) + "\n");
     if (!outcome.steps.empty())
       line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n",
                        outcome.steps.back().loss, outcome.steps.back().step,
@@ -145,13 +152,18 @@ class Reporter {
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
 };
 
+nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
+  return number ? nlohmann::ordered_json(*number) : nullptr;
+}
+
 nlohmann::ordered_json to_json(const trainer::TrainOutcome& outcome) {
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   for (const auto& metrics : outcome.steps)
     steps.push_back({{"step", metrics.step},
                      {"loss", metrics.loss},
                      {"grad_norm", metrics.grad_norm},
-                     {"tokens_per_second", metrics.tokens_per_second}});
+                     {"tokens_per_second", metrics.tokens_per_second},
+                     {"checked_tokens_per_second", number_or_null(metrics.checked_tokens_per_second)}});
   return {{"steps", steps}, {"state_digest", outcome.state_digest}, {"findings", outcome.findings}};
 }
 
@@ -185,6 +197,7 @@ std::string other_folder(const trainer::Job& job, const std::string& saved_to) {
 trainer::TrainOutcome train_reported(const trainer::Job& job, Reporter& reporter, TrainPage& page,
                                      const trainer::Processes& processes) {
   try {
+    page.add_plan();
     return trainer::train(job, reporter.events(), processes);
   } catch (const std::exception& error) {
     page.end_by(error.what());

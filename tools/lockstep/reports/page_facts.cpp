@@ -103,6 +103,7 @@ void add_check(PageMesh& mesh, int64_t step, const trainer::StepCheck& check) {
 }
 
 void add_prices(PageMesh& mesh, const trainer::PriceTable& prices, bool canonical) {
+  mesh.bytes = prices.canonical_bytes;
   for (const auto& price : prices.rows)
     mesh.traffic.push_back({to_text(price.kind), price.axis, price.canonical.count, price.canonical.bytes,
                             canonical ? std::optional(price.native.bytes) : std::nullopt});

@@ -20,7 +20,7 @@ std::string shell_word(const std::string& text);
 
 void add_check(PageMesh& mesh, int64_t step, const trainer::StepCheck& check);
 
-/// What a rank sends. `canonical`: whether the prices are.
+/// What a rank sends, until a step that is checked tells what it sent. `canonical`: whether the prices are.
 void add_prices(PageMesh& mesh, const trainer::PriceTable& prices, bool canonical);
 /// What ranks hold.
 void add_state(PageMesh& mesh, const trainer::DryRun& dry);

@@ -19,11 +19,21 @@ std::string state_text(const PageMesh& mesh) {
   return least == most ? most : fmt::format("{} to {}", least, most);
 }
 
+/// A mesh of which no step is compared yet has no verdict.
+const char* verdict_of(const PageMesh& mesh) {
+  if (!mesh.agrees) return "differs";
+  return mesh.steps.empty() ? "not compared yet" : "agrees";
+}
+
+std::string marked_verdict(const PageMesh& mesh) {
+  if (mesh.agrees && mesh.steps.empty()) return verdict_of(mesh);
+  return fmt::format("<span class=\"{}\">{} {}</span>", mesh.agrees ? "good" : "bad",
+                     mesh.agrees ? "&#10003;" : "&#10007;", verdict_of(mesh));
+}
+
 std::string mesh_row(const PageMesh& mesh, bool bits) {
   const auto worst = mesh.worst();
-  auto row = fmt::format("<tr>{}{}", cell("mesh", escaped(mesh.mesh)),
-                         cell("verdict", mesh.agrees ? "<span class=\"good\">&#10003; agrees</span>"
-                                                     : "<span class=\"bad\">&#10007; differs</span>"));
+  auto row = fmt::format("<tr>{}{}", cell("mesh", escaped(mesh.mesh)), cell("verdict", marked_verdict(mesh)));
   row += cell("steps", count_text(static_cast<int64_t>(mesh.steps.size())));
   row += cell("loss", relative_text(worst.loss)) + cell("gradients", relative_text(worst.gradient)) +
          cell("parameters", relative_text(worst.parameter));
@@ -41,6 +51,7 @@ PlotLine line_of(const PageMesh& mesh, const char* name, double PageStep::*value
 
 /// Of one mesh among many, a line along the floor would say less than a sentence.
 std::string plot(const PageMesh& mesh, const VerifyPage& page) {
+  if (mesh.steps.empty()) return {};
   if (page.planned > 1 && mesh.worst().worst() <= 0)
     return "<p>Loss, gradients, parameters and optimizer state are equal at every step.</p>\n";
   const PlotLine lines[] = {line_of(mesh, "loss", &PageStep::loss), line_of(mesh, "gradients", &PageStep::gradient),
@@ -64,6 +75,9 @@ std::string traffic_row(const PageTraffic& traffic, double most) {
   return row + "</tr>\n";
 }
 
+/// Whether a dry run has told what the mesh sends and holds.
+bool is_counted(const PageMesh& mesh) { return mesh.most_state > 0; }
+
 std::string traffic_table(const PageMesh& mesh) {
   double most = 0;
   bool has_native = false;
@@ -73,7 +87,7 @@ std::string traffic_table(const PageMesh& mesh) {
   }
   std::string rows;
   for (const auto& traffic : mesh.traffic) rows += traffic_row(traffic, most);
-  if (rows.empty()) return mesh.bytes > 0 ? "" : "<p>Nothing is sent.</p>\n";  // or it is not known what
+  if (rows.empty()) return is_counted(mesh) && mesh.bytes <= 0 ? "<p>Nothing is sent.</p>\n" : "";
   const std::string title = "<h4>What a rank sends in a step</h4>\n";
   if (!has_native) return title + table({"collective", "", "times", "sent"}, rows);
   return title +
@@ -104,8 +118,8 @@ std::string section(const PageMesh& mesh, const VerifyPage& page) {
   return fmt::format(
       "<details class=\"card {}\"{}><summary><strong>{}</strong> {}</summary>\n<div "
       "class=\"pair\"><div>\n{}</div><div>\n{}{}{}</div></div></details>\n",
-      mesh.agrees ? "good" : "bad", is_open ? " open=\"open\"" : "", escaped(mesh.mesh),
-      mesh.agrees ? "agrees" : "differs", plot(mesh, page), traffic_table(mesh), gathered(mesh), memory(mesh));
+      mesh.agrees ? "good" : "bad", is_open ? " open=\"open\"" : "", escaped(mesh.mesh), verdict_of(mesh),
+      plot(mesh, page), traffic_table(mesh), gathered(mesh), memory(mesh));
 }
 
 }  // namespace
