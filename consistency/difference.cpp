@@ -206,6 +206,22 @@ Difference difference_within(const HeldShards& held, const at::Tensor& expected,
   return difference_by(Comparer(expected, 0, allowed.broadcast_to(expected.sizes())), in_doubles(held), expected);
 }
 
+bool are_close(const HeldShards& held, const at::Tensor& expected, const at::Tensor& allowed) {
+  const PlainTensors guard;
+  const auto& spec = *held.spec;
+  if (expected.sizes() != c10::IntArrayRef(spec.sizes)) return false;
+  const auto limits = allowed.defined() ? allowed.broadcast_to(expected.sizes()) : allowed;
+  const auto values = finished(held);
+  for (size_t r = 0; r < values.ranks.size(); ++r) {
+    const auto part = part_of(spec, expected, values.ranks[r]);
+    if (same_bits(part, values.shards[r])) continue;
+    const bool is_close = limits.defined() ? ((part - values.shards[r]).abs_() <= part_of(spec, limits, values.ranks[r])).all().item<bool>()
+                                           : at::equal(part, values.shards[r]);
+    if (!is_close) return false;
+  }
+  return true;
+}
+
 std::string ranks_text(const std::vector<int>& ranks) {
   std::string text;
   for (size_t first = 0, last = 0; first < ranks.size(); first = last + 1) {

@@ -46,6 +46,10 @@ Difference difference_of(const HeldShards& held, const at::Tensor& expected, dou
 /// to be equal.
 Difference difference_within(const HeldShards& held, const at::Tensor& expected, const at::Tensor& allowed);
 
+/// Whether each element is equal to the expected one, or no further from it than `allowed`, which broadcasts to it; the
+/// same that difference_of() says, and nothing but yes or no. `allowed` not defined: equal numbers.
+bool are_close(const HeldShards& held, const at::Tensor& expected, const at::Tensor& allowed);
+
 /// Of a tensor that has other sizes than one device's.
 Difference difference_of_sizes(c10::IntArrayRef sizes, c10::IntArrayRef expected);
 

@@ -6,15 +6,16 @@
 
 #include "consistency/blame.h"
 #include "consistency/one_device.h"
+#include "consistency/taken_operands.h"
 
 namespace lockstep {
 
 /// Compares ops of a run, each by itself, with one device's on the same operands; and moves of tensors between layouts
-/// with themselves. Canonical numerics: bits. Native: to what their roundings may make of them (error_bounds.h); ops
-/// that round nothing give bits there, too. What it compares is the same on all ranks; collectives of all of them.
+/// with themselves. Canonical numerics: bits. Native: to what their roundings may make of them (rounding.h); what
+/// rounds nothing has to be equal there, too. What it compares is the same on all ranks; collectives of all of them.
 ///
-/// Each step of a proof: where all ops and all moves of a step agree, what the step gave differs from the exact result
-/// by roundings alone.
+/// Each is a step of a proof: where all ops and all moves of a step agree, what the step gave differs from the exact
+/// result by roundings alone.
 class OpCheck final : public Observer {
  public:
   /// `sample`: one op (or move) of so many, other ones in each step; 1 = all. `run` must outlive this.
@@ -32,41 +33,27 @@ class OpCheck final : public Observer {
   struct Counts {
     int64_t ops = 0, moves = 0;                    ///< that were seen
     int64_t compared_ops = 0, compared_moves = 0;  ///< of these
-    int64_t elements = 0;                          ///< that were compared
     double over_bound = 0;                         ///< the largest error, as a share of what is allowed to it
+
+    std::string text() const;  ///< "212 of 10600 ops and 12 of 602 moves"
   };
   const Counts& counts() const { return counts_; }
-  /// "212 of 10600 ops and 12 of 602 moves".
-  std::string compared() const;
 
   /// Hears, in before_op(), of each op that is going to be compared.
   void on_chosen(std::function<void(const OpEvent&)> listener) { listener_ = std::move(listener); }
 
  private:
-  /// An operand before the op, whole.
-  struct Operand {
-    at::Tensor value;             ///< in its stored dtype; not defined: what the op's own sum of it gives
-    at::Tensor exact, magnitude;  ///< doubles, of unfinished sums; else not defined
-  };
   /// An op that began and is going to be compared.
   struct Begun {
     std::string id;
-    std::vector<Operand> operands;
-    double added_on_the_way;  ///< roundings of sums that it goes on with
+    TakenOperands operands;
   };
 
-  static bool may_round(const OpEvent& event, const Begun& begun);
   bool is_chosen(const std::string& id) const;
-  Operand operand_of(const at::Tensor& tensor, const TensorSpec& wanted) const;
-  void compare_with_one_device(const OpEvent& event, const Begun& begun, std::span<const c10::IValue> results);
-  std::vector<Difference> differences(const OpEvent& event, const Begun& begun, const std::vector<at::Tensor>& values,
-                                      const std::vector<at::Tensor>& expected, const std::vector<HeldShards>& results);
-  std::vector<Difference> differences_beyond_rounding(const OpEvent& event, const Begun& begun,
-                                                      const std::vector<at::Tensor>& values,
-                                                      const std::vector<HeldShards>& results);
-  std::vector<at::Tensor> values_of(const OpEvent& event, const Begun& begun) const;
-  std::vector<at::Tensor> allowed_errors(const OpEvent& event, const Begun& begun, const std::vector<at::Tensor>& values,
-                                         const std::vector<HeldShards>& results, std::vector<at::Tensor>& exact);
+  void compare_with_one_device(const OpEvent& event, const TakenOperands& operands,
+                               std::span<const c10::IValue> results);
+  std::optional<Difference> first_difference(const OpEvent& event, const TakenOperands& operands,
+                                             const std::vector<HeldShards>& results, std::vector<at::Tensor>& expected);
   void note(Blame blame);
 
   bool bits_;

@@ -50,6 +50,9 @@ struct ErrorBound {
   /// Per result: how far each element may be from the exact one before it is rounded to a 16-bit dtype, in doubles that
   /// broadcast to it; not defined for results that are no floats. Bits of one device need no such look.
   std::vector<at::Tensor> (*allowed)(const ExactCall&) = nullptr;
+  /// Of one result: how far two results may be from each other, both rounded in fp32 or wider; larger than it need be,
+  /// and cheap. Its arguments are of their own dtypes, magnitudes and exact results are not there. Null: there is none.
+  at::Tensor (*roughly)(const ExactCall&) = nullptr;
 };
 
 /// Null: nothing is known of the row.

@@ -10,9 +10,10 @@ struct Row {
 };
 
 /// Of rows with one result.
-template <at::Tensor (*kAllowed)(const ExactCall&)>
+template <at::Tensor (*kAllowed)(const ExactCall&), at::Tensor (*kRoughly)(const ExactCall&) = nullptr>
 constexpr Row row(std::string_view op) {
-  return {op, {ErrorBound::Kind::kRounded, [](const ExactCall& call) { return std::vector{kAllowed(call)}; }}};
+  return {op,
+          {ErrorBound::Kind::kRounded, [](const ExactCall& call) { return std::vector{kAllowed(call)}; }, kRoughly}};
 }
 
 std::span<const Row> attention();

@@ -2,11 +2,42 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <limits>
+
 #include "consistency/bounds/families.h"
 #include "runtime/planning/plan.h"
 
 namespace lockstep::bounds {
 namespace {
+
+at::Tensor raw(const ExactCall& call, const char* name) { return call.argument(name).toTensor(); }
+
+/// A sum of products is at most the product of the lengths (Cauchy and Schwarz), and each of the two results is wrong by
+/// its roundings; the lengths are, too.
+at::Tensor by_lengths(const ExactCall& call, const at::Tensor& rows, const at::Tensor& columns, int64_t summands) {
+  const auto roundings = static_cast<double>(summands) + 3 + call.more_roundings;
+  return rows * columns * (2.2 * roundings * call.unit) + std::numeric_limits<float>::min();
+}
+
+at::Tensor rough_product(const ExactCall& call, const char* left, const char* right) {
+  const auto a = raw(call, left), b = raw(call, right);
+  if (a.dim() < 2 || b.dim() < 2) return {};
+  return by_lengths(call, a.norm(2, -1, /*keepdim=*/true), b.norm(2, -2, /*keepdim=*/true), a.size(-1));
+}
+at::Tensor rough_matrix_product(const ExactCall& call) { return rough_product(call, "self", "mat2"); }
+at::Tensor rough_general_product(const ExactCall& call) { return rough_product(call, "self", "other"); }
+
+at::Tensor rough_with_weight(const ExactCall& call) {
+  if (call.argument("bias").isTensor()) return {};
+  const auto input = raw(call, "input");
+  return by_lengths(call, input.norm(2, -1, /*keepdim=*/true), raw(call, "weight").norm(2, -1), input.size(-1));
+}
+
+at::Tensor rough_weight_gradient(const ExactCall& call) {
+  const auto gradient = raw(call, "gradient"), input = raw(call, "input");
+  const auto rows = gradient.reshape({-1, gradient.size(-1)});
+  return by_lengths(call, rows.norm(2, 0).unsqueeze(-1), input.reshape({-1, input.size(-1)}).norm(2, 0), rows.size(0));
+}
 
 at::Tensor matrix_product(const ExactCall& call, const char* left, const char* right) {
   const auto length = static_cast<double>(call.tensor(left).size(-1));
@@ -77,17 +108,17 @@ at::Tensor table_gradient(const ExactCall& call) {
 
 constexpr Row kRows[] = {
     row<added_to>("addmm"),
-    row<product>("bmm"),
+    row<product, rough_matrix_product>("bmm"),
     row<table_gradient>("embedding_dense_backward"),
-    row<with_weight>("linear"),
-    row<general_product>("matmul"),
+    row<with_weight, rough_with_weight>("linear"),
+    row<general_product, rough_general_product>("matmul"),
     row<mean>("mean"),
     row<mean>("mean.dim"),
-    row<product>("mm"),
+    row<product, rough_matrix_product>("mm"),
     row<sum>("sum"),
     row<sum>("sum.dim_IntList"),
     row<squares>("mesh::sum_of_squares"),
-    row<weight_gradient>("mesh::weight_gradient"),
+    row<weight_gradient, rough_weight_gradient>("mesh::weight_gradient"),
 };
 
 }  // namespace

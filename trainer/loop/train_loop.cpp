@@ -22,6 +22,7 @@
 #include "trainer/state/replicas.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/verify/finding.h"
+#include "trainer/verify/op_verifier.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -36,7 +37,8 @@ TrainingRun::Options run_options(const Job& job, const Processes& processes) {
   options.transport = processes.transport;
   if (processes.transport) options.local_ranks = {processes.rank};
   options.as_messages = !job.record.folder.empty();
-  options.keep_gradients = job.verify.enable && StepVerifier::compares_bits(job);
+  options.keep_gradients =
+      job.verify.enable && job.verify.has(kStepMode) && StepVerifier::compares_bits(job);
   return options;
 }
 
@@ -50,7 +52,8 @@ class Loop {
         checkpoints_(job, processes_, run_),
         schedule_(job) {
     agreed(run_.mesh(), [&] { data_ = make_dataset(job, run_.model().vocabulary()); });
-    if (job.verify.enable) verifier_ = make_verifier();
+    if (job.verify.enable && job.verify.has(kStepMode)) verifier_ = make_verifier();
+    if (compares_ops(job)) ops_.emplace(run_, job.verify.sample);
     agreed(run_.mesh(), [&] {
       if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     });
@@ -146,23 +149,57 @@ class Loop {
     }
   }
 
+  /// A step that was made, and what comparing it found, if it was compared.
+  struct Made {
+    std::optional<StepCheck> check;
+    StepResult result;
+    double seconds = 0;  ///< of the step on the mesh
+    bool is_compared_bit_by_bit = false;
+  };
+
   void one_step(Clock::time_point start) {
+    const auto begin = Clock::now();
     const auto batch = data_->batch(sample_, job_.training.global_batch_size);
     const double rate = schedule_.learning_rate(step_);
-    const auto begin = Clock::now();
-    const auto checked = check(batch, rate);
+    const bool is_due = (verifier_ || ops_) && (step_ - 1) % job_.verify.every == 0;
+    auto made = is_due ? checked_step(batch, rate) : plain_step(batch, rate);
+    if (made.check) tell(*made.check);
     if (!outcome_.findings.empty()) return;
-    const bool is_done = checked && StepVerifier::compares_bits(job_);
-    const auto before = Clock::now();
-    const auto result = is_done ? checked->result : run_step(batch, rate);
-    if (!is_done && !replicas_agree(result)) return;
-    auto metrics = metrics_of(result, rate, is_done ? checked->seconds : seconds_since(before));
-    if (checked) metrics.checked_tokens_per_second = tokens_of_a_step() / seconds_since(begin);
-    metrics.seconds = seconds_since(start);
+    if (!made.is_compared_bit_by_bit && !replicas_agree(made.result)) return;
     sample_ += job_.training.global_batch_size;
+    auto metrics = metrics_of(made.result, rate, made.seconds);
+    if (made.check) metrics.checked_tokens_per_second = tokens_of_a_step() / seconds_since(begin);
+    metrics.seconds = seconds_since(start);
     if (metrics_) metrics_->append(metrics);
     outcome_.steps.push_back(metrics);
     events_.on_step(metrics);
+  }
+
+  Made plain_step(const TokenBatch& batch, double rate) {
+    Made made;
+    const auto before = Clock::now();
+    made.result = run_step(batch, rate);
+    made.seconds = seconds_since(before);
+    return made;
+  }
+
+  /// Mode step compares the run itself, or, under native numerics, two others, before the run's own step; mode ops
+  /// watches the run's.
+  Made checked_step(const TokenBatch& batch, double rate) {
+    std::optional<ObserverScope> watched;
+    if (ops_) watched.emplace(run_.world().observers(), ops_->observer());
+    StepCheck check;
+    if (verifier_) check = compared_step(batch, rate);
+    Made made;
+    made.is_compared_bit_by_bit = verifier_ && StepVerifier::compares_bits(job_);
+    if (made.is_compared_bit_by_bit)
+      made.result = check.result, made.seconds = check.seconds;
+    else if (check.agrees())
+      made = plain_step(batch, rate);
+    watched.reset();
+    if (ops_) ops_->judge(check);
+    made.check = std::move(check);
+    return made;
   }
 
   double tokens_of_a_step() const {
@@ -180,17 +217,18 @@ class Loop {
             .peak_memory_bytes = peak_resident_bytes()};
   }
 
-  /// Nothing if this step is not checked.
-  std::optional<StepCheck> check(const TokenBatch& batch, double rate) {
-    if (!verifier_ || (step_ - 1) % job_.verify.every != 0) return std::nullopt;
+  StepCheck compared_step(const TokenBatch& batch, double rate) {
     auto check = check_state();
     if (check.agrees()) check = check_or_explain(batch, rate);
+    return check;
+  }
+
+  void tell(const StepCheck& check) {
     events_.on_check(step_, check);
     if (check.agrees())
       verified_ = step_;
     else
       outcome_.findings.push_back(finding(check));
-    return check;
   }
 
   /// The float64 pair continues from what the run left in its own type; the first state is the reference's own.
@@ -273,6 +311,7 @@ class Loop {
   std::unique_ptr<Dataset> data_;
   std::optional<MetricsFile> metrics_;
   std::unique_ptr<StepVerifier> verifier_;
+  std::optional<OpVerifier> ops_;
   std::optional<StepRecorder> recorder_;
   int64_t first_ = 1, step_ = 1, sample_ = 0, verified_ = 0;
   TrainOutcome outcome_;

@@ -4,6 +4,11 @@
 
 namespace lockstep::trainer {
 
+bool compares_ops(const Job& job) {
+  const auto& verify = job.verify;
+  return verify.enable && (verify.has(kOpsMode) || (verify.has(kStepMode) && !StepVerifier::compares_bits(job)));
+}
+
 OpVerifier::OpVerifier(TrainingRun& run, int64_t sample) : run_(run), check_(run.world(), sample) {
   check_.on_chosen([this](const OpEvent& event) { capture(event); });
 }

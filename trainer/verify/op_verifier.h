@@ -7,14 +7,18 @@
 
 namespace lockstep::trainer {
 
+/// Whether the job asks for mode ops. Under native numerics mode step does as well: what it compares are two others,
+/// which store doubles.
+bool compares_ops(const Job& job);
+
 /// Mode ops: while it watches, ops and moves of a run are compared, each by itself, with one device's (OpCheck).
 class OpVerifier {
  public:
   /// `run` must outlive this. `sample`: one op of so many.
   OpVerifier(TrainingRun& run, int64_t sample);
 
-  /// For the length of a step on the run.
-  ObserverScope watch() { return {run_.world().observers(), check_}; }
+  /// To be among the run's observers while it makes a step.
+  Observer& observer() { return check_; }
 
   /// Adds to `step`, which is on `check`'s step or about to be told of it: how much was compared, and, if `step` agrees
   /// and an op or a move does not, that. The same on all ranks: a collective of the mesh.

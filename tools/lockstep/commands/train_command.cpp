@@ -105,7 +105,7 @@ class Reporter {
   void summary(const trainer::TrainOutcome& outcome) {
     if (draws_) bar_.clear();
     if (checked_ > 0) line(verdict(outcome.findings.empty()));
-    if (const auto speed = trainer::checked_speed(outcome.steps)) line(trainer::speed_line(*speed) + "\n");
+    if (const auto speed = trainer::checked_speed(outcome.steps); speed && !ops_) line(trainer::speed_line(*speed) + "\n");
     if (!outcome.steps.empty())
       line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n",
                        outcome.steps.back().loss, outcome.steps.back().step,
@@ -120,11 +120,18 @@ class Reporter {
   std::string verdict(bool agrees) const {
     const auto what = fmt::format("{}  {} steps on {} beside one device", agrees ? "verified" : "DIFFERS ", checked_,
                                   trainer::mesh_of(job_).text());
+    if (!job_.verify.has(trainer::kStepMode)) return what + ops_text("") + "\n";
     if (trainer::StepVerifier::compares_bits(job_))
-      return fmt::format("{}, bit by bit: {} bits differ in loss, gradients, norm, parameters and optimizer state\n",
-                         what, differing_bits_);
-    return fmt::format("{}, float64: worst relative difference loss {:.1e}, gradients {:.1e}, parameters {:.1e}\n",
-                       what, loss_, gradient_, parameter_);
+      return fmt::format("{}, bit by bit: {} bits differ in loss, gradients, norm, parameters and optimizer state{}\n",
+                         what, differing_bits_, ops_text("\n         "));
+    return fmt::format("{}, float64: worst relative difference loss {:.1e}, gradients {:.1e}, parameters {:.1e}{}\n",
+                       what, loss_, gradient_, parameter_, ops_text("\n         "));
+  }
+
+  /// What mode ops compared, if it did.
+  std::string ops_text(const char* before) const {
+    if (!ops_) return "";
+    return fmt::format("{} {}: {}", before[0] ? before : ",", "op by op", ops_->text());
   }
 
   void step(const trainer::StepMetrics& metrics) {
@@ -141,6 +148,7 @@ class Reporter {
     loss_ = std::max(loss_, check.comparison.loss);
     gradient_ = std::max(gradient_, check.comparison.gradient);
     parameter_ = std::max(parameter_, check.comparison.parameter);
+    if (check.ops) ops_ = check.ops;
   }
 
   const trainer::Job& job_;
@@ -150,6 +158,7 @@ class Reporter {
   std::optional<InterruptionHandler> handler_;  ///< as soon as there is a step to tell of: until it is told
   int64_t checked_ = 0, differing_bits_ = 0;
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
+  std::optional<OpCheck::Counts> ops_;
 };
 
 nlohmann::ordered_json number_or_null(const std::optional<double>& number) {

@@ -1,0 +1,154 @@
+#include "consistency/rounding.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "consistency/bounds/error_bounds.h"
+#include "core/error.h"
+#include "runtime/planning/make_plan.h"
+#include "runtime/planning/rule.h"
+#include "runtime/tensor/plain_tensors.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool is_short(c10::ScalarType dtype) { return dtype == c10::kBFloat16 || dtype == c10::kHalf; }
+
+double short_unit(c10::ScalarType dtype) { return dtype == c10::kBFloat16 ? 0x1p-8 : dtype == c10::kHalf ? 0x1p-11 : 0; }
+
+/// 16-bit ops compute in fp32. What doubles are compared with is rounded as they are.
+double arithmetic_unit(c10::ScalarType dtype) { return dtype == c10::kDouble ? 0x1p-52 : 0x1p-24; }
+
+double largest_number(c10::ScalarType dtype) {
+  if (dtype == c10::kHalf) return 65504;
+  return dtype == c10::kDouble ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+}
+
+/// With what rounds to 16 bits: once where it is whole, and each part of an unfinished sum. Near the largest number,
+/// where what leads to it may be too large, nothing is said.
+at::Tensor with_storage(at::Tensor allowed, const at::Tensor& exact, const HeldShards& result) {
+  const PlainTensors guard;
+  const auto dtype = result.spec->dtype;
+  const auto parts = result.spec->any_partial ? whole_of(magnitudes(result)) : exact.abs();
+  if (is_short(dtype)) allowed = allowed + 1.01 * short_unit(dtype) * (exact.abs() + 2 * allowed + parts);
+  const auto is_small = parts + exact.abs() + allowed <= largest_number(dtype) / 4;
+  return at::where(is_small, allowed, at::full({}, kInfinity, allowed.options()));
+}
+
+/// What is known of factories is what is known of their rows, if they have one.
+ErrorBound bound_of(const OpEvent& event) {
+  if (!event.plan.rule) return {};
+  const auto* bound = error_bound(*event.plan.rule);
+  LOCKSTEP_CHECK(bound, "consistency/bounds/ knows no bound of {}", event.plan.rule->op);
+  return *bound;
+}
+
+/// The coarsest float among the operands.
+c10::ScalarType computed_in(const std::vector<at::Tensor>& values) {
+  auto dtype = c10::kDouble;
+  bool has_float = false;
+  for (const auto& value : values) {
+    if (!value.is_floating_point()) continue;
+    has_float = true;
+    const bool is_coarser = short_unit(value.scalar_type()) > short_unit(dtype) ||
+                            arithmetic_unit(value.scalar_type()) > arithmetic_unit(dtype);
+    if (is_coarser) dtype = value.scalar_type();
+  }
+  return has_float ? dtype : c10::kFloat;
+}
+
+/// The arguments of an op with plain tensors in place of its sharded ones.
+std::vector<c10::IValue> with_operands(const OpEvent& event, const std::vector<at::Tensor>& tensors) {
+  std::vector<c10::IValue> arguments(event.arguments.begin(), event.arguments.end());
+  size_t next = 0;
+  for (const auto& operand : sharded_operands(event.arguments)) set_slot(arguments, operand.slot, tensors.at(next++));
+  return arguments;
+}
+
+/// Operands in double, and their magnitudes.
+struct Doubles {
+  std::vector<at::Tensor> exact, magnitudes;
+};
+
+Doubles doubles_of(const TakenOp& op) {
+  Doubles doubles;
+  for (size_t o = 0; o < op.values.size(); ++o) {
+    const auto& value = op.values[o];
+    const auto& sum = op.operands.sums()[o];
+    const bool is_float = value.is_floating_point();
+    doubles.exact.push_back(sum.exact.defined() ? sum.exact : is_float ? value.to(c10::kDouble) : value);
+    doubles.magnitudes.push_back(sum.exact.defined() ? sum.magnitude : is_float ? doubles.exact[o].abs() : value);
+  }
+  return doubles;
+}
+
+/// Of rows that round nothing: the parts of a sum are finished by others than one device's op.
+std::vector<at::Tensor> of_finished_sums(const ExactCall& call, const std::vector<HeldShards>& results) {
+  std::vector<at::Tensor> allowed;
+  for (const auto& result : results) allowed.push_back(call.rounded(1, whole_of(magnitudes(result))));
+  return allowed;
+}
+
+std::vector<at::Tensor> allowed_errors(const TakenOp& op, const std::vector<HeldShards>& results,
+                                       const Doubles& doubles, const std::vector<at::Tensor>& exact) {
+  const PlainTensors guard;
+  const auto dtype = computed_in(op.values);
+  const auto arguments = with_operands(op.event, doubles.exact), magnitudes = with_operands(op.event, doubles.magnitudes);
+  const ExactCall call{op.event.op.schema(), arguments, magnitudes, exact, arithmetic_unit(dtype), short_unit(dtype),
+                       op.operands.added_on_the_way()};
+  const auto bound = bound_of(op.event);
+  return bound.allowed ? bound.allowed(call) : of_finished_sums(call, results);
+}
+
+Difference in_double(Difference difference) {
+  difference.reference_name = "in double";
+  return difference;
+}
+
+}  // namespace
+
+bool is_unwritten(const OpEvent& event) { return bound_of(event).kind == ErrorBound::Kind::kUnwritten; }
+
+bool are_close_enough(const TakenOp& op, const std::vector<HeldShards>& results) {
+  const PlainTensors guard;
+  const auto bound = bound_of(op.event);
+  const auto dtype = computed_in(op.values);
+  at::Tensor allowed;
+  if (bound.roughly && !is_short(dtype) && !op.operands.has_sums()) {
+    const auto arguments = with_operands(op.event, op.values);
+    const auto ranks = static_cast<double>(results.at(0).spec->layout.mesh().ranks().size());
+    allowed = bound.roughly({op.event.op.schema(), arguments, {}, {}, arithmetic_unit(dtype), 0, ranks});
+  }
+  for (size_t r = 0; r < results.size(); ++r)
+    if (!are_close(results[r], op.expected[r], allowed)) return false;
+  return true;
+}
+
+std::vector<Difference> differences_beyond_rounding(const TakenOp& op, const std::vector<HeldShards>& results,
+                                                    OneDevice& device) {
+  const auto doubles = doubles_of(op);
+  const auto exact = device.run(op.event, doubles.exact);
+  const auto allowed = allowed_errors(op, results, doubles, exact);
+  std::vector<Difference> all;
+  for (size_t r = 0; r < results.size(); ++r)
+    all.push_back(in_double(exact[r].is_floating_point() ? difference_within(results[r], exact[r],
+                                                                             with_storage(allowed.at(r), exact[r], results[r]))
+                                                         : difference_of(results[r], exact[r], kBits)));
+  return all;
+}
+
+Difference difference_beyond_rounding(const MoveEvent& event, const HeldShards& before, const HeldShards& after) {
+  const PlainTensors guard;
+  const auto exact = whole_of(in_doubles(before)), magnitude = whole_of(magnitudes(before));
+  const auto members = static_cast<double>(event.before.layout.mesh().axis_size(event.axis));
+  const auto allowed = rounded(members + 1, arithmetic_unit(event.after.dtype), magnitude);
+  return in_double(difference_within(after, exact, with_storage(allowed, exact, after)));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,32 @@
+#pragma once
+#include "consistency/difference.h"
+#include "consistency/one_device.h"
+#include "consistency/taken_operands.h"
+
+/// What rounding may do to values that native numerics computes (consistency/bounds/): to an op's results, and to a
+/// tensor on its way from one layout to another.
+namespace lockstep {
+
+/// Whether the results of an op are memory that nobody has written: there is nothing to compare.
+bool is_unwritten(const OpEvent& event);
+
+/// One op, and what it took.
+struct TakenOp {
+  const OpEvent& event;
+  const TakenOperands& operands;
+  const std::vector<at::Tensor>& values;    ///< TakenOperands::values()
+  const std::vector<at::Tensor>& expected;  ///< what one device gives, in the same dtypes
+};
+
+/// Whether rounding alone may explain the difference between `results` and one device's, by a bound that is larger than
+/// it need be and costs little. No answer but yes counts.
+bool are_close_enough(const TakenOp& op, const std::vector<HeldShards>& results);
+
+/// Of each result, how it compares with what the op gives in double.
+std::vector<Difference> differences_beyond_rounding(const TakenOp& op, const std::vector<HeldShards>& results,
+                                                    OneDevice& in_double);
+
+/// The same of a move of which `before` and `after` have the shards of every rank.
+Difference difference_beyond_rounding(const MoveEvent& event, const HeldShards& before, const HeldShards& after);
+
+}  // namespace lockstep
