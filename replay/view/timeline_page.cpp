@@ -56,10 +56,10 @@ std::string notes(std::span<const StepRecording> ranks, const Processes& process
   const auto note = [&](const std::string& text) { html += "<p>" + escaped(text) + "</p>\n"; };
   for (const auto& process : processes)
     if (process.is_simulation())
-      note(
-          fmt::format("One process simulated {}: within each op it did the part of each of them, so the times are those "
-                      "of all of them together. What one of these ranks alone would take is not recorded.",
-                      process.name()));
+      note(fmt::format(
+          "One process simulated {}: within each op it did the part of each of them, so the times are those "
+          "of all of them together. What one of these ranks alone would take is not recorded.",
+          process.name()));
   if (static_cast<size_t>(ranks.front().world) > ranks.size())
     note(
         fmt::format("{} of {} ranks are shown. Where one process simulated them all, the times are those of all; that "
