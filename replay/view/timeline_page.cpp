@@ -3,107 +3,150 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
-#include "core/collective_kind.h"
-#include "core/phase.h"
 #include "replay/view/html.h"
-#include "replay/view/trace_diff.h"
+#include "replay/view/page_parts.h"
+#include "replay/view/step_costs.h"
+#include "replay/view/step_sections.h"
+#include "replay/view/timeline_drawing.h"
+#include "replay/view/timeline_tables.h"
 
 namespace lockstep::replay {
 namespace {
 
-constexpr double kWidth = 1200, kTrack = 22, kLabel = 70;
-constexpr size_t kMostBars = 20'000;  ///< of one track; the longest are drawn
-constexpr const char* kColours[] = {"#888888", "#4878a8", "#8fb8de", "#d08a3c",
-                                    "#6aa84f", "#a64d79", "#7e57c2", "#777777"};
-constexpr const char* kCollectiveColour = "#c0392b";
+using Processes = std::vector<ProcessTimeline>;
 
-struct Bar {
-  double begin, end;  ///< ms
-  const char* colour;
-  std::string title;
-};
+constexpr const char* kPageStyle = R"(
+h1{font-size:1.6em;margin:0 0 4px}h2{font-size:1.2em;margin:26px 0 4px}h1,h2,p{overflow-wrap:anywhere}
+.quiet{color:var(--quiet)}summary{cursor:pointer;padding:3px 0}a{color:var(--one)}
+.card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:6px 16px;margin:10px 0}
+)";
 
-double milliseconds(uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e6; }
+constexpr size_t kMostSections = 24, kMostZoomed = 8;  ///< sections, and processes in each of them
+constexpr size_t kPieces = 6, kManyOps = 40;           ///< a section with so many ops is drawn in pieces, too
 
-std::vector<Bar> op_bars(const StepRecording& recording) {
-  std::vector<Bar> bars;
-  for (const auto& op : recording.ops)
-    bars.push_back({milliseconds(op.begin), milliseconds(op.end), kColours[op.id.phase], text_of(op.id, recording)});
-  return bars;
+TimeWindow whole_of(const Processes& processes) {
+  uint64_t end = 1;  // a window is not empty
+  for (const auto& process : processes) end = std::max(end, process.end());
+  return {0, end};
 }
 
-std::vector<Bar> collective_bars(const StepRecording& recording) {
-  std::vector<Bar> bars;
-  for (const auto& collective : recording.collectives)
-    bars.push_back({milliseconds(collective.begin), milliseconds(collective.end), kCollectiveColour,
-                    fmt::format("{} on {} in {}", kCollectiveNames[collective.kind], recording.names[collective.axis],
-                                text_of(collective.id, recording))});
-  return bars;
+std::string received_text(std::span<const StepRecording> ranks) {
+  uint64_t least = ~uint64_t{0}, most = 0, all = 0;
+  for (const auto& rank : ranks) {
+    uint64_t bytes = 0;
+    for (const auto& piece : rank.pieces) bytes += piece.bytes;
+    least = std::min(least, bytes), most = std::max(most, bytes), all += bytes;
+  }
+  const auto text = [](uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
+  if (ranks.size() == 1) return text(all);
+  const auto each = least == most ? text(most) : fmt::format("{} to {}", text(least), text(most));
+  return fmt::format("{} by each rank, {} by the {} shown", each, text(all), ranks.size());
 }
 
-std::string track(const std::string& label, std::vector<Bar> bars, double length) {
-  std::sort(bars.begin(), bars.end(), [](const Bar& a, const Bar& b) { return a.end - a.begin > b.end - b.begin; });
-  const size_t left_out = bars.size() - std::min(bars.size(), kMostBars);
-  bars.resize(bars.size() - left_out);
-  auto svg = fmt::format("<svg width=\"{}\" height=\"{}\"><text x=\"0\" y=\"15\" font-size=\"12\">{}</text>",
-                         kWidth + kLabel, kTrack, escaped(label));
-  for (const auto& bar : bars)
-    svg += fmt::format(
-        "<rect x=\"{:.2f}\" y=\"2\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"><title>{} ({:.3f} ms)</title></rect>\n",
-        kLabel + bar.begin / length * kWidth, std::max(0.3, (bar.end - bar.begin) / length * kWidth), kTrack - 4,
-        bar.colour, escaped(bar.title), bar.end - bar.begin);
-  return svg + "</svg>" + (left_out ? fmt::format("<p>{} shorter ones are not drawn.</p>\n", left_out) : "\n");
+std::string facts(std::span<const StepRecording> ranks, const TimelineHead& head) {
+  std::string html = "<dl>\n";
+  for (const auto& [name, value] : head.facts) html += fact(name, value);
+  return html + fact("received", received_text(ranks)) + fact("ended early", ranks.front().reason) + "</dl>\n";
 }
 
-/// How often and how long, by name, the longest first.
-std::string table(const char* what, const std::map<std::string, std::pair<size_t, double>>& rows) {
-  std::vector<std::pair<std::string, std::pair<size_t, double>>> sorted(rows.begin(), rows.end());
-  std::sort(sorted.begin(), sorted.end(),
-            [](const auto& a, const auto& b) { return a.second.second > b.second.second; });
-  auto html = fmt::format("<table><tr><th>{}</th><th>times</th><th>ms</th></tr>", what);
-  for (const auto& [name, row] : sorted)
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{:.3f}</td></tr>\n", escaped(name), row.first, row.second);
-  return html + "</table>\n";
+/// What the times are times of, and what nobody has recorded.
+std::string notes(std::span<const StepRecording> ranks, const Processes& processes) {
+  std::string html;
+  const auto note = [&](const std::string& text) { html += "<p>" + escaped(text) + "</p>\n"; };
+  for (const auto& process : processes)
+    if (process.is_simulation())
+      note(fmt::format(
+          "One process simulated {}: within each op it did the part of each of them, so the times are those "
+          "of all of them together. What one of these ranks alone would take is not recorded.",
+          process.name()));
+  if (static_cast<size_t>(ranks.front().world) > ranks.size())
+    note(
+        fmt::format("{} of {} ranks are shown. Where one process simulated them all, the times are those of all; that "
+                    "shows when all their recordings are drawn.",
+                    ranks.size(), ranks.front().world));
+  if (processes.size() > 1)
+    note(
+        "Each process has a clock of its own, which begins with its step: moments of two processes cannot be compared "
+        "to the microsecond.");
+  for (const auto& [key, value] : ranks.front().machine)
+    if (key == "device" && value.starts_with("cuda"))
+      note("The host's times: what it took to hand an op over to the GPU, not what the GPU took, is recorded.");
+  note("When the step itself ended is not recorded: the scales end with the last op or collective.");
+  return "<div class=\"quiet\">\n" + html + "</div>\n";
 }
 
-std::string tables(const StepRecording& recording) {
-  std::map<std::string, std::pair<size_t, double>> ops, collectives;
-  const auto add = [](auto& row, uint64_t begin, uint64_t end) {
-    ++row.first;
-    row.second += milliseconds(std::max(begin, end) - begin);
-  };
-  for (const auto& op : recording.ops) add(ops[recording.names[op.id.op]], op.begin, op.end);
-  for (const auto& c : recording.collectives)
-    add(collectives[fmt::format("{} on {}", kCollectiveNames[c.kind], recording.names[c.axis])], c.begin, c.end);
-  return fmt::format("<h2>Rank {}: where the time went</h2>", recording.rank) + table("op", ops) +
-         table("collective (inside the ops)", collectives);
+std::string costs_part(const Processes& processes) {
+  const auto costs = costs_of(processes);
+  return "<h2>What costs most</h2>\n<p class=\"quiet\">Time of an op: without the ops and collectives that ran inside "
+         "it. "
+         "A collective lasts until its last piece has arrived, waiting included; one that goes on beside an op counts "
+         "in "
+         "both. Bytes: of an op's results (a view has none), and of what collectives delivered, on all ranks shown." +
+         std::string(processes.size() > 1 ? " Times of all processes are added up." : "") + "</p>\n" +
+         cost_tables(costs, processes.size());
 }
 
-std::string legend() {
-  std::string html = "<p>";
-  for (size_t phase = 0; phase < std::size(kColours); ++phase)
-    html += fmt::format("<span class=\"key\" style=\"background:{}\"></span>{}", kColours[phase], kPhaseNames[phase]);
-  return html + fmt::format("<span class=\"key\" style=\"background:{}\"></span>collectives</p>\n", kCollectiveColour);
+size_t ops_in(const ProcessTimeline& process, TimeWindow window) {
+  return static_cast<size_t>(std::count_if(process.ops.begin(), process.ops.end(), [&](const TimedOp& op) {
+    return op.window.begin >= window.begin && op.window.begin < window.end;
+  }));
+}
+
+std::string pieces(std::span<const ProcessTimeline> processes, TimeWindow window) {
+  if (ops_in(processes.front(), window) < kManyOps) return {};
+  std::string html;
+  for (const auto& piece : pieces_of(window, kPieces)) html += timeline_drawing(processes, piece);
+  return fmt::format("<details><summary>in pieces of {}</summary>\n{}</details>\n",
+                     part_text(round_part(window.length(), kPieces)), html);
+}
+
+std::string section(const StepSection& section, const Processes& processes, uint64_t whole, size_t number) {
+  const std::span zoomed(processes.data(), std::min(processes.size(), kMostZoomed));
+  const double share = 100 * static_cast<double>(section.window.length()) / static_cast<double>(whole);
+  return fmt::format(
+      "<details class=\"card\" id=\"section-{}\" open=\"open\"><summary><strong>{}</strong> {}, {:.1f} "
+      "%</summary>\n{}{}"
+      "</details>\n",
+      number, section.name, time_text(section.window.length()), share, timeline_drawing(zoomed, section.window),
+      pieces(zoomed, section.window));
+}
+
+/// Those that last longest, in the order of the step.
+std::vector<StepSection> longest(std::vector<StepSection> sections) {
+  std::erase_if(sections, [](const StepSection& each) { return each.window.length() == 0; });
+  if (sections.size() <= kMostSections) return sections;
+  std::vector<uint64_t> lengths;
+  for (const auto& each : sections) lengths.push_back(each.window.length());
+  std::nth_element(lengths.begin(), lengths.begin() + kMostSections, lengths.end(), std::greater<>());
+  const auto limit = lengths[kMostSections];
+  std::erase_if(sections, [&](const StepSection& each) { return each.window.length() <= limit; });
+  return sections;
+}
+
+std::string drawings(const Processes& processes) {
+  const auto whole = whole_of(processes);
+  const auto all = sections_of(processes), drawn = longest(all);
+  std::string html = "<h2>The whole step</h2>\n" + timeline_legend(processes) + timeline_drawing(processes, whole);
+  html += "<h2>Phase by phase</h2>\n";
+  if (drawn.size() < all.size()) html += fmt::format("<p>The {} longest of {} parts.</p>\n", drawn.size(), all.size());
+  if (processes.size() > kMostZoomed)
+    html += fmt::format("<p>The first {} of {} processes.</p>\n", kMostZoomed, processes.size());
+  for (size_t i = 0; i < drawn.size(); ++i) html += section(drawn[i], processes, whole.length(), i + 1);
+  return html;
 }
 
 }  // namespace
 
-std::string timeline_page(std::span<const StepRecording> ranks) {
-  uint64_t last = 1;
-  for (const auto& recording : ranks)
-    for (const auto& op : recording.ops) last = std::max(last, op.end);
-  const double length = milliseconds(last);
-  auto html = page_begin("Lockstep timeline", "");
-  html += fmt::format("<h1>Step {}: {:.1f} ms</h1>\n<p>Times are each rank's own, since its step began.</p>\n",
-                      ranks.empty() ? 0 : ranks.front().step, length);
-  html += legend();
-  for (const auto& recording : ranks) {
-    html += track(fmt::format("rank {} ops", recording.rank), op_bars(recording), length);
-    html += track("comm", collective_bars(recording), length);
-  }
-  if (!ranks.empty()) html += tables(ranks.front());
+std::string timeline_page(std::span<const StepRecording> ranks, const TimelineHead& head) {
+  const auto title = head.title.empty() ? "Lockstep timeline" : head.title;
+  auto html = page_begin(title, fmt::format("{}{}{}", kPageStyle, kPartsStyle, kTimelineStyle));
+  if (ranks.empty()) return html + "<h1>No rank</h1>\n" + std::string(kPageEnd);
+  const auto processes = processes_of(ranks);
+  html += fmt::format("<h1>{}: step {}, {}</h1>\n", escaped(title), ranks.front().step,
+                      time_text(whole_of(processes).length()));
+  html += facts(ranks, head) + notes(ranks, processes) + costs_part(processes) + drawings(processes);
+  html += "<h2>Rank by rank</h2>\n" + ranks_table(processes);
   html += kPageEnd;
   return html;
 }

@@ -94,7 +94,7 @@ void add_trace_commands(CLI::App& command, TraceOptions& options) {
   diff.add_option("other", options.other, "The other recording")->required()->type_name("DIR");
   add_place(diff, options);
   auto& timeline = action(command, options, "timeline",
-                          "Write a page (or a Chrome trace) of a step's ops and collectives, all ranks",
+                          "Write a page (or a Chrome trace) of a step: what costs most, ops and collectives over time",
                           "lockstep trace timeline traces/ --step 120 --html step120.html");
   add_place(timeline, options);
   timeline.add_option("--html", options.html, "A page that needs nothing else")->type_name("FILE");

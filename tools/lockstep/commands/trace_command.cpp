@@ -13,6 +13,7 @@
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
+#include "tools/lockstep/reports/timeline_facts.h"
 
 namespace lockstep::tool {
 namespace {
@@ -165,17 +166,26 @@ ExitCode compare(const TraceOptions& options) {
   return agrees ? ExitCode::kFine : ExitCode::kInconsistent;
 }
 
+/// One step of the ranks that are asked for: the last one that all of them have, if none is.
+std::vector<StepRecording> drawn_ranks(const TraceOptions& options) {
+  const RecordingFolder folder(options.folder);
+  const auto ranks = chosen(folder.ranks(), options.rank, "rank", options.folder);
+  if (ranks.empty()) fail<BadInput>("{} is an empty recording: no step was written into it.", options.folder);
+  auto steps = chosen(folder.steps(ranks.front()), options.step, "step", options.folder);
+  for (const int rank : ranks) steps = common(steps, chosen(folder.steps(rank), options.step, "step", options.folder));
+  if (steps.empty())
+    fail<FileError>("{} has no step that is whole on rank {}.", options.folder, fmt::join(ranks, ", "));
+  std::vector<StepRecording> recordings;
+  for (const int rank : ranks) recordings.push_back(folder.read(rank, steps.back()));
+  return recordings;
+}
+
 ExitCode draw(const TraceOptions& options) {
   if (options.html.empty() && options.chrome.empty())
     fail<BadInput>("say what to write: --html FILE or --chrome FILE.");
-  const RecordingFolder folder(options.folder);
-  std::vector<StepRecording> ranks;
-  for (const int rank : chosen(folder.ranks(), options.rank, "rank", options.folder)) {
-    const auto steps = chosen(folder.steps(rank), options.step, "step", options.folder);
-    if (steps.empty()) fail<FileError>("{} has no whole step of rank {}.", options.folder, rank);
-    ranks.push_back(folder.read(rank, steps.back()));
-  }
-  if (!options.html.empty()) write_file_atomically(options.html, replay::timeline_page(ranks));
+  const auto ranks = drawn_ranks(options);
+  if (!options.html.empty())
+    write_file_atomically(options.html, replay::timeline_page(ranks, timeline_head(ranks.front())));
   if (!options.chrome.empty()) write_file_atomically(options.chrome, replay::chrome_trace(ranks));
   for (const auto& file : {options.html, options.chrome})
     if (!file.empty()) print_out("wrote {}\n", file);

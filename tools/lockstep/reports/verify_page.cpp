@@ -8,15 +8,19 @@
 #include <map>
 
 #include "replay/view/html.h"
+#include "replay/view/page_parts.h"
+#include "tools/lockstep/reports/page/differences.h"
 #include "tools/lockstep/reports/page/divergence_plot.h"
 #include "tools/lockstep/reports/page/finding_card.h"
 #include "tools/lockstep/reports/page/mesh_section.h"
-#include "tools/lockstep/reports/page/page_parts.h"
 
 namespace lockstep::tool {
 namespace {
 
+using replay::command_block;
 using replay::escaped;
+using replay::fact;
+using replay::kPartsStyle;
 
 constexpr const char* kPageStyle = R"(
 h1{font-size:1.6em;margin:0 0 4px}h2{font-size:1.2em;margin:28px 0 6px}h3{font-size:1.05em;margin:0 0 6px}

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "replay/view/html.h"
-#include "tools/lockstep/reports/page/page_parts.h"
+#include "tools/lockstep/reports/page/differences.h"
 
 namespace lockstep::tool {
 

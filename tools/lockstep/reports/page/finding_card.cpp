@@ -6,13 +6,20 @@
 #include <cmath>
 
 #include "replay/view/html.h"
+#include "replay/view/page_parts.h"
+#include "tools/lockstep/reports/page/differences.h"
 #include "tools/lockstep/reports/page/divergence_plot.h"
-#include "tools/lockstep/reports/page/page_parts.h"
 
 namespace lockstep::tool {
 namespace {
 
+using replay::bars;
+using replay::cell;
+using replay::command_block;
+using replay::count_text;
 using replay::escaped;
+using replay::fact;
+using replay::table;
 
 constexpr size_t kMostModules = 40;
 

@@ -5,13 +5,19 @@
 #include <algorithm>
 
 #include "replay/view/html.h"
+#include "replay/view/page_parts.h"
+#include "tools/lockstep/reports/page/differences.h"
 #include "tools/lockstep/reports/page/divergence_plot.h"
-#include "tools/lockstep/reports/page/page_parts.h"
 
 namespace lockstep::tool {
 namespace {
 
+using replay::bars;
+using replay::bytes_text;
+using replay::cell;
+using replay::count_text;
 using replay::escaped;
+using replay::table;
 
 std::string state_text(const PageMesh& mesh) {
   if (mesh.most_state <= 0) return "-";

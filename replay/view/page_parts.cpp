@@ -1,15 +1,12 @@
-#include "tools/lockstep/reports/page/page_parts.h"
+#include "replay/view/page_parts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "replay/view/html.h"
 
-namespace lockstep::tool {
-
-using replay::escaped;
+namespace lockstep::replay {
 
 const char* const kPartsStyle = R"(
 .rows{width:100%}.rows td,.rows th{white-space:nowrap}.rows td:first-child{white-space:normal;overflow-wrap:anywhere}
@@ -28,10 +25,24 @@ svg.bars{width:100%;min-width:90px;height:18px;margin:2px 0}.bar1{fill:var(--one
 .rows td:first-child{font-weight:600}.rows td:first-child::before{content:none}.rows svg.bars{flex:1}}
 )";
 
-std::string relative_text(double relative) {
-  if (!std::isfinite(relative)) return "not finite";
-  return relative > 0 ? fmt::format("{:.1e}", relative) : "0";
+namespace {
+
+constexpr double kMiddle = 5.5;
+
+/// What is there at all is seen.
+std::string bar_at(std::string_view style, double y, double length) {
+  if (length <= 0) return {};
+  return fmt::format("<rect class=\"{}\" x=\"0\" y=\"{}\" width=\"{:.1f}\" height=\"7\"/>", style, y,
+                     std::clamp(length, 0.004, 1.0) * 100);
 }
+
+std::string framed(const std::string& bars) {
+  return "<svg class=\"bars\" viewBox=\"0 0 100 18\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect "
+         "class=\"empty\" x=\"0\" y=\"0\" width=\"0.3\" height=\"18\"/>" +
+         bars + "</svg>";
+}
+
+}  // namespace
 
 std::string bytes_text(double bytes) {
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
@@ -54,19 +65,10 @@ std::string fact(std::string_view name, std::string_view text) {
 std::string command_block(std::string_view command) { return fmt::format("<pre>{}</pre>\n", escaped(command)); }
 
 std::string bars(double first, double second) {
-  std::string svg = "<svg class=\"bars\" viewBox=\"0 0 100 18\" preserveAspectRatio=\"none\" aria-hidden=\"true\">";
-  const auto bar = [&](const char* name, double y, double length) {
-    if (length <= 0) return;
-    svg += fmt::format("<rect class=\"{}\" x=\"0\" y=\"{}\" width=\"{:.1f}\" height=\"7\"/>", name, y,
-                       std::clamp(length, 0.004, 1.0) * 100);
-  };
-  svg += "<rect class=\"empty\" x=\"0\" y=\"0\" width=\"0.3\" height=\"18\"/>";
-  bar("bar1", second < 0 ? 5.5 : 1, first);
-  bar("bar2", 10, second);
-  return svg + "</svg>";
+  return framed(bar_at("bar1", second < 0 ? kMiddle : 1, first) + bar_at("bar2", 10, second));
 }
 
-bool is_worse(double difference, double than) { return std::isnan(difference) || difference > than; }
+std::string bar(std::string_view style, double length) { return framed(bar_at(style, kMiddle, length)); }
 
 std::string table(std::initializer_list<std::string_view> columns, const std::string& rows) {
   std::string html = "<table class=\"rows\"><tbody>\n<tr class=\"head\">";
@@ -74,4 +76,4 @@ std::string table(std::initializer_list<std::string_view> columns, const std::st
   return html + "</tr>\n" + rows + "</tbody></table>\n";
 }
 
-}  // namespace lockstep::tool
+}  // namespace lockstep::replay

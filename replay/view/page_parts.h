@@ -4,11 +4,9 @@
 #include <string>
 #include <string_view>
 
-/// What the parts of a page of verification are written with.
-namespace lockstep::tool {
+/// What pages have in common beside their frame (html.h): numbers as texts, facts, tables, bars.
+namespace lockstep::replay {
 
-/// "0", "4.8e-01", "not finite".
-std::string relative_text(double relative);
 /// "912 B", "0.53 MB".
 std::string bytes_text(double bytes);
 /// "1,865,456".
@@ -26,8 +24,8 @@ std::string command_block(std::string_view command);
 /// Two bars below each other, as wide as their place, of lengths from 0 to 1. `second`: negative for a single bar.
 std::string bars(double first, double second);
 
-/// Whether a difference is worse; one that is not a number is the worst.
-bool is_worse(double difference, double than);
+/// A single bar of that class, of a length from 0 to 1.
+std::string bar(std::string_view style, double length);
 
 /// A table that turns into blocks on narrow screens, from its rows and columns' names.
 std::string table(std::initializer_list<std::string_view> columns, const std::string& rows);
@@ -35,4 +33,4 @@ std::string table(std::initializer_list<std::string_view> columns, const std::st
 /// The CSS of what these give.
 extern const char* const kPartsStyle;
 
-}  // namespace lockstep::tool
+}  // namespace lockstep::replay

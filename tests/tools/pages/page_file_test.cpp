@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/tools/sample_page.h"
+#include "tests/tools/pages/sample_page.h"
 #include "tools/lockstep/reports/page/divergence_plot.h"
 
 namespace lockstep::tool {
