@@ -46,21 +46,36 @@ void OpCheck::after_op(const OpEvent& event, std::span<const c10::IValue> result
   ++counts_.compared_ops;
 }
 
+namespace {
+
+/// Empty where one device gives results.
+std::string refusal_of(OneDevice& device, const OpEvent& event, const std::vector<at::Tensor>& values,
+                       std::vector<at::Tensor>& results) {
+  try {
+    results = device.run(event, values);
+    return "";
+  } catch (const c10::Error& error) {
+    return fmt::format("one device refuses what the mesh took: {}", error.what_without_backtrace());
+  } catch (const BadInput& error) {
+    return fmt::format("one device refuses what the mesh took: {}", error.what());
+  }
+}
+
+}  // namespace
+
 void OpCheck::compare_with_one_device(const OpEvent& event, const TakenOperands& operands,
                                       std::span<const c10::IValue> results) {
   std::vector<HeldShards> shards;
   const auto given = readable_results(event, results);
   for (const auto& result : given) shards.push_back(all_shards(local_shards(result.tensor)));
+  const auto values = operands.values(event);
   std::vector<at::Tensor> expected;
   auto blame = blame_of("op", event);
-  try {
-    const auto difference = first_difference(event, operands, shards, expected);
+  blame.worst = refusal_of(declared_, event, values, expected);
+  if (blame.worst.empty()) {
+    const auto difference = first_difference({event, operands, values, expected}, shards);
     if (!difference) return;
     describe(blame, *difference);
-  } catch (const c10::Error& error) {
-    blame.worst = fmt::format("one device refuses what the mesh took: {}", error.what_without_backtrace());
-  } catch (const BadInput& error) {
-    blame.worst = fmt::format("one device refuses what the mesh took: {}", error.what());
   }
   if (blame_) return;
   for (size_t r = 0; r < expected.size(); ++r)
@@ -68,21 +83,16 @@ void OpCheck::compare_with_one_device(const OpEvent& event, const TakenOperands&
   note(std::move(blame));
 }
 
-std::optional<Difference> OpCheck::first_difference(const OpEvent& event, const TakenOperands& operands,
-                                                    const std::vector<HeldShards>& results,
-                                                    std::vector<at::Tensor>& expected) {
-  const auto values = operands.values(event);
-  expected = declared_.run(event, values);
-  LOCKSTEP_CHECK_EQ(expected.size(), results.size(), "results of {}", event.id.text());
-  const TakenOp op{event, operands, values, expected};
+std::optional<Difference> OpCheck::first_difference(const TakenOp& op, const std::vector<HeldShards>& results) {
+  LOCKSTEP_CHECK_EQ(op.expected.size(), results.size(), "results of {}", op.event.id.text());
   if (!bits_ && are_close_enough(op, results)) return std::nullopt;
   std::vector<Difference> all;
   if (!bits_) all = differences_beyond_rounding(op, results, double_);
   for (size_t r = 0; r < results.size(); ++r) {
-    if (bits_) all.push_back(difference_of_result(event, results[r], expected[r], kBits));
+    if (bits_) all.push_back(difference_of_result(op.event, results[r], op.expected[r], kBits));
     counts_.over_bound = std::max(counts_.over_bound, all[r].over_bound);
     if (all[r].agrees()) continue;
-    all[r].kind = result_name(r, results.size()), all[r].name = event.id.op;
+    all[r].kind = result_name(r, results.size()), all[r].name = op.event.id.op;
     return std::move(all[r]);
   }
   return std::nullopt;

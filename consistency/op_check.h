@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "consistency/blame.h"
-#include "consistency/one_device.h"
-#include "consistency/taken_operands.h"
+#include "consistency/rounding.h"
 
 namespace lockstep {
 
@@ -52,8 +51,7 @@ class OpCheck final : public Observer {
   bool is_chosen(const std::string& id) const;
   void compare_with_one_device(const OpEvent& event, const TakenOperands& operands,
                                std::span<const c10::IValue> results);
-  std::optional<Difference> first_difference(const OpEvent& event, const TakenOperands& operands,
-                                             const std::vector<HeldShards>& results, std::vector<at::Tensor>& expected);
+  std::optional<Difference> first_difference(const TakenOp& op, const std::vector<HeldShards>& results);
   void note(Blame blame);
 
   bool bits_;

@@ -54,10 +54,10 @@ const ErrorBound* error_bound(const Rule& rule) {
 }
 
 at::Tensor rounded(const at::Tensor& roundings, double unit, const at::Tensor& magnitude) {
-  constexpr double kSmallest = std::numeric_limits<float>::min(), kNoBound = std::numeric_limits<double>::infinity();
+  constexpr double kSmallest = std::numeric_limits<float>::min();
   const auto error = roundings * unit;
-  const auto factor = (error / (1 - error)).masked_fill(error > 0.5, kNoBound);
-  return (magnitude * factor).masked_fill(error > 0.5, kNoBound) + roundings * kSmallest;
+  const auto factor = at::where(error <= 0.5, error / (1 - error), 2 * error);
+  return magnitude * factor + roundings * kSmallest;
 }
 
 at::Tensor rounded(double roundings, double unit, const at::Tensor& magnitude) {

@@ -28,8 +28,9 @@ struct ExactCall {
   double number(std::string_view name) const;
 
   /// So far may n roundings, in a row or in a sum of any order, be from the exact value, where `magnitude` is the op
-  /// applied to magnitudes: n u / (1 - n u) of it (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed.,
-  /// lemma 3.1 and section 4.2), and n of the smallest normal numbers. Infinite where n u > 1/2.
+  /// applied to magnitudes: n u / (1 - n u) of it, and n of the smallest normal numbers (Higham, Accuracy and Stability
+  /// of Numerical Algorithms, 2nd ed., lemma 3.1 and section 4.2). Sums stay below n u whatever n is (Jeannerod and
+  /// Rump, 2013): beyond n u = 1/2 it is twice that.
   at::Tensor rounded(double roundings, const at::Tensor& magnitude) const;
   /// The same of roundings to a 16-bit dtype on the way; nothing for others.
   at::Tensor stored(double roundings, const at::Tensor& magnitude) const;

@@ -28,14 +28,15 @@ at::Tensor products(const ExactCall& call) {
 }
 
 std::vector<at::Tensor> gradients(const ExactCall& call) {
-  const auto rows = products(call).reshape({-1, call.tensor("x").size(-1)});
+  const auto all = products(call);
+  const auto rows = all.dim() == 1 ? all.unsqueeze(0) : all.flatten(0, -2);
   return {of_input(call), call.rounded(static_cast<double>(rows.size(0)) + 4, rows.sum(0))};
 }
 
 /// Of each sample.
 at::Tensor of_weight(const ExactCall& call) {
   const auto all = products(call);
-  const auto rows = all.reshape({all.size(0), -1, all.size(-1)});
+  const auto rows = all.dim() == 2 ? all.unsqueeze(1) : all.flatten(1, -2);
   return call.rounded(static_cast<double>(rows.size(1)) + 4, rows.sum(1));
 }
 

@@ -10,6 +10,8 @@
 namespace lockstep::bounds {
 namespace {
 
+at::Tensor as_rows(const at::Tensor& tensor) { return tensor.dim() == 1 ? tensor.unsqueeze(0) : tensor.flatten(0, -2); }
+
 at::Tensor raw(const ExactCall& call, const char* name) { return call.argument(name).toTensor(); }
 
 /// A sum of products is at most the product of the lengths (Cauchy and Schwarz), and each of the two results is wrong by
@@ -35,8 +37,8 @@ at::Tensor rough_with_weight(const ExactCall& call) {
 
 at::Tensor rough_weight_gradient(const ExactCall& call) {
   const auto gradient = raw(call, "gradient"), input = raw(call, "input");
-  const auto rows = gradient.reshape({-1, gradient.size(-1)});
-  return by_lengths(call, rows.norm(2, 0).unsqueeze(-1), input.reshape({-1, input.size(-1)}).norm(2, 0), rows.size(0));
+  const auto rows = as_rows(gradient);
+  return by_lengths(call, rows.norm(2, 0).unsqueeze(-1), as_rows(input).norm(2, 0), rows.size(0));
 }
 
 at::Tensor matrix_product(const ExactCall& call, const char* left, const char* right) {
@@ -60,9 +62,9 @@ at::Tensor added_to(const ExactCall& call) {
 
 at::Tensor weight_gradient(const ExactCall& call) {
   const auto gradient = call.magnitude("gradient"), input = call.magnitude("input");
-  const auto rows = gradient.reshape({-1, gradient.size(-1)});
+  const auto rows = as_rows(gradient);
   return call.rounded(static_cast<double>(rows.size(0)) + 2,
-                      at::matmul(rows.t(), input.reshape({-1, input.size(-1)})));
+                      at::matmul(rows.t(), as_rows(input)));
 }
 
 /// How many elements one element of the result is a sum of.
