@@ -53,7 +53,7 @@ class Loop {
         schedule_(job) {
     agreed(run_.mesh(), [&] { data_ = make_dataset(job, run_.model().vocabulary()); });
     if (job.verify.enable && job.verify.has(kStepMode)) verifier_ = make_verifier();
-    if (compares_ops(job)) ops_.emplace(run_, job.verify.sample);
+    if (job.verify.enable && asks_for_ops(job)) ops_.emplace(run_, job.verify.sample);
     agreed(run_.mesh(), [&] {
       if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     });

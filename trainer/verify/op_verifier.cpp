@@ -4,9 +4,8 @@
 
 namespace lockstep::trainer {
 
-bool compares_ops(const Job& job) {
-  const auto& verify = job.verify;
-  return verify.enable && (verify.has(kOpsMode) || (verify.has(kStepMode) && !StepVerifier::compares_bits(job)));
+bool asks_for_ops(const Job& job) {
+  return job.verify.has(kOpsMode) || (job.verify.has(kStepMode) && !StepVerifier::compares_bits(job));
 }
 
 OpVerifier::OpVerifier(TrainingRun& run, int64_t sample) : run_(run), check_(run.world(), sample) {

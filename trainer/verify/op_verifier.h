@@ -7,9 +7,9 @@
 
 namespace lockstep::trainer {
 
-/// Whether the job asks for mode ops. Under native numerics mode step does as well: what it compares are two others,
-/// which store doubles.
-bool compares_ops(const Job& job);
+/// Whether the job asks for mode ops, if it is verified at all. Under native numerics mode step does as well: what that
+/// compares are two others, which store doubles.
+bool asks_for_ops(const Job& job);
 
 /// Mode ops: while it watches, ops and moves of a run are compared, each by itself, with one device's (OpCheck).
 class OpVerifier {

@@ -2,10 +2,13 @@
 
 #include <ATen/Parallel.h>
 
+#include <array>
+
 #include "core/error.h"
+#include "runtime/transport/transport.h"
 #include "tools/bench/bench_run.h"
 #include "trainer/state/replicas.h"
-#include "trainer/verify/step_verifier.h"
+#include "trainer/verify/op_verifier.h"
 
 namespace lockstep::bench {
 namespace {
@@ -46,11 +49,76 @@ BenchRow replica_check() {
   return row;
 }
 
+/// What ranks say and compare before the data of a collective moves, for each message of a step.
+class Headers {
+ public:
+  explicit Headers(trainer::TrainingRun& run) {
+    for (const auto& [axis, kinds] : run.world().traffic().by_axis())
+      for (const auto& kind : kinds) messages_ += kind.count * (run.mesh().axis_size(run.mesh().find_axis(axis)) - 1);
+    LOCKSTEP_CHECK(messages_ > 0);
+  }
+
+  bool agree() const {
+    bool agree = true;
+    for (int64_t m = 0; m < messages_; ++m) agree &= of(m) == of(m);
+    return agree;
+  }
+
+ private:
+  /// An op, and what a tensor of four dimensions and two axes is told apart by.
+  static MessageHeader of(int64_t message) {
+    const std::array<uint64_t, 8> subject{static_cast<uint64_t>(message), 2, 3, 4, 5, 6, 7, 8};
+    const std::array<int, 4> ranks{0, 1, 2, 3};
+    return {static_cast<uint64_t>(message), purpose_digest("mesh::weight_gradient", subject), 1, 6,
+            group_digest(ranks), 4096};
+  }
+
+  int64_t messages_ = 0;
+};
+
+BenchRow collectives_check() {
+  const auto job = bench_job(kDemo, trainer::parse_mesh("dp_shard=2,tp=2"), Numerics::kCanonical);
+  BenchRun compared(job), plain(job);
+  compared.run().world().traffic().clear();
+  compared();
+  const Headers headers(compared.run());
+  bool agree = true;
+  const auto ours = [&] {
+    compared();
+    agree &= headers.agree();
+  };
+  auto row = make_row("collectives_check", time_in_pairs(ours, plain, kFewSteps), "uncompared", "ms", 1e3);
+  LOCKSTEP_CHECK(agree);
+  return row;
+}
+
+/// Mode ops, of one op of `sample`.
+BenchRow ops_check(const char* name, Numerics numerics, int64_t sample) {
+  const auto job = bench_job(kDemo, trainer::parse_mesh("dp_shard=2,tp=2"), numerics);
+  BenchRun watched(job), plain(job);
+  trainer::OpVerifier verifier(watched.run(), sample);
+  trainer::StepCheck check;
+  const auto ours = [&] {
+    const ObserverScope scope(watched.run().world().observers(), verifier.observer());
+    watched();
+    verifier.judge(check);
+  };
+  auto row = make_row(name, time_in_pairs(ours, plain, kFewSteps), "unwatched", "ms", 1e3);
+  LOCKSTEP_CHECK(check.agrees() && check.ops->compared_ops > 0);
+  return row;
+}
+
 }  // namespace
 
 std::vector<BenchRow> verify_rows() {
   at::set_num_threads(1);
-  return {verified_step(), replica_check()};
+  return {verified_step(),
+          replica_check(),
+          collectives_check(),
+          ops_check("ops_check_sampled", Numerics::kCanonical, 50),
+          ops_check("ops_check_all", Numerics::kCanonical, 1),
+          ops_check("native_ops_check_sampled", Numerics::kNative, 50),
+          ops_check("native_ops_check_all", Numerics::kNative, 1)};
 }
 
 }  // namespace lockstep::bench

@@ -13,6 +13,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/verify/finding.h"
+#include "trainer/verify/mesh_comparison.h"
 #include "trainer/verify/suite_batch.h"
 
 namespace lockstep::tool {
@@ -24,6 +25,7 @@ struct MeshVerdict {
   bool agrees = true;
   double loss = 0, gradient = 0, parameter = 0, bytes = 0, ratio = 0;
   int64_t differing_bits = 0;
+  std::optional<OpCheck::Counts> ops;  ///< of mode ops
   std::string worst = "-", finding;
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   std::optional<trainer::PriceTable> prices;  ///< under canonical numerics
@@ -59,6 +61,7 @@ void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trai
   verdict.differing_bits += check.comparison.differing_bits;
   verdict.bytes = check.bytes;
   verdict.ratio = check.seconds_ratio;
+  if (check.ops) verdict.ops = check.ops;
   if (verdict.agrees) return;
   const auto finding = trainer::finding_with_case(check, job.job.dump_folder);
   const auto& blame = check.blame.value();
@@ -70,10 +73,10 @@ void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trai
 }
 
 /// A wrong result may show as an error of ours, of sizes or counts that it leads to: where it came is told.
-trainer::StepCheck check_step(trainer::StepVerifier& verifier, const std::string& mesh, int64_t step,
+trainer::StepCheck check_step(trainer::MeshComparison& comparison, const std::string& mesh, int64_t step,
                               const trainer::TokenBatch& batch, double rate) {
   try {
-    return verifier.check(step, batch, rate);
+    return comparison.check(step, batch, rate);
   } catch (const InternalError& error) {
     fail<InternalError>("mesh {}, step {}: {}", mesh, step, error.what());
   } catch (const Inconsistency& error) {
@@ -97,33 +100,44 @@ void count_traffic(MeshVerdict& verdict, const trainer::Job& job, const trainer:
 MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mesh, const VerifyOptions& command) {
   trainer::TrainingRun::Options options;
   options.mesh = mesh;
-  trainer::StepVerifier verifier(job, options);
+  trainer::MeshComparison comparison(job, options);
   const trainer::LearningRateSchedule schedule(job);
-  const auto data = trainer::make_dataset(job, verifier.candidate().model().vocabulary());
+  const auto data = trainer::make_dataset(job, comparison.candidate().model().vocabulary());
   MeshVerdict verdict;
   verdict.mesh = verdict.page.mesh = mesh.text();
   const auto again = fmt::format("{} --meshes {}", command_of("verify", command.job), shell_word(verdict.mesh));
   count_traffic(verdict, job, options, !command.html.empty());
-  const int64_t rows = job.training.global_batch_size, vocabulary = verifier.candidate().model().vocabulary();
+  const int64_t rows = job.training.global_batch_size, vocabulary = comparison.candidate().model().vocabulary();
   for (int64_t step = 1; step <= job.verify.steps + 1 && verdict.agrees; ++step) {
     const bool is_own = step > job.verify.steps;
     const auto batch = is_own ? trainer::suite_batch(job, vocabulary, step) : data->batch((step - 1) * rows, rows);
-    add(verdict, job, step, check_step(verifier, verdict.mesh, step, batch, schedule.learning_rate(step)), again);
+    add(verdict, job, step, check_step(comparison, verdict.mesh, step, batch, schedule.learning_rate(step)), again);
   }
   note_memory(verdict.page);
   return verdict;
 }
 
-/// Bits have no bound: equal (0), or not (null).
+/// Bits have no bound: equal (0), or not (null). Else of the pair in double, and of the ops of the run that trains.
 nlohmann::ordered_json error_over_bound(const MeshVerdict& verdict, bool bits) {
   if (bits) return verdict.agrees ? nlohmann::ordered_json(0.0) : nullptr;
-  return std::max({verdict.loss, verdict.gradient, verdict.parameter}) / kFloat64Tolerance;
+  const double pair = std::max({verdict.loss, verdict.gradient, verdict.parameter}) / kFloat64Tolerance;
+  return std::max(pair, verdict.ops ? verdict.ops->over_bound : 0.0);
+}
+
+nlohmann::ordered_json ops_json(const std::optional<OpCheck::Counts>& ops) {
+  if (!ops) return nullptr;
+  return {{"seen", ops->ops},
+          {"compared", ops->compared_ops},
+          {"moves_seen", ops->moves},
+          {"moves_compared", ops->compared_moves},
+          {"worst_error_over_bound", ops->over_bound}};
 }
 
 void print_row(const MeshVerdict& verdict) {
   print_out("{:<34}{:<9}{:>9.1e}{:>11.1e}{:>12.1e}  {:<22}{:>9.2f} MB{:>8.2f}x\n", verdict.mesh,
             verdict.agrees ? "agrees" : "DIFFERS", verdict.loss, verdict.gradient, verdict.parameter, verdict.worst,
             verdict.bytes / 1e6, verdict.ratio);
+  if (verdict.ops) print_out("    op by op: {}\n", verdict.ops->text());
   flush_out();
 }
 
@@ -153,6 +167,7 @@ nlohmann::ordered_json json_of(const MeshVerdict& verdict, const trainer::Job& j
                              {"differing_bits", bits ? nlohmann::ordered_json(verdict.differing_bits) : nullptr},
                              {"threads", at::get_num_threads()},
                              {"worst_op", verdict.worst},
+                             {"ops", ops_json(verdict.ops)},
                              {"findings", verdict.findings},
                              {"bytes_per_step", verdict.bytes}};
   if (verdict.prices) add_prices(row, *verdict.prices);
