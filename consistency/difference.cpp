@@ -108,9 +108,7 @@ class Comparer {
   }
 
  private:
-  bool compares_bits() const {
-    return (tolerance_ < 0 && !allowed_.defined()) || !expected_.is_floating_point();
-  }
+  bool compares_bits() const { return (tolerance_ < 0 && !allowed_.defined()) || !expected_.is_floating_point(); }
 
   /// 1: as large as may be.
   at::Tensor shares_of_allowed(const at::Tensor& errors, const Cut& cut) {
@@ -211,12 +209,14 @@ bool are_close(const HeldShards& held, const at::Tensor& expected, const at::Ten
   const auto& spec = *held.spec;
   if (expected.sizes() != c10::IntArrayRef(spec.sizes)) return false;
   const auto limits = allowed.defined() ? allowed.broadcast_to(expected.sizes()) : allowed;
-  const auto values = finished(held);
-  for (size_t r = 0; r < values.ranks.size(); ++r) {
-    const auto part = part_of(spec, expected, values.ranks[r]);
-    if (same_bits(part, values.shards[r])) continue;
-    const bool is_close = limits.defined() ? ((part - values.shards[r]).abs_() <= part_of(spec, limits, values.ranks[r])).all().item<bool>()
-                                           : at::equal(part, values.shards[r]);
+  const auto shards = finished(held);
+  for (size_t r = 0; r < shards.ranks.size(); ++r) {
+    const auto part = part_of(spec, expected, shards.ranks[r]);
+    if (same_bits(part, shards.shards[r])) continue;
+    const bool is_close =
+        limits.defined()
+            ? ((part - shards.shards[r]).abs_() <= part_of(spec, limits, shards.ranks[r])).all().item<bool>()
+            : at::equal(part, shards.shards[r]);
     if (!is_close) return false;
   }
   return true;

@@ -14,11 +14,12 @@ namespace {
 
 bool is_summed(const MoveEvent& event) {
   const auto& placement = event.before.layout[event.axis];
-  return placement.is_partial() &&
-         (placement.reduction == Reduction::kSum || placement.reduction == Reduction::kAvg);
+  return placement.is_partial() && (placement.reduction == Reduction::kSum || placement.reduction == Reduction::kAvg);
 }
 
-std::string result_name(size_t result, size_t count) { return count == 1 ? "result" : fmt::format("result {}", result); }
+std::string result_name(size_t result, size_t count) {
+  return count == 1 ? "result" : fmt::format("result {}", result);
+}
 
 }  // namespace
 

@@ -20,7 +20,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool is_short(c10::ScalarType dtype) { return dtype == c10::kBFloat16 || dtype == c10::kHalf; }
 
-double short_unit(c10::ScalarType dtype) { return dtype == c10::kBFloat16 ? 0x1p-8 : dtype == c10::kHalf ? 0x1p-11 : 0; }
+double short_unit(c10::ScalarType dtype) {
+  return dtype == c10::kBFloat16 ? 0x1p-8 : dtype == c10::kHalf ? 0x1p-11 : 0;
+}
 
 /// 16-bit ops compute in fp32. What doubles are compared with is rounded as they are.
 double arithmetic_unit(c10::ScalarType dtype) { return dtype == c10::kDouble ? 0x1p-52 : 0x1p-24; }
@@ -99,11 +101,28 @@ std::vector<at::Tensor> allowed_errors(const TakenOp& op, const std::vector<Held
                                        const Doubles& doubles, const std::vector<at::Tensor>& exact) {
   const PlainTensors guard;
   const auto dtype = computed_in(op.values);
-  const auto arguments = with_operands(op.event, doubles.exact), magnitudes = with_operands(op.event, doubles.magnitudes);
-  const ExactCall call{op.event.op.schema(), arguments, magnitudes, exact, arithmetic_unit(dtype), short_unit(dtype),
-                       op.operands.added_on_the_way()};
+  const auto arguments = with_operands(op.event, doubles.exact),
+             magnitudes = with_operands(op.event, doubles.magnitudes);
+  const ExactCall call{
+      op.event.op.schema(),          arguments, magnitudes, exact, arithmetic_unit(dtype), short_unit(dtype),
+      op.operands.added_on_the_way()};
   const auto bound = bound_of(op.event);
   return bound.allowed ? bound.allowed(call) : of_finished_sums(call, results);
+}
+
+bool rounds(const TakenOp& op) { return bound_of(op.event).allowed || op.operands.has_sums(); }
+
+std::vector<Difference> differences_from(const std::vector<at::Tensor>& expected,
+                                         const std::vector<HeldShards>& results) {
+  std::vector<Difference> all;
+  for (size_t r = 0; r < results.size(); ++r) all.push_back(difference_of(results[r], expected.at(r), 0));
+  return all;
+}
+
+Difference difference_of_float(const HeldShards& result, const at::Tensor& expected,
+                               const std::vector<at::Tensor>& allowed, size_t r) {
+  if (!expected.is_floating_point()) return difference_of(result, expected, kBits);
+  return difference_within(result, expected, with_storage(allowed.at(r), expected, result));
 }
 
 Difference in_double(Difference difference) {
@@ -133,17 +152,27 @@ bool are_close_enough(const TakenOp& op, const std::vector<HeldShards>& results)
 std::vector<Difference> differences_beyond_rounding(const TakenOp& op, const std::vector<HeldShards>& results,
                                                     OneDevice& device) {
   std::vector<Difference> all;
-  if (!bound_of(op.event).allowed && !op.operands.has_sums()) {
-    for (size_t r = 0; r < results.size(); ++r) all.push_back(difference_of(results[r], op.expected[r], 0));
-    return all;
-  }
+  if (!rounds(op)) return differences_from(op.expected, results);
   const auto doubles = doubles_of(op);
   const auto exact = device.run(op.event, doubles.exact);
   const auto allowed = allowed_errors(op, results, doubles, exact);
   for (size_t r = 0; r < results.size(); ++r)
-    all.push_back(in_double(exact[r].is_floating_point() ? difference_within(results[r], exact[r],
-                                                                             with_storage(allowed.at(r), exact[r], results[r]))
-                                                         : difference_of(results[r], exact[r], kBits)));
+    all.push_back(in_double(difference_of_float(results[r], exact[r], allowed, r)));
+  return all;
+}
+
+std::vector<Difference> differences_of_rounded(const TakenOp& op, const std::vector<HeldShards>& results,
+                                               OneDevice& device) {
+  if (!rounds(op)) return differences_from(op.expected, results);
+  const auto doubles = doubles_of(op);
+  auto allowed = allowed_errors(op, results, doubles, device.run(op.event, doubles.exact));
+  std::vector<Difference> all;
+  for (size_t r = 0; r < results.size(); ++r) {
+    if (allowed.at(r).defined()) allowed[r] = allowed[r] * 2;
+    const auto& expected = op.expected.at(r);
+    all.push_back(difference_of_float(results[r], expected.is_floating_point() ? expected.to(c10::kDouble) : expected,
+                                      allowed, r));
+  }
   return all;
 }
 

@@ -26,7 +26,11 @@ bool are_close_enough(const TakenOp& op, const std::vector<HeldShards>& results)
 std::vector<Difference> differences_beyond_rounding(const TakenOp& op, const std::vector<HeldShards>& results,
                                                     OneDevice& in_double);
 
-/// The same of a move of which `before` and `after` have the shards of every rank.
+/// The same of results that are compared with `op.expected`, which was rounded as they were.
+std::vector<Difference> differences_of_rounded(const TakenOp& op, const std::vector<HeldShards>& results,
+                                               OneDevice& in_double);
+
+/// A move that adds up, of which `before` and `after` have the shards of every rank.
 Difference difference_beyond_rounding(const MoveEvent& event, const HeldShards& before, const HeldShards& after);
 
 }  // namespace lockstep

@@ -77,8 +77,9 @@ std::vector<at::Tensor> backward(const ExactCall& call) {
   const at::Tensor weights = p.transpose(-2, -1), slopes = scale * p * products, turned = slopes.transpose(-2, -1);
   const auto dq = at::matmul(slopes * error + call.rounded(kExponentials + e + keys, slopes), all.key) +
                   call.stored(kStored + keys / kBlock, at::matmul(slopes, all.key));
-  const auto dk = at::matmul((slopes * error).transpose(-2, -1) + call.rounded(kExponentials + e + queries, turned), query) +
-                  call.stored(kStored + queries / kBlock + groups, at::matmul(turned, query));
+  const auto dk =
+      at::matmul((slopes * error).transpose(-2, -1) + call.rounded(kExponentials + e + queries, turned), query) +
+      call.stored(kStored + queries / kBlock + groups, at::matmul(turned, query));
   const auto dv = at::matmul((p * error).transpose(-2, -1) + call.rounded(kExponentials + queries, weights), gradient) +
                   call.stored(kStored + queries / kBlock + groups, at::matmul(weights, gradient));
   return {dq, of_shared_heads(dk, call.tensor("key")), of_shared_heads(dv, call.tensor("value"))};

@@ -18,7 +18,8 @@ at::Tensor sum_with_number(const ExactCall& call) {
   return call.rounded_as_stored(3, call.magnitude("self") + std::abs(call.number("alpha") * call.number("other")));
 }
 at::Tensor number_less(const ExactCall& call) {
-  return call.rounded_as_stored(3, std::abs(call.number("alpha")) * call.magnitude("self") + std::abs(call.number("other")));
+  return call.rounded_as_stored(
+      3, std::abs(call.number("alpha")) * call.magnitude("self") + std::abs(call.number("other")));
 }
 
 at::Tensor product(const ExactCall& call) {
@@ -37,11 +38,11 @@ at::Tensor quotient_by_number(const ExactCall& call) {
 
 at::Tensor added_product(const ExactCall& call) {
   return call.rounded_as_stored(5, call.magnitude("self") + std::abs(call.number("value")) * call.magnitude("tensor1") *
-                                                      call.magnitude("tensor2"));
+                                                                call.magnitude("tensor2"));
 }
 at::Tensor added_quotient(const ExactCall& call) {
   return call.rounded_as_stored(6, call.magnitude("self") + std::abs(call.number("value")) * call.magnitude("tensor1") /
-                                                      call.tensor("tensor2").abs());
+                                                                call.tensor("tensor2").abs());
 }
 
 /// self + w (end - self), or from the other end.

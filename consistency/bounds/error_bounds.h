@@ -43,8 +43,8 @@ struct ExactCall {
 /// What may be asked of the results of one row.
 struct ErrorBound {
   enum class Kind {
-    kSameBits,  ///< it rounds nothing, or draws, or decides: what one device gives, bit by bit
-    kRounded,  ///< `allowed`
+    kSameBits,   ///< it rounds nothing, or draws, or decides: what one device gives, bit by bit
+    kRounded,    ///< `allowed`
     kUnwritten,  ///< its results are memory that nobody has written
   };
   Kind kind = Kind::kSameBits;

@@ -17,8 +17,8 @@ constexpr double kLargestExponent = 85, kNoBound = std::numeric_limits<double>::
 
 /// A row of softmax, and how its roundings count.
 struct Rows {
-  at::Tensor depth;      ///< |x - m|
-  at::Tensor weighted;   ///< sum of p |x - m|
+  at::Tensor depth;     ///< |x - m|
+  at::Tensor weighted;  ///< sum of p |x - m|
   double length;
 };
 

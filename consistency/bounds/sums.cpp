@@ -14,8 +14,8 @@ at::Tensor as_rows(const at::Tensor& tensor) { return tensor.dim() == 1 ? tensor
 
 at::Tensor raw(const ExactCall& call, const char* name) { return call.argument(name).toTensor(); }
 
-/// A sum of products is at most the product of the lengths (Cauchy and Schwarz), and each of the two results is wrong by
-/// its roundings; the lengths are, too.
+/// A sum of products is at most the product of the lengths (Cauchy and Schwarz), and each of the two results is wrong
+/// by its roundings; the lengths are, too.
 at::Tensor by_lengths(const ExactCall& call, const at::Tensor& rows, const at::Tensor& columns, int64_t summands) {
   const auto roundings = static_cast<double>(summands) + 3 + call.more_roundings;
   return rows * columns * (2.2 * roundings * call.unit) + std::numeric_limits<float>::min();
@@ -63,8 +63,7 @@ at::Tensor added_to(const ExactCall& call) {
 at::Tensor weight_gradient(const ExactCall& call) {
   const auto gradient = call.magnitude("gradient"), input = call.magnitude("input");
   const auto rows = as_rows(gradient);
-  return call.rounded(static_cast<double>(rows.size(0)) + 2,
-                      at::matmul(rows.t(), as_rows(input)));
+  return call.rounded(static_cast<double>(rows.size(0)) + 2, at::matmul(rows.t(), as_rows(input)));
 }
 
 /// How many elements one element of the result is a sum of.
@@ -101,9 +100,9 @@ at::Tensor squares(const ExactCall& call) {
 at::Tensor table_gradient(const ExactCall& call) {
   const auto tokens = call.tensor("indices").flatten();
   const int64_t rows = call.argument("num_weights").toInt();
-  const auto sum = at::embedding_dense_backward(call.magnitude("grad_output"), call.tensor("indices"), rows,
-                                                call.argument("padding_idx").toInt(),
-                                                call.argument("scale_grad_by_freq").toBool());
+  const auto sum =
+      at::embedding_dense_backward(call.magnitude("grad_output"), call.tensor("indices"), rows,
+                                   call.argument("padding_idx").toInt(), call.argument("scale_grad_by_freq").toBool());
   const auto counts = at::bincount(tokens, {}, rows).to(c10::kDouble).unsqueeze(-1) + 3;
   return lockstep::rounded(counts, std::max(call.unit, call.stored_unit), sum);
 }

@@ -3,7 +3,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 
-#include "consistency/op_check.h"
 #include "core/error.h"
 #include "core/mesh_text.h"
 #include "replay/op_case/case_arguments.h"
@@ -62,14 +61,6 @@ std::vector<c10::IValue> arguments_of(const OpCase& one, const c10::FunctionSche
   return arguments;
 }
 
-/// Native numerics may give other bits than one device; what rounding explains is no difference.
-std::optional<Blame> result_of(const OpCheck& check, const OpCase& one) {
-  if (check.counts().compared_ops == 0) fail<BadInput>("{} is no op that runs on shards", one.op);
-  auto blame = check.blame();
-  if (blame) blame->id = one.id;
-  return blame;
-}
-
 }  // namespace
 
 std::optional<Blame> try_case(const OpCase& one, std::shared_ptr<const RuleSet> rules) {
@@ -78,19 +69,17 @@ std::optional<Blame> try_case(const OpCase& one, std::shared_ptr<const RuleSet> 
   const auto& mesh = world.mesh(one.mesh);
   const MeshScope scope(mesh);
   const auto op = op_of(one, world);
-  ExpectedResults check(one, op.operator_name());
-  OpCheck op_check(world, 1);
-  const bool rounds = !world.canonical() && world.domain() == Domain::kDeclared;
+  ExpectedResults check(one, op.operator_name(), world);
   try {
     auto arguments = arguments_of(one, op.schema(), mesh);
-    const ObserverScope watching(world.observers(), rounds ? static_cast<Observer&>(op_check) : check);
+    const ObserverScope watching(world.observers(), check);
     op.callBoxed(arguments);
   } catch (const nlohmann::json::exception& error) {
     fail<BadInput>("the arguments of the case: {}", error.what());
   } catch (const c10::Error& error) {
     fail<BadInput>("{} does not take the arguments of the case: {}", one.op, error.what_without_backtrace());
   }
-  return rounds ? result_of(op_check, one) : check.result();
+  return check.result();
 }
 
 }  // namespace lockstep::replay

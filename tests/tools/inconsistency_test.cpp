@@ -174,6 +174,31 @@ TEST_F(PlantedFault, BeyondTheBoundEndsNativeTraining) {
 
 // NaN
 
+// mode ops: without a second step beside it
+
+TEST_F(PlantedFault, OfAnOpIsSeenByModeOps) {
+  for (const char* numerics : {"canonical", "native"}) {
+    const auto found = run("wrong gradient", train("--verify --verify.modes ops --verify.sample 1 --numerics.mode " +
+                                                   std::string(numerics)));
+    EXPECT_EQ(found.code, 3) << found.out << found.err;
+    EXPECT_THAT(found.out,
+                AllOf(HasSubstr("INCONSISTENT  step 1, mesh dp_shard=2: result of mesh::weight_gradient["),
+                      HasSubstr("  op       step 1, microbatch 0, backward, output, mesh::weight_gradient #0\n"),
+                      HasSubstr(" moves, compared with one device each, agree\n  again    lockstep replay --case ")));
+    const auto again = "replay --case " + folder_.file("out/case-1.h5");
+    EXPECT_EQ(run("wrong gradient", again).code, 3);
+    EXPECT_EQ(run_shipped(again).code, 0) << run_shipped(again).out;
+    std::filesystem::remove_all(folder_.file("out"));
+  }
+}
+
+/// A sample finds in later steps what it has missed.
+TEST_F(PlantedFault, OfAnOpComesIntoTheSample) {
+  const auto found = run("wrong gradient", train("--verify --verify.modes ops --verify.sample 5 --training.steps 40"));
+  EXPECT_EQ(found.code, 3) << found.out << found.err;
+  EXPECT_THAT(found.out, HasSubstr("mesh::weight_gradient #0\n"));
+}
+
 TEST_F(PlantedFault, ThatGivesNanNamesTheOp) { expect_golden(report(run("NaN", train(""))), kNanReport); }
 
 /// One device has none: a finding, with the op's case.

@@ -53,6 +53,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": 0,
       "threads": 1,
       "worst_op": "-",
+      "ops": null,
       "findings": [],
       "bytes_per_step": 231100.0,
       "native_bytes_per_step": 198228.0,
@@ -102,6 +103,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": 1865456,
       "threads": 1,
       "worst_op": "reduce_gradients",
+      "ops": null,
       "findings": [
         {
           "step": 1,
@@ -209,6 +211,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": 2013782,
       "threads": 1,
       "worst_op": "mesh::weight_gradient",
+      "ops": null,
       "findings": [
         {
           "step": 1,
@@ -299,6 +302,7 @@ exit code 3
 2 steps and one on a batch of its own in float64 beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
 dp_shard=2                        DIFFERS    ROUNDING    ROUNDING     0.001  mesh::adamw                0.53 MB    TIMEx
+    op by op: 3 of 71 ops and 0 of 44 moves
 
 INCONSISTENT  mesh dp_shard=2, step 2: parameter of tok_embeddings.weight[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong, on rank 1: times 1, in [128:256, 0:64])
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
@@ -327,6 +331,13 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "differing_bits": null,
       "threads": 1,
       "worst_op": "mesh::adamw",
+      "ops": {
+        "seen": 71,
+        "compared": 3,
+        "moves_seen": 44,
+        "moves_compared": 0,
+        "worst_error_over_bound": WITHIN
+      },
       "findings": [
         {
           "step": 2,

@@ -37,8 +37,7 @@ TrainingRun::Options run_options(const Job& job, const Processes& processes) {
   options.transport = processes.transport;
   if (processes.transport) options.local_ranks = {processes.rank};
   options.as_messages = !job.record.folder.empty();
-  options.keep_gradients =
-      job.verify.enable && job.verify.has(kStepMode) && StepVerifier::compares_bits(job);
+  options.keep_gradients = job.verify.enable && job.verify.has(kStepMode) && StepVerifier::compares_bits(job);
   return options;
 }
 

@@ -24,7 +24,7 @@ void OpVerifier::judge(StepCheck& step) {
   const auto blamed = agreed_blame(run_.mesh(), check_.blame());
   if (!blamed || !step.agrees()) return;
   step.blame = blamed->blame;
-  step.difference = fmt::format("{} {}", step.blame->kind, step.blame->worst);
+  step.difference = step.blame->worst;
   if (step.blame->kind != "op" || check_.expected().empty()) return;
   step.op_case = joined_case(run_.mesh(), capture_->take(step.blame->text(), check_.expected()));
   if (!blamed->is_here) step.op_case.reset();

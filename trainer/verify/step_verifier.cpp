@@ -68,9 +68,7 @@ StepRecord record_of(int64_t step, const StepResult& result, const TrainingState
 }
 
 /// Of the first value that this process sees to differ.
-std::string first_name(const Comparison& comparison) {
-  return comparison.agrees() ? "" : comparison.beyond[0].name;
-}
+std::string first_name(const Comparison& comparison) { return comparison.agrees() ? "" : comparison.beyond[0].name; }
 
 StepCheck start_check(int64_t step, const StepRecord& expected, const StepRecord& actual, const Mesh& mesh) {
   StepCheck check;

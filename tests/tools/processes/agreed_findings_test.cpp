@@ -92,9 +92,8 @@ TEST_F(AgreedFindings, ADriftedCopyEndsTheRun) {
 
 /// Not even then: but what is saved is compared.
 TEST_F(AgreedFindings, ADriftedCopyIsNotSaved) {
-  const auto found =
-      run("wrong update",
-          std::string(kReplicas) + "--verify.modes '[\"step\"]' --checkpoint.enable true --checkpoint.interval 1");
+  const auto found = run(
+      "wrong update", std::string(kReplicas) + "--verify.modes step --checkpoint.enable true --checkpoint.interval 1");
   EXPECT_EQ(found.code, 3) << found.out << found.err;
   EXPECT_EQ(exits(), kAllInconsistent);
   EXPECT_THAT(found.err, AllOf(HasSubstr("lockstep: step 2: copies of tok_embeddings.weight["),

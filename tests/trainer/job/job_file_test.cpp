@@ -260,9 +260,12 @@ T any_value(const Key& key) {
       if (key.allowed.accepts(std::string_view(word))) return word;
     return "?";
   }
-  if constexpr (std::is_same_v<T, std::vector<std::string>>)
-    return *rc::gen::container<std::vector<std::string>>(
-        rc::gen::element<std::string>("optimizer.lr", "debug.seed", "model.layers"));
+  if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    auto names = *rc::gen::container<std::vector<std::string>>(
+        rc::gen::element<std::string>("optimizer.lr", "debug.seed", "model.layers", "step", "ops", "replicas"));
+    std::erase_if(names, [&](std::string_view name) { return !key.allowed.accepts(name); });
+    return names;
+  }
 }
 template <class T>
 void randomise(const Key& key, T& out) {

@@ -69,8 +69,12 @@ class Headers {
   static MessageHeader of(int64_t message) {
     const std::array<uint64_t, 8> subject{static_cast<uint64_t>(message), 2, 3, 4, 5, 6, 7, 8};
     const std::array<int, 4> ranks{0, 1, 2, 3};
-    return {static_cast<uint64_t>(message), purpose_digest("mesh::weight_gradient", subject), 1, 6,
-            group_digest(ranks), 4096};
+    return {static_cast<uint64_t>(message),
+            purpose_digest("mesh::weight_gradient", subject),
+            1,
+            6,
+            group_digest(ranks),
+            4096};
   }
 
   int64_t messages_ = 0;

@@ -162,7 +162,7 @@ std::optional<Blame> blame_of(const replay::OpCase& one, const std::string& file
 ExitCode run_case(const ReplayOptions& options) {
   const auto one = replay::read_case(options.case_file);
   const auto blame = blame_of(one, options.case_file);
-  const bool bits = one.domain == "native";
+  const bool bits = one.domain == "native" && one.numerics == trainer::kCanonicalMode;
   print_out("{} on {}: {}\n", one.op, one.mesh,
             blame  ? "DIFFERS from one device"
             : bits ? "as on one device, bit by bit"

@@ -105,7 +105,8 @@ class Reporter {
   void summary(const trainer::TrainOutcome& outcome) {
     if (draws_) bar_.clear();
     if (checked_ > 0) line(verdict(outcome.findings.empty()));
-    if (const auto speed = trainer::checked_speed(outcome.steps); speed && !ops_) line(trainer::speed_line(*speed) + "\n");
+    if (const auto speed = trainer::checked_speed(outcome.steps); speed && !ops_)
+      line(trainer::speed_line(*speed) + "\n");
     if (!outcome.steps.empty())
       line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n",
                        outcome.steps.back().loss, outcome.steps.back().step,
