@@ -10,6 +10,7 @@
 #include "trainer/mutation/planted_fault.h"
 #include "trainer/mutation/survey.h"
 #include "trainer/state/replicas.h"
+#include "trainer/verify/mesh_comparison.h"
 #include "trainer/verify/suite_batch.h"
 
 namespace lockstep::trainer {
@@ -178,17 +179,29 @@ void Trials::run_verified(Trial& trial) const {
   }
 }
 
+void Trials::run_clean_on(const Stage& stage, bool is_canonical, int64_t steps, Clean& clean) {
+  auto job = job_of(stage.mesh, stage.microbatches, stage.recomputes);
+  if (!is_canonical) job.numerics.mode = kNativeMode;
+  job.verify.modes.emplace_back(kOpsMode);
+  job.verify.sample = 1;
+  MeshComparison comparison(job, options_on(stage.mesh));
+  for (int64_t step = 1; step <= steps; ++step, ++clean.steps) {
+    const auto check = comparison.check(step, suite_batch(job, kVocabulary, step), kRate);
+    clean.alarms += !check.agrees();
+    clean.values += check.comparison.values;
+    if (step == steps) clean.cases += check.ops->compared_ops + check.ops->compared_moves;
+  }
+}
+
 Trials::Clean Trials::run_clean(int64_t steps_of_each) const {
   Clean clean;
-  for (const auto& stage : stages_) {
-    const auto job = job_of(stage.mesh, stage.microbatches, stage.recomputes);
-    TrainingRun run(job, options_on(stage.mesh));
-    StepVerifier verifier(job, options_on(stage.mesh), run);
-    for (int64_t step = 1; step <= steps_of_each; ++step, ++clean.steps) {
-      const auto check = verifier.check(step, suite_batch(job, kVocabulary, step), kRate);
-      clean.alarms += !check.agrees();
-      clean.cases += check.comparison.values;
-    }
+  auto stages = stages_;
+  stages.push_back(stage("tp=4", 1));
+  stages.push_back(stage("dp_replicate=2,dp_shard=2,tp=2", 1, true));
+  for (const auto& stage : stages) {
+    ++clean.meshes;
+    run_clean_on(stage, /*is_canonical=*/true, steps_of_each, clean);
+    run_clean_on(stage, /*is_canonical=*/false, std::max<int64_t>(1, steps_of_each / 8), clean);
   }
   return clean;
 }

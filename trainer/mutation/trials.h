@@ -34,9 +34,12 @@ class Trials {
   std::span<const Stage> stages() const { return stages_; }
   Trial run(const Mutant& mutant) const;
 
-  /// Steps without a fault: how many values were compared (`cases`), and how many steps raised an alarm.
+  /// Steps without a fault, on the stages and two meshes more, under canonical and native numerics.
   struct Clean {
-    int64_t steps = 0, cases = 0, alarms = 0;
+    int64_t steps = 0, meshes = 0;
+    int64_t cases = 0;   ///< ops and moves that were compared, each by itself (mode ops)
+    int64_t values = 0;  ///< that steps were compared by
+    int64_t alarms = 0;  ///< steps that raised one
   };
   Clean run_clean(int64_t steps_of_each) const;
 
@@ -48,6 +51,7 @@ class Trials {
   const Right& right_of(const Mutant& mutant) const;
   void run_alone(Trial& trial) const;
   void run_verified(Trial& trial) const;
+  static void run_clean_on(const Stage& stage, bool is_canonical, int64_t steps, Clean& clean);
 
   std::vector<Stage> stages_;
   std::vector<std::unique_ptr<Right>> rights_;  ///< of each stage

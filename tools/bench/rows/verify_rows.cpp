@@ -14,7 +14,7 @@ namespace lockstep::bench {
 namespace {
 
 constexpr BatchSize kDemo{4, 128};
-constexpr PairedOptions kFewSteps{.pairs = 31, .seconds = 0};
+constexpr PairedOptions kFewSteps{.pairs = 31, .seconds = 0, .own_time = true};
 
 BenchRow verified_step() {
   const auto degrees = trainer::parse_mesh("dp_shard=2,tp=2");

@@ -51,8 +51,8 @@ std::string list(const std::map<std::string, int64_t>& counts) {
 }
 
 std::string clean_text(const MutationScore& score) {
-  return fmt::format("{} of {} steps without a fault raised an alarm ({} values compared)", score.clean.alarms,
-                     score.clean.steps, score.clean.cases);
+  return fmt::format("{} of {} steps without a fault, on {} meshes, raised an alarm ({} ops and moves compared, {} values)",
+                     score.clean.alarms, score.clean.steps, score.clean.meshes, score.clean.cases, score.clean.values);
 }
 
 std::string trial_text(const Trial& trial) {
@@ -117,7 +117,8 @@ nlohmann::ordered_json mutation_json(const MutationScore& score) {
           {"blame_exact", score.all.exact},
           {"false_alarms", score.clean.alarms},
           {"clean_steps", score.clean.steps},
-          {"clean_values", score.clean.cases},
+          {"clean_cases", score.clean.cases},
+          {"clean_values", score.clean.values},
           {"survivors", survivors},
           {"misnamed", misnamed},
           {"others", score.others},
