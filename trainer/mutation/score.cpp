@@ -70,7 +70,7 @@ MutationScore score_mutants(const MutationOptions& options) {
     score.add(trial, text_of(mutant.of_class));
     options.on_trial(score, trial);
   }
-  score.clean = trials.run_clean(options.clean_steps);
+  if (!score.was_cut) score.clean = trials.run_clean(options.of_class.empty() ? options.clean_steps : 1);
   return score;
 }
 

@@ -33,7 +33,7 @@ struct MutationOptions {
   uint64_t seed = 1;
   size_t mutants_each = 36;  ///< of each class
   double seconds = 1e9;      ///< no mutant begins later
-  int64_t clean_steps = 28;  ///< on each mesh
+  int64_t clean_steps = 28;  ///< on each mesh, after the mutants of all classes; of one class a step
   std::function<void(const MutationScore&, const Trial&)> on_trial = [](const MutationScore&, const Trial&) {};
 };
 
