@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "consistency/blame.h"
-#include "consistency/rounding.h"
+#include "consistency/ops/rounding.h"
 #include "replay/store/op_case.h"
 #include "runtime/context/observer.h"
 

@@ -23,9 +23,9 @@ TEST(Mutate, SeesAFewOfEachClass) {
   const TemporaryFolder folder;
   const auto seed = "--seed " + std::to_string(turn()) + " ";
   SCOPED_TRACE("lockstep mutate --each 2 " + seed);
-  const auto run =
-      run_lockstep("mutate -q " + seed + "--each 2 --json " + folder.file("score.json") + " --markdown " + folder.file("score.md"),
-                   "OMP_NUM_THREADS=1 ");
+  const auto run = run_lockstep(
+      "mutate -q " + seed + "--each 2 --json " + folder.file("score.json") + " --markdown " + folder.file("score.md"),
+      "OMP_NUM_THREADS=1 ");
   EXPECT_EQ(run.code, 0) << run.out << run.err;
   const auto score = nlohmann::json::parse(file_content(folder.file("score.json")));
   EXPECT_EQ(score.at("mutants"), 40);

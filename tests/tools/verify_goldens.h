@@ -56,6 +56,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "ops": null,
       "findings": [],
       "bytes_per_step": 231100.0,
+      "coverage": COVERAGE,
       "native_bytes_per_step": 198228.0,
       "collectives": [
         {
@@ -128,6 +129,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
         }
       ],
       "bytes_per_step": 529404.0,
+      "coverage": COVERAGE,
       "native_bytes_per_step": 529260.0,
       "collectives": [
         {
@@ -164,6 +166,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "gathered": []
     }
   ],
+  "coverage": COVERAGE,
   "verdict": "fail"
 }
 --- files
@@ -231,6 +234,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
         }
       ],
       "bytes_per_step": 529404.0,
+      "coverage": COVERAGE,
       "native_bytes_per_step": 529260.0,
       "collectives": [
         {
@@ -267,6 +271,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "gathered": []
     }
   ],
+  "coverage": COVERAGE,
   "verdict": "fail"
 }
 --- files
@@ -358,9 +363,11 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
           "case": "FOLDER/out/case-1.h5"
         }
       ],
-      "bytes_per_step": 5.29e+05
+      "bytes_per_step": 5.29e+05,
+      "coverage": COVERAGE,
     }
   ],
+  "coverage": COVERAGE,
   "verdict": "fail"
 }
 --- files

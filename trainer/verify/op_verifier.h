@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "consistency/op_check.h"
+#include "consistency/ops/op_check.h"
 #include "replay/op_case/case_capture.h"
 #include "trainer/verify/step_verifier.h"
 

@@ -5,7 +5,7 @@
 
 #include "consistency/blame.h"
 #include "consistency/comparison.h"
-#include "consistency/op_check.h"
+#include "consistency/ops/op_check.h"
 #include "replay/store/op_case.h"
 #include "trainer/step/training_run.h"
 #include "trainer/verify/step_start.h"

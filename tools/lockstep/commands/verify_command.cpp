@@ -6,6 +6,7 @@
 #include "core/elementary/floating_environment.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
+#include "tools/lockstep/reports/coverage_report.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "tools/lockstep/reports/page_facts.h"
 #include "tools/lockstep/reports/page_file.h"
@@ -29,6 +30,7 @@ struct MeshVerdict {
   std::string worst = "-", finding;
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   std::optional<trainer::PriceTable> prices;  ///< under canonical numerics
+  Coverage coverage;
   PageMesh page;
 };
 
@@ -107,13 +109,18 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
   verdict.mesh = verdict.page.mesh = mesh.text();
   const auto again = fmt::format("{} --meshes {}", command_of("verify", command.job), shell_word(verdict.mesh));
   count_traffic(verdict, job, options, !command.html.empty());
+  CoverageObserver coverage;
   const int64_t rows = job.training.global_batch_size, vocabulary = comparison.candidate().model().vocabulary();
   for (int64_t step = 1; step <= job.verify.steps + 1 && verdict.agrees; ++step) {
     const bool is_own = step > job.verify.steps;
+    // The last step is seen alone: the others run the same ops, and their times are told.
+    std::optional<ObserverScope> watched;
+    if (is_own) watched.emplace(comparison.candidate().world().observers(), coverage);
     const auto batch = is_own ? trainer::suite_batch(job, vocabulary, step) : data->batch((step - 1) * rows, rows);
     add(verdict, job, step, check_step(comparison, verdict.mesh, step, batch, schedule.learning_rate(step)), again);
   }
   note_memory(verdict.page);
+  verdict.coverage = coverage.coverage();
   return verdict;
 }
 
@@ -170,6 +177,7 @@ nlohmann::ordered_json json_of(const MeshVerdict& verdict, const trainer::Job& j
                              {"ops", ops_json(verdict.ops)},
                              {"findings", verdict.findings},
                              {"bytes_per_step", verdict.bytes}};
+  row["coverage"] = coverage_json(verdict.coverage);
   if (verdict.prices) add_prices(row, *verdict.prices);
   return row;
 }
@@ -219,14 +227,19 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
   print_head(job);
   const auto verdicts = verify_all(options, job, meshes, file);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Coverage coverage;
   for (const auto& verdict : verdicts) {
     rows.push_back(json_of(verdict, job));
+    coverage.add(verdict.coverage);
     print_price(verdict);
   }
+  if (!options.output.quiet && std::ranges::all_of(verdicts, &MeshVerdict::agrees))
+    print_out("{}", coverage_text(coverage));
   const bool all_agree = std::ranges::all_of(verdicts, &MeshVerdict::agrees);
   write_json(options.output, {{"job", job.job.description},
                               {"seed", job.debug.seed},
                               {"meshes", rows},
+                              {"coverage", coverage_json(coverage)},
                               {"verdict", all_agree ? "pass" : "fail"}});
   file.finish();
   return all_agree ? ExitCode::kFine : ExitCode::kInconsistent;

@@ -52,8 +52,9 @@ std::string list(const std::map<std::string, int64_t>& counts) {
 
 std::string clean_text(const MutationScore& score) {
   if (score.clean.steps == 0) return "No step without a fault was tried";
-  return fmt::format("{} of {} steps without a fault, on {} meshes, raised an alarm ({} ops and moves compared, {} values)",
-                     score.clean.alarms, score.clean.steps, score.clean.meshes, score.clean.cases, score.clean.values);
+  return fmt::format(
+      "{} of {} steps without a fault, on {} meshes, raised an alarm ({} ops and moves compared, {} values)",
+      score.clean.alarms, score.clean.steps, score.clean.meshes, score.clean.cases, score.clean.values);
 }
 
 std::string trial_text(const Trial& trial) {

@@ -1,6 +1,6 @@
 // Mode ops: each op of a run beside one device's. Every row of the op table, and what models call above them, in any
 // layouts, under both numerics: no alarm where nothing is wrong, one where a shard is.
-#include "consistency/op_check.h"
+#include "consistency/ops/op_check.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

@@ -1,4 +1,4 @@
-#include "consistency/one_device.h"
+#include "consistency/ops/one_device.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>

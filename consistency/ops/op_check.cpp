@@ -1,10 +1,10 @@
-#include "consistency/op_check.h"
+#include "consistency/ops/op_check.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "consistency/rounding.h"
+#include "consistency/ops/rounding.h"
 #include "consistency/traced_op.h"
 #include "core/digest/digest.h"
 #include "core/error.h"

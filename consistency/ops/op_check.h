@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "consistency/blame.h"
-#include "consistency/rounding.h"
+#include "consistency/ops/rounding.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "consistency/rounding.h"
+#include "consistency/ops/rounding.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

@@ -1,7 +1,7 @@
 #pragma once
 #include "consistency/difference.h"
-#include "consistency/one_device.h"
-#include "consistency/taken_operands.h"
+#include "consistency/ops/one_device.h"
+#include "consistency/ops/taken_operands.h"
 
 /// What rounding may do to values that native numerics computes (consistency/bounds/): to an op's results, and to a
 /// tensor on its way from one layout to another.

@@ -1,9 +1,9 @@
-#include "consistency/taken_operands.h"
+#include "consistency/ops/taken_operands.h"
 
 #include <algorithm>
 
 #include "consistency/held_shards.h"
-#include "consistency/one_device.h"
+#include "consistency/ops/one_device.h"
 #include "core/error.h"
 #include "runtime/planning/plan.h"
 #include "runtime/tensor/sharded_tensor.h"
