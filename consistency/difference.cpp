@@ -93,7 +93,7 @@ class Comparer {
     if (reference.numel() == 0 || (compares_bits() && same_bits(reference, part))) return;
     if (!scale_) scale_ = largest(expected_);
     const auto errors = relative_errors(as_doubles(reference), as_doubles(part), *scale_);
-    const auto shares = shares_of_allowed(errors, cut);
+    const auto shares = shares_of_allowed(errors, reference, part, cut);
     const auto wrong = compares_bits() ? bits_differ(reference, part) : shares > 1;
     if (wrong.any().item<bool>()) note(part, reference, wrong, cut, rank);
     remember_worst(errors, compares_bits() ? errors : shares, wrong, reference, part, cut);
@@ -111,11 +111,13 @@ class Comparer {
   bool compares_bits() const { return (tolerance_ < 0 && !allowed_.defined()) || !expected_.is_floating_point(); }
 
   /// 1: as large as may be.
-  at::Tensor shares_of_allowed(const at::Tensor& errors, const Cut& cut) {
+  at::Tensor shares_of_allowed(const at::Tensor& errors, const at::Tensor& reference, const at::Tensor& part,
+                               const Cut& cut) {
     if (compares_bits()) return {};
     if (!allowed_.defined()) return (errors / tolerance_).masked_fill(errors == 0, 0);
-    const auto allowed = cut(allowed_) / *scale_;
-    const auto shares = (errors / allowed).masked_fill(at::logical_or(errors == 0, allowed.isinf()), 0);
+    const auto allowed = cut(allowed_);
+    const auto distances = (part - reference).abs().nan_to_num(HUGE_VAL, HUGE_VAL, HUGE_VAL);
+    const auto shares = (distances / allowed).masked_fill(at::logical_or(errors == 0, allowed.isinf()), 0);
     result_.over_bound = std::max(result_.over_bound, shares.max().item<double>());
     return shares;
   }

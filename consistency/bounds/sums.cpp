@@ -84,10 +84,11 @@ at::Tensor sum(const ExactCall& call) {
   const auto total = sum_of_magnitudes(call);
   return call.rounded(summands(call, total) + 1, total);
 }
+/// A sum, and a quotient.
 at::Tensor mean(const ExactCall& call) {
   const auto total = sum_of_magnitudes(call);
   const double count = summands(call, total);
-  return call.rounded(count + 3, total / count);
+  return call.rounded(count + 3, total / count) + call.stored(1, total / count);
 }
 
 /// Squares and sum in double.
