@@ -45,13 +45,14 @@ Scores scores_of(const ExactCall& call) {
   return {key.abs(), for_each_query_head(call.magnitude("value"), query), masked(call, scores), error};
 }
 
-/// A weight and the sum that it is divided by are wrong by their exponents' errors.
+/// A weight and the sum that it is divided by are wrong by their exponents' errors; both weights are at most 1.
 std::vector<at::Tensor> forward(const ExactCall& call) {
   const auto all = scores_of(call);
   const auto p = all.scores.softmax(-1).nan_to_num(0);
   const auto largest = all.error.amax(-1, /*keepdim=*/true);
   const auto keys = static_cast<double>(all.scores.size(-1));
-  const auto weights = p * at::expm1(all.error + largest) + call.rounded(2 * keys + kExponentials, p);
+  const auto by_exponents = (p * at::expm1(all.error + largest)).nan_to_num(1).clamp_max(1);
+  const auto weights = by_exponents + call.rounded(2 * keys + kExponentials, p);
   const auto output = at::matmul(weights, all.value) + call.stored(2 + keys / kBlock, at::matmul(p, all.value));
   const auto log_sum = largest.squeeze(-1) + call.rounded(1, keys + kExponentials + 2 * call.exact[1].abs());
   return {output, log_sum};
