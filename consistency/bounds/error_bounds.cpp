@@ -103,6 +103,10 @@ at::Tensor ExactCall::stored(double roundings, const at::Tensor& magnitude) cons
   return lockstep::rounded(roundings, stored_unit, magnitude);
 }
 
+at::Tensor ExactCall::rounded_as_stored(double roundings, const at::Tensor& magnitude) const {
+  return rounded(roundings, magnitude) + stored(roundings, magnitude);
+}
+
 const c10::IValue& ExactCall::argument(std::string_view name) const { return arguments[argument_number(schema, name)]; }
 
 at::Tensor ExactCall::tensor(std::string_view name) const {

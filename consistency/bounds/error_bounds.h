@@ -35,9 +35,7 @@ struct ExactCall {
   /// The same of roundings to a 16-bit dtype on the way; nothing for others.
   at::Tensor stored(double roundings, const at::Tensor& magnitude) const;
   /// Of ops whose 16-bit form rounds whenever this one does.
-  at::Tensor rounded_as_stored(double roundings, const at::Tensor& magnitude) const {
-    return rounded(roundings, magnitude) + stored(roundings, magnitude);
-  }
+  at::Tensor rounded_as_stored(double roundings, const at::Tensor& magnitude) const;
 };
 
 /// What may be asked of the results of one row.
