@@ -35,6 +35,7 @@ void OpCheck::before_op(const OpEvent& event) {
   ++counts_.ops;
   auto id = event.id.text();
   if (!is_chosen(id) || is_unwritten(event)) return;
+  if (!bits_ && !has_bound(event)) return void(++counts_.without_bound);
   if (listener_) listener_(event);
   begun_.push_back({std::move(id), TakenOperands(event, bits_)});
 }
@@ -123,7 +124,8 @@ void OpCheck::note(Blame blame) {
 }
 
 std::string OpCheck::Counts::text() const {
-  return fmt::format("{} of {} ops and {} of {} moves", compared_ops, ops, compared_moves, moves);
+  const auto left_out = without_bound > 0 ? fmt::format(" ({} have no bound)", without_bound) : "";
+  return fmt::format("{} of {} ops{} and {} of {} moves", compared_ops, ops, left_out, compared_moves, moves);
 }
 
 }  // namespace lockstep

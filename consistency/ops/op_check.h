@@ -32,6 +32,7 @@ class OpCheck final : public Observer {
   struct Counts {
     int64_t ops = 0, moves = 0;                    ///< that were seen
     int64_t compared_ops = 0, compared_moves = 0;  ///< of these
+    int64_t without_bound = 0;                     ///< that were to be, under native numerics, and have none
     double over_bound = 0;                         ///< the largest error, as a share of what is allowed to it
 
     std::string text() const;  ///< "212 of 10600 ops and 12 of 602 moves"

@@ -137,6 +137,7 @@ nlohmann::ordered_json ops_json(const std::optional<OpCheck::Counts>& ops) {
           {"compared", ops->compared_ops},
           {"moves_seen", ops->moves},
           {"moves_compared", ops->compared_moves},
+          {"without_bound", ops->without_bound},
           {"worst_error_over_bound", ops->over_bound}};
 }
 
