@@ -98,6 +98,7 @@ void unite(Container& mine, const Container& other) {
 
 void Coverage::add(const Coverage& other) {
   unite(rows, other.rows), unite(moves, other.moves), unite(collectives, other.collectives);
+  for (const auto& [kind, sizes] : other.group_sizes) unite(group_sizes[kind], sizes);
   for (const auto& [row, all] : other.candidates)
     for (const auto& [text, is_reached] : all) candidates[row][text] |= is_reached;
 }
@@ -141,8 +142,10 @@ std::vector<std::string> missing(const std::vector<std::string>& all, const std:
 
 void CoverageObserver::after_op(const OpEvent& event, std::span<const c10::IValue>) {
   if (!seen_.insert(&event.plan).second) return;
-  coverage_.rows.insert(event.plan.rule ? event.plan.rule->op : op_name(event.op));
-  if (event.plan.rule && !event.plan.given.empty()) note_candidates(event);
+  if (!event.plan.rule) return;  // no row of any table
+  coverage_.rows.insert(event.plan.rule->op);
+  // What reads sizes alone lies as its operand, whatever that is: there is no choice of candidates.
+  if (!event.plan.given.empty() && (event.plan.rule->traits & Rule::kReadsSizesOnly) == 0) note_candidates(event);
 }
 
 void CoverageObserver::note_candidates(const OpEvent& event) {
@@ -153,12 +156,15 @@ void CoverageObserver::note_candidates(const OpEvent& event) {
     all[text_of(candidate.operands, candidate.results)];
   const auto& mesh = event.plan.results[0]->layout.mesh();
   for (int axis = 0; axis < mesh.axis_count(); ++axis)
-    if (mesh.axis_size(axis) > 1) all[on_axis(event.plan, axis)] = true;
+    if (const auto found = all.find(on_axis(event.plan, axis)); mesh.axis_size(axis) > 1 && found != all.end())
+      found->second = true;
 }
 
 void CoverageObserver::after_move(const MoveEvent& event) {
   coverage_.moves.insert(move_text(event.before, event.after, event.axis, event.kind));
-  if (event.kind) coverage_.collectives.insert(to_text(*event.kind));
+  if (!event.kind) return;
+  coverage_.collectives.insert(to_text(*event.kind));
+  coverage_.group_sizes[to_text(*event.kind)].insert(event.before.layout.mesh().axis_size(event.axis));
 }
 
 }  // namespace lockstep

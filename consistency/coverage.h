@@ -14,8 +14,9 @@ struct Coverage {
   /// Of each row that was reached, the candidates that its calls had (docs/rules.md), as "S(0),R -> S(0)", and whether
   /// some op ran in it on a mesh axis of several ranks.
   std::map<std::string, std::map<std::string, bool>> candidates;
-  std::set<std::string> moves;        ///< "S -> R by all_gather, uneven shards"
-  std::set<std::string> collectives;  ///< "all_gather"
+  std::set<std::string> moves;                           ///< "S -> R by all_gather, uneven shards"
+  std::set<std::string> collectives;                     ///< "all_gather"
+  std::map<std::string, std::set<int64_t>> group_sizes;  ///< of each collective, over how many ranks it went
 
   void add(const Coverage& other);
   int64_t candidate_count() const;

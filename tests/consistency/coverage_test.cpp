@@ -53,6 +53,22 @@ TEST(Coverage, UnevenShardsAreAnotherPath) {
   EXPECT_THAT(of_product(7, "[tp=S(0)]", "[tp=R]", "[tp=R]").moves, ElementsAre("S -> R by all_gather, uneven shards"));
 }
 
+TEST(Coverage, WhatReadsSizesAloneHasNoCandidates) {
+  const auto world = testing::simulated_world({{"tp", 2}});
+  const auto sum = distribute(testing::exact_tensor({4, 4}), Layout::parse(world->mesh({{"tp", 2}}), "[tp=P(sum)]"));
+  CoverageObserver observer;
+  const ObserverScope scope(world->observers(), observer);
+  at::zeros_like(sum);
+  EXPECT_THAT(observer.coverage().rows, ElementsAre("zeros_like"));
+  EXPECT_EQ(observer.coverage().candidate_count(), 0);
+}
+
+TEST(Coverage, CollectivesTellOverHowManyRanksTheyWent) {
+  const auto coverage = of_product(8, "[tp=S(0)]", "[tp=R]", "[tp=R]");
+  const std::map<std::string, std::set<int64_t>> expected{{"all_gather", {2}}};
+  EXPECT_EQ(coverage.group_sizes, expected);
+}
+
 TEST(Coverage, AddsUp) {
   auto both = of_product(8, "[tp=S(0)]", "[tp=R]", "[tp=R]");
   both.add(of_product(8, "[tp=S(1)]", "[tp=S(0)]", "[tp=S(0)]"));

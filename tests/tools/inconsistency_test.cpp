@@ -57,6 +57,9 @@ TEST_F(PlantedFault, NoneIsTheShippedLockstep) {
   const auto with_none = run("", command);
   EXPECT_EQ(with_none.code, 0) << with_none.err;
   EXPECT_THAT(with_none.out, Not(HasSubstr("DIFFERS")));
+  EXPECT_THAT(with_none.out, HasSubstr("\nthese meshes came to "));
+  EXPECT_THAT(with_none.out, HasSubstr(" of 10 kinds of move,\n3 of 4 collectives; not to\n"));
+  EXPECT_THAT(with_none.out, HasSubstr("\n  collectives  all_to_all\n"));
   const auto ours = report(with_none);
   EXPECT_EQ(ours, report(run_shipped(command)));
 }

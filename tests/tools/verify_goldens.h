@@ -129,7 +129,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
         }
       ],
       "bytes_per_step": 529404.0,
-      "coverage": COVERAGE,
+      "coverage": null,
       "native_bytes_per_step": 529260.0,
       "collectives": [
         {
@@ -234,7 +234,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
         }
       ],
       "bytes_per_step": 529404.0,
-      "coverage": COVERAGE,
+      "coverage": null,
       "native_bytes_per_step": 529260.0,
       "collectives": [
         {
@@ -365,7 +365,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
         }
       ],
       "bytes_per_step": 5.29e+05,
-      "coverage": COVERAGE,
+      "coverage": null
     }
   ],
   "coverage": COVERAGE,

@@ -178,7 +178,8 @@ nlohmann::ordered_json json_of(const MeshVerdict& verdict, const trainer::Job& j
                              {"ops", ops_json(verdict.ops)},
                              {"findings", verdict.findings},
                              {"bytes_per_step", verdict.bytes}};
-  row["coverage"] = coverage_json(verdict.coverage);
+  const bool was_watched = !verdict.coverage.rows.empty();  // not where an earlier step differs
+  row["coverage"] = was_watched ? coverage_json(verdict.coverage) : nullptr;
   if (verdict.prices) add_prices(row, *verdict.prices);
   return row;
 }

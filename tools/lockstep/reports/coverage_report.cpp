@@ -46,12 +46,13 @@ nlohmann::ordered_json part_json(size_t all, const std::vector<std::string>& lac
 
 std::string coverage_text(const Coverage& coverage) {
   const auto rows = all_rows(), moves = all_moves(), collectives = all_collectives();
-  const auto no_moves = missing(moves, coverage.moves), no_collectives = missing(collectives, coverage.collectives);
+  const auto no_rows = missing(rows, coverage.rows), no_moves = missing(moves, coverage.moves),
+             no_collectives = missing(collectives, coverage.collectives);
   auto text = fmt::format(
       "\nthese meshes came to {} of {} rows of the op table and {} of {} candidates of theirs, {} of {} kinds of "
       "move,\n"
       "{} of {} collectives; not to\n",
-      coverage.rows.size(), rows.size(), coverage.reached_candidates(), coverage.candidate_count(),
+      rows.size() - no_rows.size(), rows.size(), coverage.reached_candidates(), coverage.candidate_count(),
       moves.size() - no_moves.size(), moves.size(), collectives.size() - no_collectives.size(), collectives.size());
   return text + listed("rows", missing_by_family(coverage.rows)) + listed("moves", no_moves) +
          listed("collectives", no_collectives);
@@ -63,11 +64,13 @@ nlohmann::ordered_json coverage_json(const Coverage& coverage) {
   for (const auto& [row, all] : coverage.candidates)
     for (const auto& [text, is_reached] : all)
       if (!is_reached) lacking[row].push_back(text);
+  auto with_sizes = part_json(collectives.size(), missing(collectives, coverage.collectives));
+  with_sizes["group_sizes"] = coverage.group_sizes;
   return {{"rules", part_json(rows.size(), missing(rows, coverage.rows))},
           {"candidates",
            {{"reached", coverage.reached_candidates()}, {"of", coverage.candidate_count()}, {"missing", lacking}}},
           {"moves", part_json(moves.size(), missing(moves, coverage.moves))},
-          {"collectives", part_json(collectives.size(), missing(collectives, coverage.collectives))}};
+          {"collectives", with_sizes}};
 }
 
 }  // namespace lockstep::tool
