@@ -68,6 +68,10 @@ Difference difference_of_result(const OpEvent& event, const HeldShards& all, con
                  : difference_of(all, expected, tolerance);
 }
 
+std::string result_name(size_t result, size_t count) {
+  return count == 1 ? "result" : fmt::format("result {}", result);
+}
+
 std::optional<Blame> compare_op(const OpEvent& event, const std::vector<at::Tensor>& results,
                                 const std::vector<at::Tensor>& expected, double tolerance) {
   std::optional<Blame> blame;
@@ -76,7 +80,7 @@ std::optional<Blame> compare_op(const OpEvent& event, const std::vector<at::Tens
     if (blame) continue;
     auto difference = difference_of_result(event, all, expected[i], tolerance);
     if (difference.agrees()) continue;
-    difference.kind = results.size() == 1 ? "result" : fmt::format("result {}", i);
+    difference.kind = result_name(i, results.size());
     difference.name = event.id.op;
     describe(blame.emplace(blame_of("op", event)), difference);
   }

@@ -44,6 +44,9 @@ std::optional<Blame> compare_op(const OpEvent& event, const std::vector<at::Tens
 Difference difference_of_result(const OpEvent& event, const HeldShards& all, const at::Tensor& expected,
                                 double tolerance);
 
+/// "result", or of several "result 1".
+std::string result_name(size_t result, size_t count);
+
 /// The fields that name an op.
 Blame blame_of(const char* kind, const OpEvent& event);
 /// Those of a move that changes a value, all of them.

@@ -55,7 +55,7 @@ at::Tensor between(const ExactCall& call) {
 at::Tensor rounded_once(const ExactCall& call) { return call.rounded_as_stored(2, result(call)); }
 at::Tensor reciprocal_root(const ExactCall& call) { return call.rounded_as_stored(4, result(call)); }
 
-/// Of another dtype, perhaps: with_rounding_to() knows which.
+/// Into another dtype, perhaps: that its numbers are rounded once more is not counted here (ErrorBound::allowed).
 at::Tensor copied(const ExactCall& call) { return call.rounded_as_stored(1, call.magnitude("src")); }
 at::Tensor cast(const ExactCall& call) { return call.rounded_as_stored(1, call.magnitude("self")); }
 

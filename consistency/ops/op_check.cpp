@@ -17,10 +17,6 @@ bool is_summed(const MoveEvent& event) {
   return placement.is_partial() && (placement.reduction == Reduction::kSum || placement.reduction == Reduction::kAvg);
 }
 
-std::string result_name(size_t result, size_t count) {
-  return count == 1 ? "result" : fmt::format("result {}", result);
-}
-
 }  // namespace
 
 OpCheck::OpCheck(const World& run, int64_t sample)

@@ -149,13 +149,26 @@ bool are_close_enough(const TakenOp& op, const std::vector<HeldShards>& results)
   return true;
 }
 
-std::vector<Difference> differences_beyond_rounding(const TakenOp& op, const std::vector<HeldShards>& results,
-                                                    OneDevice& device) {
-  std::vector<Difference> all;
-  if (!rounds(op)) return differences_from(op.expected, results);
+namespace {
+
+/// What the op gives in double, and how far its results may be from that.
+struct Exact {
+  std::vector<at::Tensor> results, allowed;
+};
+
+Exact exact_of(const TakenOp& op, const std::vector<HeldShards>& results, OneDevice& device) {
   const auto doubles = doubles_of(op);
   const auto exact = device.run(op.event, doubles.exact);
-  const auto allowed = allowed_errors(op, results, doubles, exact);
+  return {exact, allowed_errors(op, results, doubles, exact)};
+}
+
+}  // namespace
+
+std::vector<Difference> differences_beyond_rounding(const TakenOp& op, const std::vector<HeldShards>& results,
+                                                    OneDevice& device) {
+  if (!rounds(op)) return differences_from(op.expected, results);
+  const auto [exact, allowed] = exact_of(op, results, device);
+  std::vector<Difference> all;
   for (size_t r = 0; r < results.size(); ++r)
     all.push_back(in_double(difference_of_float(results[r], exact[r], allowed, r)));
   return all;
@@ -164,8 +177,7 @@ std::vector<Difference> differences_beyond_rounding(const TakenOp& op, const std
 std::vector<Difference> differences_of_rounded(const TakenOp& op, const std::vector<HeldShards>& results,
                                                OneDevice& device) {
   if (!rounds(op)) return differences_from(op.expected, results);
-  const auto doubles = doubles_of(op);
-  auto allowed = allowed_errors(op, results, doubles, device.run(op.event, doubles.exact));
+  auto [exact, allowed] = exact_of(op, results, device);
   std::vector<Difference> all;
   for (size_t r = 0; r < results.size(); ++r) {
     if (allowed.at(r).defined()) allowed[r] = allowed[r] * 2;

@@ -112,14 +112,6 @@ Checked check(const CanonicalCase& trial, Numerics numerics, bool spoils) {
   return checked;
 }
 
-std::vector<OpCase> valued_cases() {
-  std::vector<OpCase> all;
-  for (const auto& cases : {op_cases(), composite_cases()})
-    for (const auto& op_case : cases)
-      if (!op_case.is(OpCase::kFactory) && !op_case.is(OpCase::kNoValues)) all.push_back(op_case);
-  return all;
-}
-
 class OpCheckRows : public ::testing::TestWithParam<OpCase> {
  protected:
   void expect(bool spoils, Numerics numerics, int cases) const {

@@ -10,15 +10,6 @@
 namespace lockstep::testing {
 namespace {
 
-/// What has values that do not depend on memory.
-std::vector<OpCase> valued_cases() {
-  std::vector<OpCase> all;
-  for (const auto& cases : {op_cases(), composite_cases()})
-    for (const auto& op_case : cases)
-      if (!op_case.is(OpCase::kFactory) && !op_case.is(OpCase::kNoValues)) all.push_back(op_case);
-  return all;
-}
-
 std::vector<OpCase> differentiable_cases() {
   auto all = composite_cases();
   for (const auto& op_case : op_cases())

@@ -97,5 +97,7 @@ std::vector<OpCase> composite_cases();
 
 /// All rows' entries.
 const std::vector<OpCase>& op_cases();
+/// Those whose values do not depend on memory, and the composite ones; no factories.
+std::vector<OpCase> valued_cases();
 
 }  // namespace lockstep::testing

@@ -79,4 +79,12 @@ const std::vector<OpCase>& op_cases() {
   return all;
 }
 
+std::vector<OpCase> valued_cases() {
+  std::vector<OpCase> all;
+  for (const auto& cases : {op_cases(), composite_cases()})
+    for (const auto& op_case : cases)
+      if (!op_case.is(OpCase::kFactory) && !op_case.is(OpCase::kNoValues)) all.push_back(op_case);
+  return all;
+}
+
 }  // namespace lockstep::testing

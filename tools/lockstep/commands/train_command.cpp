@@ -121,7 +121,7 @@ class Reporter {
   std::string verdict(bool agrees) const {
     const auto what = fmt::format("{}  {} steps on {} beside one device", agrees ? "verified" : "DIFFERS ", checked_,
                                   trainer::mesh_of(job_).text());
-    if (!job_.verify.has(trainer::kStepMode)) return what + ops_text("") + "\n";
+    if (!job_.verify.has(trainer::kStepMode)) return what + ops_text(",") + "\n";
     if (trainer::StepVerifier::compares_bits(job_))
       return fmt::format("{}, bit by bit: {} bits differ in loss, gradients, norm, parameters and optimizer state{}\n",
                          what, differing_bits_, ops_text("\n         "));
@@ -131,8 +131,7 @@ class Reporter {
 
   /// What mode ops compared, if it did.
   std::string ops_text(const char* before) const {
-    if (!ops_) return "";
-    return fmt::format("{} {}: {}", before[0] ? before : ",", "op by op", ops_->text());
+    return ops_ ? fmt::format("{} op by op: {}", before, ops_->text()) : "";
   }
 
   void step(const trainer::StepMetrics& metrics) {
