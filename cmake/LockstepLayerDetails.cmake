@@ -23,13 +23,6 @@ target_link_options(lockstep_runtime_dispatch INTERFACE LINKER:-u,lockstep_backe
 file(GLOB_RECURSE _loops CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/kernels/*_loops.cpp)
 set_source_files_properties(${_loops} ${CMAKE_SOURCE_DIR}/rng/fill.cpp PROPERTIES
   COMPILE_OPTIONS "-O3;-fno-math-errno;-fno-trapping-math")
-# LibTorch's threads are OpenMP's, of the library that the wheel brings along. Clang would bring another one: it goes
-# without (it builds the fuzz targets).
-if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/runtime/kernels/tensors/parallel.cpp PROPERTIES
-    COMPILE_OPTIONS -fopenmp SKIP_PRECOMPILE_HEADERS ON)
-endif()
-
 # Without LibTorch: what `lockstep` answers from at once.
 lockstep_bundle(kernels runtime_kernels_self_test)
 lockstep_bundle(connections runtime_transport_flight runtime_transport_rendezvous)

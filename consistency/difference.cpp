@@ -117,7 +117,7 @@ class Comparer {
     if (!allowed_.defined()) return (errors / tolerance_).masked_fill(errors == 0, 0);
     const auto allowed = cut(allowed_);
     const auto distances = (part - reference).abs().nan_to_num(HUGE_VAL, HUGE_VAL, HUGE_VAL);
-    const auto shares = (distances / allowed).masked_fill(at::logical_or(errors == 0, allowed.isinf()), 0);
+    auto shares = (distances / allowed).masked_fill(at::logical_or(errors == 0, allowed.isinf()), 0);
     result_.over_bound = std::max(result_.over_bound, shares.max().item<double>());
     return shares;
   }

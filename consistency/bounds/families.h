@@ -16,6 +16,10 @@ constexpr Row row(std::string_view op) {
           {ErrorBound::Kind::kRounded, [](const ExactCall& call) { return std::vector{kAllowed(call)}; }, kRoughly}};
 }
 
+/// So far is an exponential off that own kernels make 0: all below e^-86 (normal_exp of core/elementary/elementary.h),
+/// and in attention below 2^-125; four of the smallest normal numbers.
+inline constexpr double kCutExponential = 0x1p-124;
+
 std::span<const Row> attention();
 std::span<const Row> elementwise();
 std::span<const Row> functions();

@@ -31,7 +31,8 @@ Rows rows_of(const at::Tensor& x, int64_t dim) {
 
 at::Tensor softmax(const ExactCall& call) {
   const auto rows = rows_of(call.tensor("self"), call.argument("dim").toInt());
-  return call.rounded(1, call.exact[0] * (rows.depth + rows.weighted + rows.length + 2 * kExponential));
+  return call.rounded(1, call.exact[0] * (rows.depth + rows.weighted + rows.length + 2 * kExponential)) +
+         kCutExponential;
 }
 
 /// x - m - log(sum).
@@ -58,7 +59,8 @@ at::Tensor softmax_gradient(const ExactCall& call) {
 at::Tensor log_softmax_gradient(const ExactCall& call) {
   const auto gradient = call.magnitude("grad_output");
   const auto sum = gradient.sum(call.argument("dim").toInt(), /*keepdim=*/true);
-  return call.rounded(length_of(call) + kExponential + 2, gradient + call.tensor("output").exp() * sum);
+  return call.rounded(length_of(call) + kExponential + 2, gradient + call.tensor("output").exp() * sum) +
+         kCutExponential * sum;
 }
 
 /// sum of exp(logits - shift).
@@ -67,7 +69,7 @@ at::Tensor exponential_sum(const ExactCall& call) {
   const auto difference = logits - call.tensor("shift").unsqueeze(-1);
   const auto finite = at::where(difference.isfinite(), difference.abs(), at::zeros_like(difference));
   const auto length = static_cast<double>(logits.size(-1));
-  return call.rounded(1, (difference.exp() * (finite + length + kExponential)).sum(-1));
+  return call.rounded(1, (difference.exp() * (finite + length + kExponential)).sum(-1)) + kCutExponential * length;
 }
 
 /// g (exp(logits - log_sum) - [is the target]).
@@ -78,7 +80,8 @@ at::Tensor cross_entropy_gradient(const ExactCall& call) {
   const auto classes = at::arange(logits.size(-1), target.options());
   const auto is_target = (target.unsqueeze(-1) == classes).to(c10::kDouble);
   const auto slope = (difference.exp() * (1 + finite) + is_target).masked_fill(difference > kLargestExponent, kNoBound);
-  return call.rounded(kExponential + 3, call.magnitude("gradient").unsqueeze(-1) * slope);
+  const auto gradient = call.magnitude("gradient").unsqueeze(-1);
+  return call.rounded(kExponential + 3, gradient * slope) + kCutExponential * gradient;
 }
 
 constexpr Row kRows[] = {

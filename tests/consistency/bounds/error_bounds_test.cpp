@@ -53,6 +53,15 @@ TEST(ErrorBounds, OfElementsCountTheirOps) {
   EXPECT_DOUBLE_EQ(allowed("exp", {y}), after(8, std::exp(2.0)));
 }
 
+/// Own kernels make exponentials below e^-86 zero: all of each may be lost.
+TEST(ErrorBounds, OfExponentialsAllowThatSmallOnesAreCut) {
+  const auto logits = doubles({-86.5, -86.25}).view({1, 2}), shift = doubles({0});
+  const double first = std::exp(-86.5), second = std::exp(-86.25);
+  const double by_rounding = after(1, first * (86.5 + 12) + second * (86.25 + 12));
+  EXPECT_DOUBLE_EQ(allowed("mesh::exponential_sum", {logits, shift}), by_rounding + 2 * 0x1p-124);
+  EXPECT_GT(0x1p-124, std::exp(-86));
+}
+
 TEST(ErrorBounds, OfShortDtypesRoundWhatIsStoredOnTheWay) {
   const auto x = doubles({-3}), y = doubles({2});
   EXPECT_DOUBLE_EQ(allowed("mul.Tensor", {x, y}, 0x1p-8), after(2, 6) + after(2, 6, 0x1p-8));

@@ -68,7 +68,7 @@ TEST_F(BreakFolders, AreMade) {
 }
 
 TEST_F(BreakFolders, AreNotMadeByLooking) {
-  BreakFolder{path()};
+  const BreakFolder folder(path());
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 

@@ -41,7 +41,7 @@ class WellFormed {
     size_t length = 0;
     const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; };
     while (length < rest_.size() && fits(rest_[length])) ++length;
-    const std::string found(rest_.substr(0, length));
+    std::string found(rest_.substr(0, length));
     rest_.remove_prefix(length);
     if (found.empty()) fail("no name");
     return found;

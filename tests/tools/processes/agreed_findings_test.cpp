@@ -12,7 +12,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class AgreedFindings : public ::testing::Test {
  protected:
@@ -31,7 +30,7 @@ class AgreedFindings : public ::testing::Test {
 
   static constexpr const char* kReplicas =
       "--parallelism.data_parallel_shard_degree 1 --parallelism.data_parallel_replicate_degree 2 ";
-  const std::vector<int> kAllInconsistent{3, 3};
+  const std::vector<int> all_inconsistent_{3, 3};
   TemporaryFolder folder_;
   std::string job_ = write_small_job(folder_);
 };
@@ -45,7 +44,7 @@ TEST_F(AgreedFindings, NoFaultIsNone) {
 TEST_F(AgreedFindings, AnOpOfOneRank) {
   const auto found = run("wrong update", "--verify --checkpoint.enable true --checkpoint.interval 1");
   EXPECT_EQ(found.code, 3) << found.out << found.err;
-  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_EQ(exits(), all_inconsistent_);
   EXPECT_THAT(
       found.out,
       AllOf(HasSubstr("INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight["),
@@ -61,7 +60,7 @@ TEST_F(AgreedFindings, AnOpOfOneRank) {
 TEST_F(AgreedFindings, WhatRankZeroDoesNotSee) {
   const auto found = run("wrong update", std::string(kReplicas) + "--verify");
   EXPECT_EQ(found.code, 3) << found.out << found.err;
-  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_EQ(exits(), all_inconsistent_);
   EXPECT_THAT(found.out,
               AllOf(HasSubstr(", seen by rank 1 and not by rank 0"),
                     HasSubstr("  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw"),
@@ -82,7 +81,7 @@ TEST_F(AgreedFindings, IsThereAgainInItsCase) {
 TEST_F(AgreedFindings, ADriftedCopyEndsTheRun) {
   const auto found = run("wrong update", std::string(kReplicas) + "--checkpoint.enable true --checkpoint.interval 1");
   EXPECT_EQ(found.code, 3) << found.out << found.err;
-  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_EQ(exits(), all_inconsistent_);
   EXPECT_THAT(found.out,
               AllOf(HasSubstr("INCONSISTENT  step 2, mesh dp_replicate=2: copies of tok_embeddings.weight["),
                     HasSubstr("the first copy: "), HasSubstr("elements wrong, on rank 1: times 1.001, everywhere)"),
@@ -95,7 +94,7 @@ TEST_F(AgreedFindings, ADriftedCopyIsNotSaved) {
   const auto found = run(
       "wrong update", std::string(kReplicas) + "--verify.modes step --checkpoint.enable true --checkpoint.interval 1");
   EXPECT_EQ(found.code, 3) << found.out << found.err;
-  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_EQ(exits(), all_inconsistent_);
   EXPECT_THAT(found.err, AllOf(HasSubstr("lockstep: step 2: copies of tok_embeddings.weight["),
                                HasSubstr("A copy has drifted: the state is not saved. Resume from " +
                                          folder_.file("out/checkpoint/step-1"))));
@@ -105,7 +104,7 @@ TEST_F(AgreedFindings, ADriftedCopyIsNotSaved) {
 TEST_F(AgreedFindings, ANanOfOneRank) {
   const auto found = run("NaN received", kReplicas);
   EXPECT_EQ(found.code, 3) << found.out << found.err;
-  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_EQ(exits(), all_inconsistent_);
   EXPECT_THAT(found.err, AllOf(HasSubstr("are not both finite on rank 1; parameters are unchanged; the first op with a "
                                          "NaN or an infinity is all_reduce over dp_replicate in step 1, "),
                                HasSubstr("resume from the start: there is no checkpoint of this run")));
@@ -115,7 +114,7 @@ TEST_F(AgreedFindings, ANanOfOneRank) {
 TEST_F(AgreedFindings, ANanOfOneRankBesideOneDevice) {
   const auto found = run("NaN received", std::string(kReplicas) + "--verify");
   EXPECT_EQ(found.code, 3) << found.out << found.err;
-  EXPECT_EQ(exits(), kAllInconsistent);
+  EXPECT_EQ(exits(), all_inconsistent_);
   EXPECT_THAT(found.out, AllOf(HasSubstr("are not both finite on rank 1; parameters are unchanged; one device: loss "),
                                HasSubstr(" over dp_replicate, ranks 0-1\n"),
                                HasSubstr("  resume   from the start: there is no checkpoint of this run")));

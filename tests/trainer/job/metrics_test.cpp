@@ -178,10 +178,15 @@ TEST_F(MetricsFiles, LinesOfOthersStay) {
                                 "{\"loss\":1,\"step\":9}\n",
                                 line(9).substr(0, 30) + "\n",
                                 std::string(100, '\0') + "\n"};
+  const auto joined = [](std::initializer_list<std::string> parts) {
+    std::string all;
+    for (const auto& part : parts) all += part;
+    return all;
+  };
   for (const auto& other : others) {
-    const auto content = other + other + lines(1, 6) + other + lines(7, 9) + other;
-    EXPECT_EQ(left(content, 7), other + other + lines(1, 6) + other + other);
-    EXPECT_EQ(left(content + lines(4, 5), 7), other + other + lines(1, 3) + other + other + lines(4, 5));
+    const auto content = joined({other, other, lines(1, 6), other, lines(7, 9), other});
+    EXPECT_EQ(left(content, 7), joined({other, other, lines(1, 6), other, other}));
+    EXPECT_EQ(left(content + lines(4, 5), 7), joined({other, other, lines(1, 3), other, other, lines(4, 5)}));
   }
 }
 

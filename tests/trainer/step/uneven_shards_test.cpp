@@ -113,8 +113,9 @@ TEST(UnevenShards, HaveOneDevicesBitsIn16Bits) {
 /// And recomputed blocks, whose parameters are gathered within a backward.
 TEST(UnevenShards, HaveOneDevicesBitsWithSumsOfSeveralLeaves) {
   for (const auto& [name, mesh] : {std::pair{"tied", "dp_shard=3,tp=2"}, {"dropout, grouped heads", "dp_shard=3"}}) {
-    const auto& model = *std::find_if(std::begin(testing::kCanonicalModels), std::end(testing::kCanonicalModels),
-                                      [&](const auto& each) { return each.name == std::string_view(name); });
+    const auto& model =
+        *std::find_if(std::begin(testing::kCanonicalModels), std::end(testing::kCanonicalModels),
+                      [wanted = std::string_view(name)](const auto& each) { return each.name == wanted; });
     auto job = testing::canonical_job(model, 6, 1);
     job.activation_checkpoint.mode = "full";
     StepVerifier verifier(job, testing::canonical_options(mesh, model));
