@@ -52,7 +52,7 @@ std::vector<at::Tensor> forward(const ExactCall& call) {
   const auto largest = all.error.amax(-1, /*keepdim=*/true);
   const auto keys = static_cast<double>(all.scores.size(-1));
   const auto by_exponents = (p * at::expm1(all.error + largest)).nan_to_num(1).clamp_max(1);
-  const auto weights = by_exponents + call.rounded(2 * keys + kExponentials, p) + kCutExponential;
+  const auto weights = by_exponents + call.rounded(2 * keys + kExponentials, p) + cut_exponential(p.log());
   const auto output = at::matmul(weights, all.value) + call.stored(2 + keys / kBlock, at::matmul(p, all.value));
   const auto log_sum = largest.squeeze(-1) + call.rounded(1, keys + kExponentials + 2 * call.exact[1].abs());
   return {output, log_sum};
@@ -75,16 +75,16 @@ std::vector<at::Tensor> backward(const ExactCall& call) {
   const auto error = at::expm1(all.error + call.rounded(2, log_sum.abs()));
   const auto products = at::matmul(gradient, all.value.transpose(-2, -1)) +
                         (gradient * call.magnitude("output")).sum(-1, /*keepdim=*/true);
-  const at::Tensor weights = p.transpose(-2, -1), of_slopes = scale * products, slopes = p * of_slopes,
-                   turned = slopes.transpose(-2, -1), cut = kCutExponential * of_slopes;
-  const auto dq = at::matmul(slopes * error + call.rounded(kExponentials + e + keys, slopes) + cut, all.key) +
+  const at::Tensor weights = p.transpose(-2, -1), slopes = scale * p * products, turned = slopes.transpose(-2, -1),
+                   cut = cut_exponential(all.scores - log_sum), of_cut = cut * scale * products;
+  const auto dq = at::matmul(slopes * error + call.rounded(kExponentials + e + keys, slopes) + of_cut, all.key) +
                   call.stored(kStored + keys / kBlock, at::matmul(slopes, all.key));
   const auto dk =
-      at::matmul((slopes * error + cut).transpose(-2, -1) + call.rounded(kExponentials + e + queries, turned), query) +
+      at::matmul((slopes * error + of_cut).transpose(-2, -1) + call.rounded(kExponentials + e + queries, turned),
+                 query) +
       call.stored(kStored + queries / kBlock + groups, at::matmul(turned, query));
   const auto dv =
-      at::matmul((p * error + kCutExponential).transpose(-2, -1) + call.rounded(kExponentials + queries, weights),
-                 gradient) +
+      at::matmul((p * error + cut).transpose(-2, -1) + call.rounded(kExponentials + queries, weights), gradient) +
       call.stored(kStored + queries / kBlock + groups, at::matmul(weights, gradient));
   return {dq, of_shared_heads(dk, call.tensor("key")), of_shared_heads(dv, call.tensor("value"))};
 }

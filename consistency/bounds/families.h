@@ -16,9 +16,10 @@ constexpr Row row(std::string_view op) {
           {ErrorBound::Kind::kRounded, [](const ExactCall& call) { return std::vector{kAllowed(call)}; }, kRoughly}};
 }
 
-/// So far is an exponential off that own kernels make 0: all below e^-86 (normal_exp of core/elementary/elementary.h),
-/// and in attention below 2^-125; four of the smallest normal numbers.
-inline constexpr double kCutExponential = 0x1p-124;
+/// How far exp(exponent) may be from 0 where own kernels make it 0: below e^-86 (normal_exp of
+/// core/elementary/elementary.h), and in attention below 2^-125. Four of the smallest normal numbers there, 0
+/// elsewhere.
+at::Tensor cut_exponential(const at::Tensor& exponent);
 
 std::span<const Row> attention();
 std::span<const Row> elementwise();

@@ -32,7 +32,7 @@ Rows rows_of(const at::Tensor& x, int64_t dim) {
 at::Tensor softmax(const ExactCall& call) {
   const auto rows = rows_of(call.tensor("self"), call.argument("dim").toInt());
   return call.rounded(1, call.exact[0] * (rows.depth + rows.weighted + rows.length + 2 * kExponential)) +
-         kCutExponential;
+         cut_exponential(-rows.depth);
 }
 
 /// x - m - log(sum).
@@ -60,7 +60,7 @@ at::Tensor log_softmax_gradient(const ExactCall& call) {
   const auto gradient = call.magnitude("grad_output");
   const auto sum = gradient.sum(call.argument("dim").toInt(), /*keepdim=*/true);
   return call.rounded(length_of(call) + kExponential + 2, gradient + call.tensor("output").exp() * sum) +
-         kCutExponential * sum;
+         cut_exponential(call.tensor("output")) * sum;
 }
 
 /// sum of exp(logits - shift).
@@ -69,7 +69,8 @@ at::Tensor exponential_sum(const ExactCall& call) {
   const auto difference = logits - call.tensor("shift").unsqueeze(-1);
   const auto finite = at::where(difference.isfinite(), difference.abs(), at::zeros_like(difference));
   const auto length = static_cast<double>(logits.size(-1));
-  return call.rounded(1, (difference.exp() * (finite + length + kExponential)).sum(-1)) + kCutExponential * length;
+  const auto summands = difference.exp() * (finite + length + kExponential);
+  return call.rounded(1, summands.sum(-1)) + cut_exponential(difference).sum(-1);
 }
 
 /// g (exp(logits - log_sum) - [is the target]).
@@ -81,7 +82,7 @@ at::Tensor cross_entropy_gradient(const ExactCall& call) {
   const auto is_target = (target.unsqueeze(-1) == classes).to(c10::kDouble);
   const auto slope = (difference.exp() * (1 + finite) + is_target).masked_fill(difference > kLargestExponent, kNoBound);
   const auto gradient = call.magnitude("gradient").unsqueeze(-1);
-  return call.rounded(kExponential + 3, gradient * slope) + kCutExponential * gradient;
+  return call.rounded(kExponential + 3, gradient * slope) + cut_exponential(difference) * gradient;
 }
 
 constexpr Row kRows[] = {
@@ -94,6 +95,11 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+at::Tensor cut_exponential(const at::Tensor& exponent) {
+  constexpr double kFirstCut = -85.5, kLoss = 0x1p-124;
+  return (exponent < kFirstCut).to(c10::kDouble) * kLoss;
+}
 
 std::span<const Row> softmax() { return kRows; }
 

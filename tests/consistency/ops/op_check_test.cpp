@@ -37,7 +37,9 @@ class Spoiler final : public Observer {
   void spoil(const at::Tensor& tensor) {
     const PlainTensors guard;
     const auto& shards = sharded(tensor).shards()->local_tensors();
-    if (!std::ranges::all_of(shards, is_small)) return;  // nothing is said of what may be too large
+    double largest = 0;  // of parts of a sum, what another rank holds counts
+    for (const auto& shard : shards) largest = std::max(largest, largest_of(shard));
+    if (!(largest < 1e30)) return;  // nothing is said of what may be too large
     for (const auto& shard : shards) {
       if (has_spoiled_ || shard.numel() == 0) continue;
       auto element = shard.as_strided({}, {}, shard.storage_offset());
@@ -46,12 +48,12 @@ class Spoiler final : public Observer {
       if (element.scalar_type() == c10::kBool)
         element.logical_not_();
       else
-        element.copy_(element.to(c10::kDouble).abs() * 2 + at::full({}, amount, at::kDouble));
+        element.fill_(largest * 2 + amount);
       has_spoiled_ = true;
     }
   }
-  static bool is_small(const at::Tensor& shard) {
-    return shard.numel() == 0 || shard.to(c10::kDouble).abs().max().item<double>() < 1e30;
+  static double largest_of(const at::Tensor& shard) {
+    return shard.numel() == 0 ? 0 : shard.to(c10::kDouble).abs().nan_to_num(HUGE_VAL, HUGE_VAL).max().item<double>();
   }
   bool has_spoiled_ = false;
 };
