@@ -16,17 +16,7 @@
 #include <system_error>
 
 #include "core/error.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#  define LOCKSTEP_SANITIZED 1
-#elif defined(__has_feature)
-#  if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#    define LOCKSTEP_SANITIZED 1
-#  endif
-#endif
-#ifndef LOCKSTEP_SANITIZED
-#  define LOCKSTEP_SANITIZED 0
-#endif
+#include "core/sanitized.h"
 
 namespace lockstep::replay {
 namespace {
@@ -51,7 +41,7 @@ uint64_t address_space() {
 
 void limit_resources(const ReaderLimits& limits) {
   // Sanitizers reserve terabytes of addresses, and more as they go.
-  if (!LOCKSTEP_SANITIZED) limit(RLIMIT_AS, address_space() + limits.memory, address_space() + limits.memory);
+  if (!kSanitized) limit(RLIMIT_AS, address_space() + limits.memory, address_space() + limits.memory);
   limit(RLIMIT_CPU, limits.processor_seconds, limits.processor_seconds + 1);
   limit(RLIMIT_CORE, 0, 0);
 }
@@ -114,7 +104,7 @@ void filter_calls(OtherCalls others, int pipe) {
         SCMP_SYS(gettimeofday), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn)})
     allow(filter, call);
   allow(filter, SCMP_SYS(write), scmp_arg_cmp{0, SCMP_CMP_EQ, static_cast<scmp_datum_t>(pipe), 0});
-  if (LOCKSTEP_SANITIZED) allow_sanitizer(filter);
+  if (kSanitized) allow_sanitizer(filter);
   for (const int call : {SCMP_SYS(open), SCMP_SYS(openat)}) add_rule(filter, SCMP_ACT_ERRNO(ENOENT), call);
   const int result = seccomp_load(filter.get());
   errno = -result;

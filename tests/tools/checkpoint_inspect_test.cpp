@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/digest/digest.h"
-#include "tests/support/sanitized.h"
+#include "core/sanitized.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
@@ -100,7 +100,7 @@ TEST(CheckpointInspect, ManyChunksTakeASecond) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, ::testing::HasSubstr("in 60001 chunks\n"));
-  EXPECT_LT(took.count(), testing::kSanitized ? 20 : 2);
+  EXPECT_LT(took.count(), kSanitized ? 20 : 2);
 }
 
 TEST(CheckpointInspect, LoopsOfLinksAndHugeFilesAreNamed) {

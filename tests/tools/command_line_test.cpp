@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tests/support/sanitized.h"
+#include "core/sanitized.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
@@ -192,7 +192,7 @@ TEST(CommandLine, TheFirstOutputComesWithinATenthOfASecond) {
     run_lockstep("train jobs/demo.toml --print-job");
     best = std::min(best, std::chrono::steady_clock::now() - start);
   }
-  EXPECT_LT(best, std::chrono::milliseconds(testing::kSanitized ? 1000 : 100));
+  EXPECT_LT(best, std::chrono::milliseconds(kSanitized ? 1000 : 100));
 }
 
 TEST(CommandLine, ThePrintedJobIsAJobThatPrintsItself) {

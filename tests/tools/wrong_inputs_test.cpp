@@ -2,8 +2,8 @@
 // "lockstep: ", no signal and no internal error. LOCKSTEP_SOAK tries 1,000 of each kind.
 #include <gtest/gtest.h>
 
+#include "core/sanitized.h"
 #include "tests/support/mutations.h"
-#include "tests/support/sanitized.h"
 #include "tests/tools/run_lockstep.h"
 #include "tests/tools/small_job.h"
 #include "tests/tools/spawned.h"
@@ -22,7 +22,7 @@ class WrongInputs : public ::testing::Test {
   void expect_plain_end(Words words) {
     words.insert(words.begin(), LOCKSTEP_BINARY);
     const auto out = folder_.file("stdout"), err = folder_.file("stderr");
-    const int code = Spawned(words, write_to(out), write_to(err)).code(testing::kSanitized ? 20 : 2);
+    const int code = Spawned(words, write_to(out), write_to(err)).code(kSanitized ? 20 : 2);
     const auto text = file_content(err);
     ++ends_[code];
     EXPECT_TRUE(code == 0 || code == 2 || code == 5) << code << ": " << text;

@@ -68,9 +68,8 @@ class Workspace:
 
     def build_headers(self, entries):
         """The precompiled headers that the files' compilations read."""
-        wanted = {header for entry in entries.values()
-                  for header in re.findall(r"-include (\S+cmake_pch\.hxx)", entry["command"])}
-        targets = [os.path.relpath(name, self.build) + ".gch" for name in sorted(wanted)]
+        wanted = {header for entry in entries.values() for header in precompiled(entry["command"])}
+        targets = [os.path.relpath(name, self.build) for name in sorted(wanted)]
         if targets:
             status, output = self.ninja(*targets)
             if status != 0:
@@ -97,6 +96,12 @@ class Workspace:
             say("the build refuses variants")
             if not compiling.drop_from_build(output):
                 raise Unbuildable(f"{command} failed:\n{output[-3000:]}")
+
+
+def precompiled(command):
+    """The precompiled headers that a compilation of Clang or GCC reads."""
+    of_clang = re.findall(r"-include-pch -Xclang (\S+)", command)
+    return of_clang or [f"{name}.gch" for name in re.findall(r"-include (\S+cmake_pch\.hxx)", command)]
 
 
 def copy_file(source, target):

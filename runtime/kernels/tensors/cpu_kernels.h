@@ -1,37 +1,30 @@
 #pragma once
-#include <ATen/core/Tensor.h>
-
-#include <tuple>
+#include "runtime/kernels/tensors/own_op_signatures.h"
 
 /// The kernels of our own ops for plain CPU tensors. What each computes is documented in runtime/own_ops/mesh_ops.h.
 namespace lockstep::kernels {
 
 using at::Tensor;
 
-Tensor weight_gradient(const Tensor& gradient, const Tensor& input);
-std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon);
-std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
-                                             const Tensor& weight);
-Tensor exponential_sum(const Tensor& logits, const Tensor& shift);
-Tensor pick_class(const Tensor& logits, const Tensor& target);
-Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, const Tensor& log_sum,
-                              const Tensor& target);
-std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
-                                     double scale, int64_t first_row);
-std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, const Tensor& query, const Tensor& key,
-                                                      const Tensor& value, const Tensor& output, const Tensor& log_sum,
-                                                      bool causal, double scale, int64_t first_row);
+signature::WeightGradient weight_gradient;
+signature::RMSNorm rms_norm;
+signature::RMSNormBackward rms_norm_backward;
+signature::ExponentialSum exponential_sum;
+signature::PickClass pick_class;
+signature::CrossEntropyBackward cross_entropy_backward;
+signature::Attention attention;
+signature::AttentionBackward attention_backward;
+signature::SumOfSquares sum_of_squares;
+signature::AdamW adamw;
+signature::SwiGLU swiglu;
+signature::SwiGLUBackward swiglu_backward;
+signature::RotatePairs rotate_pairs;
+
+// Of canonical numerics alone.
 Tensor rms_norm_input_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal, const Tensor& weight);
 Tensor rms_norm_weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal);
-Tensor sum_of_squares(const Tensor& x);
 Tensor fixed_point_sum(const Tensor& x);
 Tensor absolute_maximum(const Tensor& x);
 Tensor scaled_squares(const Tensor& x, double scale);
-void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
-           double learning_rate, double beta1, double beta2, double epsilon, double weight_decay, double correction1,
-           double correction2, double gradient_scale);
-Tensor swiglu(const Tensor& both);
-Tensor swiglu_backward(const Tensor& gradient, const Tensor& both);
-Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back);
 
 }  // namespace lockstep::kernels

@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <random>
 
+#include "core/sanitized.h"
 #include "replay/format/validate.h"
 #include "replay/hdf5/catalog.h"
 #include "replay/hdf5/catalog_hdf5.h"
 #include "replay/hdf5/hdf5.h"
 #include "replay/store/recording_file.h"
 #include "tests/support/recordings.h"
-#include "tests/support/sanitized.h"
 
 namespace lockstep::replay {
 namespace {
@@ -81,7 +81,6 @@ class Mutator {
 };
 
 /// A sanitizer that finds HDF5 reading where it may not wants to print that, and is killed for it: a crash, too.
-using testing::kSanitized;
 
 struct Counts {
   int refused = 0, crashed = 0, too_slow = 0, same = 0, different = 0;

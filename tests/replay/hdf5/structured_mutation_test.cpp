@@ -9,13 +9,13 @@
 #include <cstdlib>
 #include <random>
 
+#include "core/sanitized.h"
 #include "replay/format/datasets.h"
 #include "replay/format/validate.h"
 #include "replay/store/recording_file.h"
 #include "replay/view/trace_diff.h"
 #include "tests/support/hdf5_edit.h"
 #include "tests/support/recorded_steps.h"
-#include "tests/support/sanitized.h"
 
 namespace lockstep::replay {
 namespace {
@@ -177,7 +177,7 @@ TEST(StructuredMutations, EndInARecordingOrInAnError) {
     const auto file = edited(to_file(original), [&](hid_t id) { mutator.mutate(id); });
     const auto begin = Clock::now();
     count_trial(original, file, counts);
-    ASSERT_LT(Clock::now() - begin, std::chrono::seconds(lockstep::testing::kSanitized ? 20 : 2));
+    ASSERT_LT(Clock::now() - begin, std::chrono::seconds(lockstep::kSanitized ? 20 : 2));
     if (::testing::Test::HasFailure()) return;
   }
   if (!asked) {

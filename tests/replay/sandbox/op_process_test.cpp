@@ -10,8 +10,8 @@
 #include <csignal>
 
 #include "core/error.h"
+#include "core/sanitized.h"
 #include "replay/sandbox/reader_process.h"
-#include "tests/support/sanitized.h"
 
 namespace lockstep::replay {
 namespace {
@@ -41,7 +41,7 @@ TEST(OpProcess, GetsNothingButMemory) {
   EXPECT_EQ(there([] { return ::syscall(SYS_fork); }), kRefused);
   EXPECT_EQ(there([] { return ::kill(::getppid(), SIGTERM); }), kRefused);
   EXPECT_EQ(there([] { return ::syscall(SYS_ptrace, 0, 0, 0, 0); }), kRefused);
-  if (lockstep::testing::kSanitized) return;  // sanitizers may write
+  if (lockstep::kSanitized) return;  // sanitizers may write
   EXPECT_EQ(there([] { return ::write(STDERR_FILENO, "x", 1); }), kRefused);
 }
 

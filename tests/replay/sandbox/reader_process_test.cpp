@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "tests/support/sanitized.h"
+#include "core/sanitized.h"
 
 namespace lockstep::replay {
 namespace {
@@ -121,12 +121,12 @@ TEST(ReaderProcess, ItsAnswerIsLimited) {
 }
 
 TEST(ReaderProcess, ItsMemoryIsLimited) {
-  if (testing::kSanitized) GTEST_SKIP() << "sanitizers need more";
+  if (kSanitized) GTEST_SKIP() << "sanitizers need more";
   EXPECT_EQ(answer_of([] { return std::string(std::vector<char>(1 << 30).size(), 'x'); }), "FileError: std::bad_alloc");
 }
 
 TEST(ReaderProcess, WritesToItsPipeAloneAndHasNoCodeInMemory) {
-  if (testing::kSanitized) GTEST_SKIP() << "sanitizers write, and map memory";
+  if (kSanitized) GTEST_SKIP() << "sanitizers write, and map memory";
   EXPECT_EQ(after([] { EXPECT_LT(::write(STDERR_FILENO, "x", 1), 0); }), "FileError: " + kAsked);
   const auto map_code = [] {
     EXPECT_NE(::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), nullptr);
@@ -135,7 +135,7 @@ TEST(ReaderProcess, WritesToItsPipeAloneAndHasNoCodeInMemory) {
 }
 
 TEST(ReaderProcess, WorksFromOtherThreadsThatAllocate) {
-  if (testing::kSanitized)
+  if (kSanitized)
     GTEST_SKIP() << "the sanitizer's allocator may be locked, in a child, by a thread that the child does not have";
   const auto work = [] {
     std::vector<std::string> strings;

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/sanitized.h"
 #include "runtime/kernels/self_test/self_test_comparer.h"
 #include "runtime/kernels/sums/ordered_sum_oracle.h"
 #include "tests/support/instruction_sets.h"
-#include "tests/support/sanitized.h"
 
 namespace lockstep {
 namespace {
@@ -40,7 +40,7 @@ TEST(SelfTest, PassesHereAndIsQuick) {
     least = std::min(least, std::clock() - start);
   }
 #if defined(NDEBUG)
-  EXPECT_LT(static_cast<double>(least) / CLOCKS_PER_SEC, testing::kSanitized ? 5 : 0.05);
+  EXPECT_LT(static_cast<double>(least) / CLOCKS_PER_SEC, kSanitized ? 5 : 0.05);
 #endif
 }
 

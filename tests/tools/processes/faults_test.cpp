@@ -6,7 +6,7 @@
 #include <chrono>
 #include <ctime>
 
-#include "tests/support/sanitized.h"
+#include "core/sanitized.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
@@ -16,7 +16,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr int kTimeout = 1;  ///< comm.train_timeout_seconds
-constexpr double kSanitizers = testing::kSanitized ? 4 : 1;
+constexpr double kSanitizers = kSanitized ? 4 : 1;
 
 /// One fault of the last rank, V.
 struct Fault {

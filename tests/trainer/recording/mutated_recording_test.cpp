@@ -10,11 +10,11 @@
 
 #include "core/collective_kind.h"
 #include "core/error.h"
+#include "core/sanitized.h"
 #include "replay/format/validate.h"
 #include "replay/store/recording_folder.h"
 #include "tests/support/recorded_steps.h"
 #include "tests/support/recording_mutations.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/recording/replayed_run.h"
@@ -114,7 +114,7 @@ TEST(MutatedRecording, IsRefusedOrDiffersUnlessItCannotMatter) {
     SCOPED_TRACE(fmt::format("LOCKSTEP_MUTATION_SEED={}: {}", seed, what));
     const auto begin = Clock::now();
     count_trial(original, changed, counts);
-    ASSERT_LT(Clock::now() - begin, std::chrono::seconds(testing::kSanitized ? 40 : 2));
+    ASSERT_LT(Clock::now() - begin, std::chrono::seconds(kSanitized ? 40 : 2));
     if (::testing::Test::HasFailure()) return;
   }
   if (!asked) {
@@ -230,7 +230,7 @@ TEST(LargerJob, IsRefusedBeforeItsModelIsMade) {
   };
   EXPECT_THAT(message_of<FileError>([&] { ReplayedRun(recording, {}, large); }),
               HasSubstr("the recorded state has tok_embeddings.weight of ["));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(testing::kSanitized ? 20 : 2));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(kSanitized ? 20 : 2));
 }
 
 }  // namespace

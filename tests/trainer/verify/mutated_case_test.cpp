@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/sanitized.h"
 #include "replay/op_case/case_run.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/sum_case.h"
 
 namespace lockstep::replay {
@@ -150,7 +150,7 @@ TEST(MutatedCase, IsRefusedOrDiffersUnlessItCannotMatter) {
     SCOPED_TRACE(fmt::format("LOCKSTEP_MUTATION_SEED={}: {}", seed, what));
     const auto begin = Clock::now();
     count_trial(changed, original, counts);
-    ASSERT_LT(Clock::now() - begin, std::chrono::seconds(lockstep::testing::kSanitized ? 40 : 3));
+    ASSERT_LT(Clock::now() - begin, std::chrono::seconds(lockstep::kSanitized ? 40 : 3));
     if (::testing::Test::HasFailure()) return;
   }
   if (!asked) {

@@ -1,0 +1,35 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <tuple>
+
+/// What the kernels of our own ops take and give, one type of function for each op that has a kernel for CPUs
+/// (cpu_kernels.h) and one composed of LibTorch's ops (composed.h): `signature::SwiGLU swiglu;` declares one. What each
+/// computes is documented in runtime/own_ops/mesh_ops.h.
+namespace lockstep::signature {
+
+using at::Tensor;
+
+using WeightGradient = Tensor(const Tensor& gradient, const Tensor& input);
+using RMSNorm = std::tuple<Tensor, Tensor>(const Tensor& x, const Tensor& weight, double epsilon);
+using RMSNormBackward = std::tuple<Tensor, Tensor>(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal,
+                                                   const Tensor& weight);
+using ExponentialSum = Tensor(const Tensor& logits, const Tensor& shift);
+using PickClass = Tensor(const Tensor& logits, const Tensor& target);
+using CrossEntropyBackward = Tensor(const Tensor& gradient, const Tensor& logits, const Tensor& log_sum,
+                                    const Tensor& target);
+using Attention = std::tuple<Tensor, Tensor>(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
+                                             double scale, int64_t first_row);
+using AttentionBackward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& gradient, const Tensor& query,
+                                                             const Tensor& key, const Tensor& value,
+                                                             const Tensor& output, const Tensor& log_sum, bool causal,
+                                                             double scale, int64_t first_row);
+using SumOfSquares = Tensor(const Tensor& x);
+using AdamW = void(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
+                   double learning_rate, double beta1, double beta2, double epsilon, double weight_decay,
+                   double correction1, double correction2, double gradient_scale);
+using SwiGLU = Tensor(const Tensor& both);
+using SwiGLUBackward = Tensor(const Tensor& gradient, const Tensor& both);
+using RotatePairs = Tensor(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back);
+
+}  // namespace lockstep::signature
