@@ -3,6 +3,7 @@
 // of the tree over all query rows.
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -27,11 +28,13 @@ OpShardingDims query_dims(int64_t group) { return {{0}, {1, group}, {2}, {}}; }
 OpShardingDims key_dims() { return {{0}, {1}, {}, {}}; }
 OpShardingDims rows_dims(int64_t group) { return {{0}, {1, group}, {2}}; }
 
+/// Heads of the query for each of the key: what a cut may not divide. Without heads anything may.
 int64_t group_of(const Call& call, size_t query, size_t key) {
-  return call.operand_sizes[key][1] > 0 ? call.operand_sizes[query][1] / call.operand_sizes[key][1] : 1;
+  const int64_t keys = call.operand_sizes[key][1];
+  return keys > 0 ? std::max<int64_t>(call.operand_sizes[query][1] / keys, 1) : 1;
 }
 
-OpSharding attention_form(const Call& call) {
+OpSharding attention_sharding(const Call& call) {
   const int64_t group = group_of(call, 0, 1);
   OpSharding sharding;
   sharding.operands = {query_dims(group), key_dims(), key_dims()};
@@ -40,7 +43,7 @@ OpSharding attention_form(const Call& call) {
 }
 
 /// Operands: gradient, query, key, value, output, log-sum-exp.
-OpSharding attention_backward_form(const Call& call) {
+OpSharding attention_backward_sharding(const Call& call) {
   const int64_t group = group_of(call, 1, 2);
   OpSharding sharding;
   sharding.operands = {query_dims(group), query_dims(group), key_dims(),
@@ -65,17 +68,32 @@ void check_heads(const Call& call, size_t first) {
                    c10::str(c10::IntArrayRef(value)));
 }
 
+/// Sizes of the output and of each row's log-sum-exp. Operands `first` and on: query, key, value.
+std::pair<std::vector<int64_t>, std::vector<int64_t>> output_sizes(const Call& call, size_t first) {
+  auto out = call.operand_sizes[first], rows = out;
+  out[3] = call.operand_sizes[first + 2][3];
+  rows.pop_back();
+  return {out, rows};
+}
+
 std::vector<ResultShape> attention_shapes(const Call& call) {
   check_heads(call, 0);
-  auto out = call.operand_sizes[0], rows = call.operand_sizes[0];
-  out[3] = call.operand_sizes[2][3];
-  rows.pop_back();
+  const auto [out, rows] = output_sizes(call, 0);
   const auto dtype = call.operand_dtypes[0];
   return {heads_inside(out, dtype), heads_inside(rows, dtype == c10::kDouble ? c10::kDouble : c10::kFloat)};
 }
 
+void expect_sizes(const Call& call, size_t operand, const std::vector<int64_t>& expected) {
+  const c10::IntArrayRef given = call.operand_sizes[operand];
+  if (given != c10::IntArrayRef(expected))
+    fail<BadInput>("{}: operand {} has sizes {}, its query and value have an output of {}", call.op, operand,
+                   c10::str(given), c10::str(c10::IntArrayRef(expected)));
+}
+
 std::vector<ResultShape> attention_backward_shapes(const Call& call) {
   check_heads(call, 1);
+  const auto [out, rows] = output_sizes(call, 1);
+  expect_sizes(call, 0, out), expect_sizes(call, 4, out), expect_sizes(call, 5, rows);
   std::vector<ResultShape> shapes;
   for (size_t i = 1; i <= 3; ++i) shapes.push_back(heads_inside(call.operand_sizes[i], call.operand_dtypes[i]));
   return shapes;
@@ -131,10 +149,13 @@ struct Attention : torch::autograd::Function<Attention> {
 };
 
 Tensor aten_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
-                      double dropout, bool causal, std::optional<double> scale, bool /*grouped*/) {
+                      double dropout, bool causal, std::optional<double> scale, bool grouped) {
   if (mask && mask->defined()) fail<BadInput>("attention on the mesh takes no explicit mask; use is_causal");
   if (dropout > 0) fail<BadInput>("attention on the mesh takes no dropout inside; apply it to the output");
   if (query.dim() != 4) fail<BadInput>("attention on the mesh takes [batch, heads, length, size] tensors");
+  if (!grouped && key.dim() == 4 && key.size(1) != query.size(1) && key.size(1) != 1)
+    fail<BadInput>("attention: {} heads of the query and {} of the key are groups only with enable_gqa", query.size(1),
+                   key.size(1));
   return Attention::apply(query, key, value, causal,
                           scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1)))));
 }
@@ -149,14 +170,14 @@ constexpr OwnOp kOps[] = {
      .on_cpu = kernel<kernels::attention>,
      .composed = kernel<composed::attention>,
      .rule = {"mesh::attention", "attention", "b(h*g)ld,bhsd,bhse->b(h*g)le,b(h*g)l", "-", Rule::kNoReduce,
-              attention_form, attention_shapes, native_attention<0>},
+              attention_sharding, attention_shapes, native_attention<0>},
      .canonical = {canonical_attention}},
     {.schema = "attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
                "Tensor log_sum, bool causal, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_backward>,
      .composed = kernel<composed::attention_backward>,
      .rule = {"mesh::attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
-              attention_backward_form, attention_backward_shapes, native_attention<1>},
+              attention_backward_sharding, attention_backward_shapes, native_attention<1>},
      .canonical = {canonical_attention_backward}},
 };
 

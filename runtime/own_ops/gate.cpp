@@ -17,14 +17,23 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+void require_two(const Call& call, const std::vector<int64_t>& both) {
+  if (const auto entries = both[both.size() - 2]; entries != 2)
+    fail<BadInput>("{}: the last dimension but one holds a gate and what it gates, so it has 2 entries, not {}",
+                   call.op, entries);
+}
+
 /// The gate's dimension, the last but one, disappears.
 std::vector<ResultShape> gated_shape(const Call& call) {
   auto sizes = call.operand_sizes[0];
-  if (sizes[sizes.size() - 2] != 2)
-    fail<BadInput>("{}: the last dimension but one holds a gate and what it gates, so it has 2 entries, not {}",
-                   call.op, sizes[sizes.size() - 2]);
+  require_two(call, sizes);
   sizes.erase(sizes.end() - 2);
   return {{sizes, {}, call.operand_dtypes[0]}};
+}
+
+std::vector<ResultShape> gradient_shape(const Call& call) {
+  require_two(call, call.operand_sizes[1]);
+  return like_second(call);
 }
 
 struct Swiglu : torch::autograd::Function<Swiglu> {
@@ -52,7 +61,7 @@ constexpr OwnOp kOps[] = {
     {.schema = "swiglu_backward(Tensor gradient, Tensor both) -> Tensor",
      .on_cpu = kernel<kernels::swiglu_backward>,
      .composed = kernel<composed::swiglu_backward>,
-     .rule = {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kPlain, nullptr, like_second}},
+     .rule = {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kPlain, nullptr, gradient_shape}},
 };
 
 }  // namespace

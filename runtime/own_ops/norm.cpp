@@ -85,10 +85,22 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
 };
 
+/// Over the last dimension, with a weight, and parameters of its size: what LibTorch refuses, and what it does besides.
+void require_one_dimension(const char* op, const Tensor& x, c10::SymIntArrayRef shape,
+                           const std::optional<Tensor>& weight, const std::optional<Tensor>& bias) {
+  if (shape.size() != 1 || !weight || !weight->defined())
+    fail<BadInput>("{} on the mesh needs a weight and one normalized dimension", op);
+  const auto width = shape[0].expect_int();
+  const auto fits = [&](const Tensor& parameter) { return parameter.dim() == 1 && parameter.size(0) == width; };
+  if (x.dim() == 0 || x.size(-1) != width || !fits(*weight) || (bias && bias->defined() && !fits(*bias)))
+    fail<BadInput>("{}: an input {}, a weight {} and a bias {} do not fit a normalized shape [{}]", op,
+                   c10::str(x.sizes()), c10::str(weight->sizes()),
+                   bias && bias->defined() ? c10::str(bias->sizes()) : "(none)", width);
+}
+
 Tensor aten_rms_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
                      std::optional<double> epsilon) {
-  if (shape.size() != 1 || !weight || !weight->defined())
-    fail<BadInput>("rms_norm on the mesh needs a weight and one normalized dimension");
+  require_one_dimension("rms_norm", x, shape, weight, {});
   return RmsNorm::apply(
       x, *weight, epsilon.value_or(x.scalar_type() == c10::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07));
 }
@@ -105,8 +117,7 @@ struct Shift : torch::autograd::Function<Shift> {
 /// RMSNorm of what lies around the row's mean: the mean square of that is the variance.
 Tensor aten_layer_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
                        const std::optional<Tensor>& bias, double epsilon, bool /*cudnn_enable*/) {
-  if (shape.size() != 1 || !weight || !weight->defined())
-    fail<BadInput>("layer_norm on the mesh needs a weight and one normalized dimension");
+  require_one_dimension("layer_norm", x, shape, weight, bias);
   const auto scaled = RmsNorm::apply(at::sub(x, at::mean(x, {-1}, true)), *weight, epsilon);
   return bias && bias->defined() ? Shift::apply(scaled, *bias) : scaled;
 }

@@ -16,6 +16,15 @@ bool has_meta_kernel(const c10::OperatorHandle& op, const Rule& rule) {
   return op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) && !rule.shapes && !is_own(op);
 }
 
+/// LibTorch's expand lets a negative size of a new dimension pass.
+ResultShape possible_shape_of(const Call& call, const at::Tensor& tensor) {
+  for (const int64_t size : tensor.sizes())
+    if (size < 0)
+      fail<BadInput>("{}: the result would have sizes {}, of which {} is below 0", call.op, c10::str(tensor.sizes()),
+                     size);
+  return shape_of(tensor);
+}
+
 void infer_on_meta(const c10::OperatorHandle& op, Call& call, Plan& plan) {
   torch::jit::Stack stack(call.arguments.begin(), call.arguments.end());
   for_each_tensor(call.arguments, [&](const Slot& slot, const at::Tensor& tensor) {
@@ -25,10 +34,10 @@ void infer_on_meta(const c10::OperatorHandle& op, Call& call, Plan& plan) {
   op.callBoxed(stack);
   for (const auto& value : stack) {
     if (value.isTensor()) {
-      call.results.push_back(shape_of(value.toTensor()));
+      call.results.push_back(possible_shape_of(call, value.toTensor()));
     } else {
       plan.returns_list = true;
-      for (const at::Tensor& tensor : value.toTensorVector()) call.results.push_back(shape_of(tensor));
+      for (const at::Tensor& tensor : value.toTensorVector()) call.results.push_back(possible_shape_of(call, tensor));
     }
   }
 }

@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/row_parts.h"
@@ -83,10 +85,23 @@ Tensor pick_class(const Tensor& logits, const Tensor& target) {
   return at::masked_fill(picked, target < 0, 0);
 }
 
+namespace {
+
+/// The kernel writes where a label says.
+void require_classes(const Tensor& labels, int64_t classes) {
+  const auto* first = labels.const_data_ptr<int64_t>();
+  const auto* wrong = std::find_if(first, first + labels.numel(), [=](int64_t label) { return label >= classes; });
+  if (wrong != first + labels.numel())
+    fail<BadInput>("cross_entropy_backward: label {} is none of the {} classes", *wrong, classes);
+}
+
+}  // namespace
+
 Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, const Tensor& log_sum,
                               const Tensor& target) {
   const auto wide = widened(logits), g = beside(gradient, wide), shift = beside(log_sum, wide);
   const auto classes = target.contiguous();
+  require_classes(classes, logits.size(-1));
   const auto result = at::empty_like(wide);
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "cross_entropy_backward", [&] {
     const auto *slopes = g.const_data_ptr<scalar_t>(), *from = wide.const_data_ptr<scalar_t>();

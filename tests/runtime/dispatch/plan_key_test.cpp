@@ -27,6 +27,19 @@ TEST(PlanKey, HoldsTheDtypeOfANumber) {
   }
 }
 
+/// A real and a complex factor are arguments of one place: plans of one would give the other's dtype.
+TEST(PlanKey, TellsComplexNumbersFromRealOnes) {
+  const auto world = simulated_world({{"tp", 2}});
+  const auto plain = testing::exact_tensor({6});
+  const auto x = distribute(plain, Layout::parse(world->mesh("tp=2"), "[tp=S(0)]"));
+  for (const at::Scalar& factor : {at::Scalar(2.5), at::Scalar(c10::complex<double>(2.5, 1)), at::Scalar(3.5),
+                                   at::Scalar(c10::complex<double>(0, -1)), at::Scalar(2)}) {
+    const auto product = at::mul(x, factor), expected = at::mul(plain, factor);
+    EXPECT_EQ(product.scalar_type(), expected.scalar_type()) << factor;
+    EXPECT_TRUE(same_bits(gather(product), expected)) << factor;
+  }
+}
+
 /// Sums over the rows of a batch, which scopes say to be of so many samples.
 class BatchSums {
  public:

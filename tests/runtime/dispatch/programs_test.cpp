@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "core/error.h"
+#include "runtime/context/scopes.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/redistribution/redistribute.h"
 #include "tests/support/tensors.h"
@@ -120,7 +122,9 @@ class Program {
   void write() {
     const auto& x = any();
     const auto& y = any();
-    switch (draw(0, 4)) {
+    switch (draw(0, 5)) {
+      case 5:
+        return add_from(x, y);
       case 0:
         return apply(
             "fill_", x, [](const at::Tensor& t, auto) { return t.fill_(3); }, false);
@@ -142,10 +146,59 @@ class Program {
         name, x, [&](const at::Tensor& t, auto side) { return t.copy_(y.*side); }, false);
   }
 
+  void add_from(const Pair& x, const Pair& y) {
+    if (x.plain.is_alias_of(y.plain)) return;
+    apply(
+        fmt::format("add_ t{} to that", &y - tensors_.data()), x,
+        [&](const at::Tensor& t, auto side) { return t.add_(y.*side); }, false);
+  }
+
+  /// Of one dimension: its length follows from floating-point arguments.
+  void make() {
+    const double end = 0.5 * draw(1, 12);
+    text_ += fmt::format("\n  t{} = arange({})", tensors_.size(), end);
+    const MeshScope scope(*drawn_.mesh);
+    const auto options = at::TensorOptions().device(c10::kPrivateUse1).dtype(c10::kFloat);
+    tensors_.push_back({at::arange(end, c10::kFloat), at::arange(end, options)});
+  }
+
+  /// A number of any kind: the result's dtype depends on whether it is a tensor's or a program's.
+  void compute_with_number() {
+    const auto& x = any();
+    const bool is_whole = draw(0, 1) == 1, is_wrapped = draw(0, 1) == 1;
+    const auto number = is_whole ? at::scalar_tensor(draw(-2, 2), c10::kLong) : at::scalar_tensor(0.5, c10::kDouble);
+    number.unsafeGetTensorImpl()->set_wrapped_number(is_wrapped);
+    apply(
+        fmt::format("mul by {} {}", is_wrapped ? "a number" : "a tensor", number.item<double>()), x,
+        [=](const at::Tensor& t, auto) { return t * number; }, true);
+  }
+
+  /// Of two tensors that fit, broadcast, or do not fit.
+  void combine() {
+    const auto& x = any();
+    const auto& y = any();
+    const auto kind = draw(0, 2);
+    apply(
+        fmt::format("{} with t{}", std::array{"add", "mul", "maximum"}[static_cast<size_t>(kind)],
+                    &y - tensors_.data()),
+        x,
+        [=, &y](const at::Tensor& t, auto side) {
+          const auto& other = y.*side;
+          return kind == 0 ? t + other : kind == 1 ? t * other : at::maximum(t, other);
+        },
+        true);
+  }
+
   void compute() {
     const auto& x = any();
     const auto dim = x.plain.dim() > 0 ? draw_dim(x.plain) : 0;
-    switch (draw(0, 4)) {
+    switch (draw(0, 7)) {
+      case 5:
+        return make();
+      case 6:
+        return compute_with_number();
+      case 7:
+        return combine();
       case 0:
         return apply(
             "clone", x, [](const at::Tensor& t, auto) { return t.clone(); }, true);

@@ -11,24 +11,33 @@
 namespace lockstep::testing {
 namespace {
 
-/// Ops of our own are checked by check_operands() alone: their kernels take what they are given.
-std::vector<OpCase> cases_of_libtorch() {
-  std::vector<OpCase> all;
-  for (const auto& op_case : op_cases())
-    if (!op_case.op.starts_with("mesh::") && !op_case.is(OpCase::kOwnPeer) && !op_case.is(OpCase::kFactory))
-      all.push_back(op_case);
+/// Ops that draw have one operand, of any sizes, and no peer in LibTorch.
+std::vector<OpCase> refusing_cases() {
+  auto all = composite_cases();
+  all.insert(all.end(), op_cases().begin(), op_cases().end());
+  std::erase_if(all,
+                [](const OpCase& op_case) { return op_case.is(OpCase::kOwnPeer) || op_case.is(OpCase::kFactory); });
   return all;
 }
 
+constexpr int kCases = 120;
+
 class RulesRefusal : public ::testing::TestWithParam<OpCase> {};
 
+/// Every case is refused or compared. Of ops of several operands some have to be refused.
 TEST_P(RulesRefusal, RefusesWhatOneDeviceRefuses) {
-  const auto failure = failure_of(GetParam().op + "/refusals", case_count(60),
-                                  [] { refuses_as_one_device(GetParam(), built_in_rules()); });
+  const auto& op = GetParam().op;
+  const int cases = case_count(kCases);
+  size_t operands = 0;
+  const auto refused = refused_cases()[op], compared = compared_cases()[op];
+  const auto failure =
+      failure_of(op + "/refusals", cases, [&] { operands = refuses_as_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
+  EXPECT_EQ(refused_cases()[op] - refused + compared_cases()[op] - compared, cases);
+  if (operands > 1) EXPECT_GT(refused_cases()[op], refused) << "what fits is no negative case";
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, RulesRefusal, ::testing::ValuesIn(cases_of_libtorch()), test_name);
+INSTANTIATE_TEST_SUITE_P(Rows, RulesRefusal, ::testing::ValuesIn(refusing_cases()), test_name);
 
 /// Sizes that a row makes up instead of asking LibTorch.
 std::vector<ResultShape> unchecked_sizes(const Call& call) {
@@ -44,7 +53,7 @@ TEST(RulesRefusals, NoticeARowThatDoesNotCheck) {
   rule.dims = "...->...", rule.shapes = unchecked_sizes, rule.local = product_of_anything;
   const auto rules = built_in_rules()->with(rule);
   const auto& mm = *std::find_if(op_cases().begin(), op_cases().end(), [](auto& c) { return c.op == "mm"; });
-  expect_noticed("a product of any sizes", 2000, [&] { refuses_as_one_device(mm, rules); });
+  expect_noticed("a product of any sizes", kCases, [&] { refuses_as_one_device(mm, rules); });
 }
 
 /// Everything on tp=2, replicated or cut where the test says.
@@ -120,6 +129,35 @@ TEST_F(OwnOps, TakeOnlyWhatFits) {
       },
       "mesh::attention: query, key and value should be [batch, heads, length, size]; operand 2 has 3 "
       "dimensions");
+  expect_refused(
+      [&] {
+        mesh_ops::swiglu_backward(on_mesh({2, 4}), on_mesh({2, 3, 4}));
+      },
+      "mesh::swiglu_backward: the last dimension but one holds a gate and what it gates, so it has 2 entries, not 3");
+  expect_refused(
+      [&] {
+        at::layer_norm(on_mesh({2, 4}), {4}, on_mesh({4}), on_mesh({1, 4}));
+      },
+      "layer_norm: an input [2, 4], a weight [4] and a bias [1, 4] do not fit a normalized shape [4]");
+  expect_refused(
+      [&] {
+        at::rms_norm(on_mesh({2, 4}), {3}, on_mesh({4}));
+      },
+      "rms_norm: an input [2, 4], a weight [4] and a bias (none) do not fit a normalized shape [3]");
+  const auto heads = on_mesh({1, 2, 3, 4});
+  EXPECT_EQ(std::get<0>(mesh_ops::attention(on_mesh({1, 0, 3, 4}), heads, heads, false, 1)).size(1), 0)
+      << "no heads, no groups";
+  expect_refused(
+      [&] {
+        at::scaled_dot_product_attention(on_mesh({1, 4, 3, 4}), heads, heads);
+      },
+      "attention: 4 heads of the query and 2 of the key are groups only with enable_gqa");
+  expect_refused(
+      [&] {
+        mesh_ops::attention_backward(on_mesh({1, 2, 3, 5}), heads, heads, heads, heads, on_mesh({1, 2, 3}), false, 1);
+      },
+      "mesh::attention_backward: operand 0 has sizes [1, 2, 3, 5], its query and value have an output of "
+      "[1, 2, 3, 4]");
   expect_refused([&] { at::embedding(on_mesh({8}), distribute(at::arange(4), Layout::replicated(mesh_))); },
                  "embedding: operand 0 has 1 dimensions, expected 2 (vd,...->...d)");
 }

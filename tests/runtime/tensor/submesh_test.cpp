@@ -1,5 +1,6 @@
 // A part of a mesh must behave as a mesh of its own: the same shards, bits and traffic as a plain mesh of its shape,
 // wherever its ranks lie, whoever else computes at the same time, and in a process that has none of its ranks.
+#include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -7,6 +8,7 @@
 
 #include "core/error.h"
 #include "runtime/context/random.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/simulated.h"
@@ -202,6 +204,37 @@ RC_GTEST_PROP(Submesh, NeedsNoRankHere, ()) {
   for (int thread = 0; thread < threads; ++thread) running.emplace_back(drive, thread);
   for (auto& thread : running) thread.join();
   for (const auto& error : errors) RC_ASSERT(error == "");
+}
+
+/// Masks of dropout, one for each call: of a part of the mesh, or of the whole (-1).
+std::vector<at::Tensor> masks(const Mesh& mesh, const std::string& fixed, const std::vector<int>& calls) {
+  const RandomScope random(7);
+  RunContext::current().begin_microbatch(1, 0);
+  const ModuleScope module("layer");
+  std::vector<at::Tensor> all;
+  for (const int part : calls) {
+    const auto& where = part < 0 ? mesh : mesh.submesh(fixed, part);
+    const auto ones = distribute(at::ones({64}), Layout::replicated(where));
+    all.push_back(std::get<1>(at::native_dropout(ones, 0.5, true)));
+  }
+  return all;
+}
+
+/// A process draws the same whether others' ranks compute beside it or in processes of their own.
+RC_GTEST_PROP(Submesh, DrawsTheSameWhoeverElseIsHere, ()) {
+  const auto axes = *testing::mesh_axes(3, 8);
+  const auto& fixed = axes[*rc::gen::inRange<size_t>(0, axes.size())];
+  const auto calls = *rc::gen::container<std::vector<int>>(rc::gen::inRange(-1, static_cast<int>(fixed.size)));
+  const auto all = testing::simulated_world(axes);
+  const auto expected = masks(all->mesh(axes), fixed.name, calls);
+  World::Options options;
+  options.local_ranks = {*rc::gen::inRange(0, static_cast<int>(rank_count(axes)))};
+  options.transport = std::make_shared<SimulatedTransport>(1);
+  const auto one = testing::simulated_world(axes, options);
+  const auto drawn = masks(one->mesh(axes), fixed.name, calls);
+  for (size_t i = 0; i < drawn.size(); ++i)
+    for (const auto& mask : sharded(drawn[i]).shards()->local_tensors())
+      RC_ASSERT(same_bits(mask, gather(expected[i])));
 }
 
 TEST(Submesh, CountsTrafficOfItsOwnAxesOnly) {

@@ -92,10 +92,13 @@ Stack draw_embedding(Inputs& in) {
   return {std::move(table), in.integers(in.sizes(0, 2), 0, vocabulary - 1)};
 }
 
+/// A division by how often a token occurs rounds.
 Stack draw_embedding_backward(Inputs& in) {
   const auto vocabulary = in.length(7), padding = in.number(-1, vocabulary - 1);
   const auto places = in.sizes(0, 2);
-  return {in.tensor(join(places, {in.size()})), in.integers(places, 0, vocabulary - 1), vocabulary, padding, false};
+  const bool scale_by_frequency = !in.exact() && in.flag();
+  return {in.tensor(join(places, {in.size()})), in.integers(places, 0, vocabulary - 1), vocabulary, padding,
+          scale_by_frequency};
 }
 
 }  // namespace

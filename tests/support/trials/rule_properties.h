@@ -29,9 +29,11 @@ void gradients_equal_one_device(const OpCase& op_case, const Rules& rules);
 /// The derived in-place form, through views too: layout kept and the right value, or BadInput and nothing written.
 void in_place_equals_one_device(const OpCase& op_case, const Rules& rules);
 
-/// One operand of another size or number of dimensions, functional and in place: what LibTorch refuses is refused in
-/// any layouts, by an error for users, and what it accepts has its value. Counts what was refused in refused_cases().
-void refuses_as_one_device(const OpCase& op_case, const Rules& rules);
+/// One operand of another size or number of dimensions, or with an index that is none, functional and in place: what
+/// LibTorch refuses, and of our own ops what operand_sizes.h says, is refused in any layouts, by an error for users;
+/// what is accepted has one device's value. Counts in refused_cases() and compared_cases(). Returns how many operands
+/// there are.
+size_t refuses_as_one_device(const OpCase& op_case, const Rules& rules);
 
 /// Runs `property` on `cases` random cases. Returns an empty text, or what failed with the line that reruns it.
 std::string failure_of(const std::string& id, int cases, const std::function<void()>& property, bool shrink = true);
@@ -57,7 +59,7 @@ inline std::string test_name(const ::testing::TestParamInfo<OpCase>& info) {
 
 /// Comparisons with one device so far, per op.
 std::map<std::string, int64_t>& compared_cases();
-/// Calls refused by one device and by the mesh so far, per op.
+/// Calls that were refused as they should be so far, per op.
 std::map<std::string, int64_t>& refused_cases();
 
 }  // namespace lockstep::testing

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "tests/support/tensors.h"
+#include "tests/support/trials/operand_sizes.h"
 #include "tests/support/trials/rule_properties.h"
 #include "tests/support/trials/rule_trial.h"
 
@@ -15,7 +16,7 @@ namespace {
 /// A dimension more or less, or one with another number of elements; values repeat, so that indices stay legal.
 at::Tensor misfit(const at::Tensor& tensor) {
   auto sizes = tensor.sizes().vec();
-  const auto kind = *rc::gen::inRange(0, sizes.empty() ? 1 : 4);
+  const auto kind = *rc::gen::inRange(0, sizes.empty() ? 1 : 6);
   if (kind == 0) {
     sizes.insert(sizes.begin() + *rc::gen::inRange<int64_t>(0, static_cast<int64_t>(sizes.size()) + 1),
                  *rc::gen::inRange<int64_t>(1, 4));
@@ -24,12 +25,27 @@ at::Tensor misfit(const at::Tensor& tensor) {
     if (kind == 1)
       sizes.erase(sizes.begin() + static_cast<int64_t>(dim));
     else
-      sizes[dim] = *rc::gen::inRange<int64_t>(0, 7);
+      sizes[dim] = *rc::gen::element<int64_t>(0, 1, sizes[dim] + 1, sizes[dim] + 1, sizes[dim] + 2, 7);
   }
   const int64_t count = c10::multiply_integers(sizes);
   if (tensor.numel() == 0) return at::zeros(sizes, tensor.options());
   const auto flat = tensor.reshape({-1});
   return flat.index_select(0, at::arange(count).remainder(tensor.numel())).reshape(sizes);
+}
+
+/// One index that is none: below zero or above all that are.
+at::Tensor beyond(const at::Tensor& indices) {
+  auto flat = indices.clone().reshape({-1});
+  const auto wrong = *rc::gen::element<int64_t>(-1, -7, flat.max().item<int64_t>() + 1, 1000);
+  flat[*rc::gen::inRange<int64_t>(0, flat.numel())] = wrong;
+  return flat.reshape(indices.sizes());
+}
+
+/// What a user may get wrong of one operand. Values of our own ops' are their callers' business.
+at::Tensor spoiled(const OpCase& op_case, const at::Tensor& tensor) {
+  const bool may_be_index = tensor.scalar_type() == c10::kLong && tensor.numel() > 0;
+  const bool is_own = op_case.op.starts_with("mesh::");
+  return may_be_index && !is_own && *rc::gen::arbitrary<bool>() ? beyond(tensor) : misfit(tensor);
 }
 
 using Results = std::optional<std::vector<at::Tensor>>;  ///< none: refused
@@ -69,7 +85,7 @@ std::map<std::string, int64_t>& refused_cases() {
   return cases;
 }
 
-void refuses_as_one_device(const OpCase& op_case, const Rules& rules) {
+size_t refuses_as_one_device(const OpCase& op_case, const Rules& rules) {
   const auto numerics = Numerics{};
   Inputs inputs(numerics.dtype, numerics.exact);
   const auto in_place = in_place_form(op_case.op);
@@ -79,7 +95,7 @@ void refuses_as_one_device(const OpCase& op_case, const Rules& rules) {
   const auto slot = *rc::gen::inRange<size_t>(0, call.slots.size());
   auto plain = std::vector<at::Tensor>();
   for (size_t i = 0; i < call.slots.size(); ++i) plain.push_back(call.tensor(i));
-  plain[slot] = misfit(plain[slot]);
+  plain[slot] = spoiled(op_case, plain[slot]);
   call.arguments = with_tensors(call, plain);
   const DrawnMesh drawn(numerics.domain, rules, false);
   std::vector<at::Tensor> tensors;
@@ -87,10 +103,16 @@ void refuses_as_one_device(const OpCase& op_case, const Rules& rules) {
   const auto line = describe(call, tensors, *drawn.mesh, numerics);
   // The mesh first: some kernels of LibTorch's neither check such a call nor survive it.
   const auto actual = on_mesh(call, tensors, line);
-  if (!actual) return (void)++refused_cases()[op_case.op];
+  if (!actual) return ++refused_cases()[op_case.op], call.slots.size();
+  const bool is_own = op_case.op.starts_with("mesh::");
+  if (is_own && !fit(own_operands(op_case.op), plain)) RC_FAIL(line + ": the sizes do not fit, the mesh takes them");
   const auto expected = on_one_device(call, numerics);
+  // Labels that are classes no more: mesh_ops::token_losses looks at them, once for all of its ops.
+  if (is_own && !expected) return ++refused_cases()[op_case.op], call.slots.size();
   if (!expected) RC_FAIL(line + ": LibTorch refuses this call, the mesh does not");
+  ++compared_cases()[op_case.op];
   compare(*actual, *expected, numerics, op_case.is(OpCase::kExact) && !op_case.is(OpCase::kNoValues), line);
+  return call.slots.size();
 }
 
 }  // namespace lockstep::testing
