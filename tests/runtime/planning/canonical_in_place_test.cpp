@@ -45,12 +45,14 @@ void writing_gives_the_same_bits(const OpCase& op_case, Reach reach, const Rules
   }
 }
 
+constexpr int kCases = 25;  ///< for each reach
+
 class CanonicalInPlace : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(CanonicalInPlace, GivesTheBitsOfTheFunction) {
   for (const auto reach : {Reach::kShort, Reach::kFlat}) {
     const auto failure = failure_of_counted(
-        GetParam().op + "/writes", GetParam().op, case_count(25),
+        GetParam().op + "/writes", GetParam().op, case_count(kCases),
         [&] { writing_gives_the_same_bits(GetParam(), reach); }, refused_by_canonical(GetParam().op));
     if (!failure.empty()) FAIL() << failure;
   }
@@ -69,7 +71,7 @@ TEST(CanonicalWrites, AreComparedInAllBits) {
   rule.local = narrow_when_written;
   const auto rules = built_in_rules(lockstep::Numerics::kCanonical)->with(rule);
   const auto& exp = *std::find_if(op_cases().begin(), op_cases().end(), [](auto& c) { return c.op == "exp"; });
-  expect_noticed("writes in bfloat16", 500, [&] { writing_gives_the_same_bits(exp, Reach::kFlat, rules); });
+  expect_noticed("writes in bfloat16", kCases, [&] { writing_gives_the_same_bits(exp, Reach::kFlat, rules); });
 }
 
 /// A plan knows operands and results, not a result that is an operand: out= forms are refused by name.

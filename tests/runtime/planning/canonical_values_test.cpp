@@ -33,6 +33,8 @@ std::vector<OpCase> cases_of(bool gradients) {
   return all;
 }
 
+constexpr int kCases = 40;  ///< of a row, for each reach
+
 void expect_close(const OpCase& op_case, bool gradients) {
   for (const auto reach : {Reach::kShort, Reach::kLong}) {
     // An exponential makes of a score's rounding error one as many times as large as the score: no bound that is any.
@@ -40,7 +42,7 @@ void expect_close(const OpCase& op_case, bool gradients) {
     const auto id = fmt::format("{}/{}{}", op_case.op, gradients ? "float64 gradients" : "float64",
                                 reach == Reach::kLong ? " long" : "");
     const auto failure = failure_of_counted(
-        id, op_case.op, case_count(40), [&] { canonical_values_are_close(op_case, reach, gradients); },
+        id, op_case.op, case_count(kCases), [&] { canonical_values_are_close(op_case, reach, gradients); },
         refused_by_canonical(op_case.op));
     if (!failure.empty()) FAIL() << failure;
   }
@@ -74,7 +76,7 @@ TEST(CanonicalValues, NoticeWhatIsWrongOnEveryMeshAlike) {
     right = std::exchange(rule.local, a_little_more);
     const auto rules = canonical->with(rule);
     const auto& op_case = *std::find_if(op_cases().begin(), op_cases().end(), [&](auto& c) { return c.op == op; });
-    expect_noticed(op, 500, [&] { canonical_values_are_close(op_case, Reach::kShort, false, rules); });
+    expect_noticed(op, kCases, [&] { canonical_values_are_close(op_case, Reach::kShort, false, rules); });
   }
 }
 

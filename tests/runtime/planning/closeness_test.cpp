@@ -191,40 +191,56 @@ void attentions_are_close(Attention op) {
 
 Tensor product(const Tensor& a, const Tensor& b) { return at::mm(a, b); }
 
-RC_GTEST_PROP(Closeness, Sums, ()) { sums_are_close(sum_of_rows); }
-RC_GTEST_PROP(Closeness, Means, ()) { means_are_close(mean_of_rows); }
-RC_GTEST_PROP(Closeness, SumsOfAll, ()) { sums_of_all_are_close(sum_of_all); }
-RC_GTEST_PROP(Closeness, Products, ()) { products_are_close(product); }
-RC_GTEST_PROP(Closeness, WeightGradients, ()) { weight_gradients_are_close(mesh_ops::weight_gradient); }
-RC_GTEST_PROP(Closeness, Norms, ()) { norms_are_close(rms_norm); }
-RC_GTEST_PROP(Closeness, Softmaxes, ()) { softmaxes_are_close(softmax); }
-RC_GTEST_PROP(Closeness, LogSoftmaxes, ()) { log_softmaxes_are_close(log_softmax); }
-RC_GTEST_PROP(Closeness, Attentions, ()) { attentions_are_close(attention); }
+TEST(Closeness, Sums) {
+  expect_holds([] { sums_are_close(sum_of_rows); });
+}
+TEST(Closeness, Means) {
+  expect_holds([] { means_are_close(mean_of_rows); });
+}
+TEST(Closeness, SumsOfAll) {
+  expect_holds([] { sums_of_all_are_close(sum_of_all); });
+}
+TEST(Closeness, Products) {
+  expect_holds([] { products_are_close(product); });
+}
+TEST(Closeness, WeightGradients) {
+  expect_holds([] { weight_gradients_are_close(mesh_ops::weight_gradient); });
+}
+TEST(Closeness, Norms) {
+  expect_holds([] { norms_are_close(rms_norm); });
+}
+TEST(Closeness, Softmaxes) {
+  expect_holds([] { softmaxes_are_close(softmax); });
+}
+TEST(Closeness, LogSoftmaxes) {
+  expect_holds([] { log_softmaxes_are_close(log_softmax); });
+}
+TEST(Closeness, Attentions) {
+  expect_holds([] { attentions_are_close(attention); });
+}
 
 /// Bounds that no error exceeds would prove nothing: ops that are a little off exceed them.
 Tensor nudged(const Tensor& result) { return result * 1.0005; }
 Tensor narrow(const Tensor& x) { return x.to(c10::kBFloat16).to(c10::kFloat); }
 
 TEST(Closeness, NoticesWhatIsALittleOff) {
-  expect_noticed("sums", 1000, [] { sums_are_close([](const Tensor& x) { return sum_of_rows(narrow(x)); }); });
-  expect_noticed("means", 1000,
-                 [] { means_are_close([](const Tensor& x) { return mean_of_rows(x) * (1.0 + 1e-3); }); });
-  expect_noticed("sums of all", 1000,
-                 [] { sums_of_all_are_close([](const Tensor& x) { return sum_of_all(narrow(x)); }); });
-  expect_noticed("products", 1000, [] {
+  expect_noticed("sums", [] { sums_are_close([](const Tensor& x) { return sum_of_rows(narrow(x)); }); });
+  expect_noticed("means", [] { means_are_close([](const Tensor& x) { return mean_of_rows(x) * (1.0 + 1e-3); }); });
+  expect_noticed("sums of all", [] { sums_of_all_are_close([](const Tensor& x) { return sum_of_all(narrow(x)); }); });
+  expect_noticed("products", [] {
     products_are_close([](const Tensor& a, const Tensor& b) { return product(narrow(a), narrow(b)); });
   });
-  expect_noticed("weight gradients", 1000, [] {
+  expect_noticed("weight gradients", [] {
     weight_gradients_are_close(
         [](const Tensor& a, const Tensor& b) { return mesh_ops::weight_gradient(narrow(a), narrow(b)); });
   });
-  expect_noticed("norms", 1000, [] {
+  expect_noticed("norms", [] {
     norms_are_close([](const Tensor& x, const Tensor& weight) { return nudged(rms_norm(x, weight)); });
   });
-  expect_noticed("softmaxes", 1000, [] { softmaxes_are_close([](const Tensor& x) { return nudged(softmax(x)); }); });
-  expect_noticed("log-softmaxes", 1000,
+  expect_noticed("softmaxes", [] { softmaxes_are_close([](const Tensor& x) { return nudged(softmax(x)); }); });
+  expect_noticed("log-softmaxes",
                  [] { log_softmaxes_are_close([](const Tensor& x) { return nudged(log_softmax(x)); }); });
-  expect_noticed("attention", 1000, [] {
+  expect_noticed("attention", [] {
     attentions_are_close([](const Queries& in) { return attention({in.q * 1.001, in.k, in.v}); });
   });
 }

@@ -10,13 +10,13 @@ namespace {
 class RulesForward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesForward, EveryCandidateEqualsOneDevice) {
-  const auto failure = failure_of(GetParam().op + "/candidates", case_count(30),
+  const auto failure = failure_of(GetParam().op + "/candidates", case_count(kCandidateCases),
                                   [] { candidates_equal_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
 }
 
 TEST_P(RulesForward, AnyLayoutEqualsOneDevice) {
-  const auto failure = failure_of_counted(GetParam().op + "/layouts", GetParam().op, case_count(120),
+  const auto failure = failure_of_counted(GetParam().op + "/layouts", GetParam().op, case_count(kLayoutCases),
                                           [] { random_layouts_equal_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
 }

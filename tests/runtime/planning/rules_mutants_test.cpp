@@ -118,8 +118,8 @@ TEST_P(RulesMutants, IsNoticed) {
   const auto rules = built_in->with(rule);
   const auto& op_case = case_of(GetParam().op);
   const auto counted = compared_cases();
-  const auto first = failure_of("mutant", 300, [&] { candidates_equal_one_device(op_case, rules); });
-  const auto second = failure_of("mutant", 300, [&] { random_layouts_equal_one_device(op_case, rules); });
+  const auto first = failure_of("mutant", kCandidateCases, [&] { candidates_equal_one_device(op_case, rules); });
+  const auto second = failure_of("mutant", kLayoutCases, [&] { random_layouts_equal_one_device(op_case, rules); });
   compared_cases() = counted;
   EXPECT_FALSE(first.empty() && second.empty()) << GetParam().fault;
   // One line to paste: the call, its layouts, the mesh; and how RapidCheck finds it again.

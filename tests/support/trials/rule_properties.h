@@ -46,6 +46,9 @@ std::string failure_of_counted(const std::string& id, const std::string& op, int
 /// Whether canonical numerics refuses every call of the op, as docs/numerics.md lists them.
 bool refused_by_canonical(const std::string& op);
 
+/// How many cases of a row one run of the tests tries of candidates_equal_one_device, random_layouts_equal_one_device.
+inline constexpr int kCandidateCases = 30, kLayoutCases = 120;
+
 /// `few`, or fifty times as many when LOCKSTEP_SOAK is set.
 int case_count(int few);
 
