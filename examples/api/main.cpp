@@ -9,6 +9,8 @@
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
+#include "runtime/dispatch/plain_modules.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/redistribution/gather.h"
@@ -111,6 +113,27 @@ void own_rules() {
   check(at::equal(gather(y), at::expm1(numbers() / 24)), "planning/rule_set.h");
 }
 
+void modules() {
+  World world({.rank_count = 2});
+  const Mesh& mesh = world.mesh("tp=2");
+  at::Tensor weight;
+  {
+    const MeshConstruction here(mesh, /*seed=*/7);
+    weight = at::rand({4, 6}).requires_grad_();  // as a module's constructor does
+  }
+  shard_parameters(std::vector<NamedParameter>{{"up.weight", weight}}, mesh,
+                   std::vector<ParameterLayout>{{"*.weight", "[tp=S(0)]"}});
+  check(layout_of(weight).text() == "[tp=S(0)]", "dispatch/plain_modules.h");
+}
+
+void own_ops() {
+  World world({.rank_count = 2});
+  const at::Tensor both = numbers().reshape({3, 2, 4});  // a gate and what it gates, side by side
+  const at::Tensor plain = mesh_ops::swiglu(both);
+  const at::Tensor y = mesh_ops::swiglu(distribute(both, Layout::parse(world.mesh("tp=2"), "[tp=S(0)]")));
+  check(at::equal(gather(y), plain), "own_ops/mesh_ops.h");
+}
+
 void errors() {
   World world({.rank_count = 2});
   std::string text;
@@ -125,6 +148,7 @@ void errors() {
 }  // namespace
 
 int main() {
-  worlds(), layouts(), tensors(), gathering(), moving(), watching(), drawing(), saying(), own_rules(), errors();
+  worlds(), layouts(), tensors(), gathering(), moving(), watching(), drawing(), saying(), own_rules(), modules(),
+      own_ops(), errors();
   return failures == 0 ? 0 : 1;
 }

@@ -114,14 +114,15 @@ void native_attention(const LocalCall& call, torch::jit::Stack& stack) {
 
 void canonical_attention(const LocalCall& call, torch::jit::Stack& stack) {
   auto [output, log_sum] = kernels::canonical_attention(
-      stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(), call.argument(stack, "causal").toBool(),
-      call.argument(stack, "scale").toDouble(), first_row(call, stack, 0));
+      call.tensor(stack, "query"), call.tensor(stack, "key"), call.tensor(stack, "value"),
+      call.argument(stack, "causal").toBool(), call.argument(stack, "scale").toDouble(), first_row(call, stack, 0));
   stack = {std::move(output), std::move(log_sum)};
 }
 
 void canonical_attention_backward(const LocalCall& call, torch::jit::Stack& stack) {
   std::vector<Tensor> in;
-  for (size_t i = 0; i < 6; ++i) in.push_back(stack[i].toTensor());
+  for (const char* name : {"gradient", "query", "key", "value", "output", "log_sum"})
+    in.push_back(call.tensor(stack, name));
   kernels::ContractedRange range;
   if (call.plan.results[1]->layout.ordered_sum()) range = {query_rows(call, 1).start, call.plan.wanted[1]->sizes[2]};
   auto [dq, dk, dv] = kernels::canonical_attention_backward(

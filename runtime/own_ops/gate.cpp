@@ -32,7 +32,7 @@ std::vector<ResultShape> gated_shape(const Call& call) {
 }
 
 std::vector<ResultShape> gradient_shape(const Call& call) {
-  require_two(call, call.operand_sizes[1]);
+  require_two(call, call.sizes_of("both"));
   return like_second(call);
 }
 

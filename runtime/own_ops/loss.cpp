@@ -40,10 +40,10 @@ void local_classes(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 void canonical_exponential_sum(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto logits = stack[0].toTensor();
+  const auto logits = call.tensor(stack, "logits");
   const auto last = static_cast<int>(logits.dim()) - 1;
   const auto summands = summands_here(call, 0, last, SumTree::over_elements(global_size(call, 0, last)));
-  stack = {finished_sum(call, kernels::ordered_exponential_sum(logits, stack[1].toTensor(), summands),
+  stack = {finished_sum(call, kernels::ordered_exponential_sum(logits, call.tensor(stack, "shift"), summands),
                         logits.scalar_type())};
 }
 

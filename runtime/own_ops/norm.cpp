@@ -30,11 +30,11 @@ std::vector<ResultShape> rms_norm_shapes(const Call& call) {
 }
 
 std::vector<ResultShape> rms_norm_backward_shapes(const Call& call) {
-  return {{call.operand_sizes[1], {}, call.operand_dtypes[1]}, {call.operand_sizes[3], {}, call.operand_dtypes[3]}};
+  return {{call.sizes_of("x"), {}, call.dtype_of("x")}, {call.sizes_of("weight"), {}, call.dtype_of("weight")}};
 }
 
 /// The sum over everything between the batch and the last dimension, which can be cut where it is one dimension.
-OpSharding weight_gradient_form(const Call& call) {
+OpSharding weight_gradient_sharding(const Call& call) {
   const int64_t dims = call.dims(1);
   OpShardingDims x;
   for (int d = 0; d + 1 < dims; ++d) x.push_back(d == 0 || dims == 3 ? OpShardingDim{d} : OpShardingDim{});
@@ -48,19 +48,21 @@ OpSharding weight_gradient_form(const Call& call) {
 }
 
 std::vector<ResultShape> weight_gradient_shape(const Call& call) {
-  return {{{call.operand_sizes[1][0], call.operand_sizes[1].back()}, {}, call.operand_dtypes[1]}};
+  return {{{call.sizes_of("x")[0], call.sizes_of("x").back()}, {}, call.dtype_of("x")}};
 }
 
 /// Everything between the first and the last dimension; it can be cut where it is one dimension.
 void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto x = stack[1].toTensor();
+  const auto x = call.tensor(stack, "x");
   const auto& spec = *call.plan.wanted[1];
   int64_t between = 1;
   for (int64_t d = 1; d + 1 < spec.dim_count(); ++d) between *= global_size(call, 1, d);
   const auto tree = SumTree::over_elements(between);
   const auto summands = spec.dim_count() == 3 ? summands_here(call, 1, 1, tree) : kernels::Summands::all(tree);
-  stack = {finished_sum(call, kernels::ordered_norm_gradient(stack[0].toTensor(), x, stack[2].toTensor(), summands),
-                        x.scalar_type())};
+  stack = {finished_sum(
+      call,
+      kernels::ordered_norm_gradient(call.tensor(stack, "gradient"), x, call.tensor(stack, "reciprocal"), summands),
+      x.scalar_type())};
 }
 
 struct RmsNorm : torch::autograd::Function<RmsNorm> {
@@ -145,7 +147,7 @@ constexpr OwnOp kOps[] = {
     {.schema = "rms_norm_weight_gradient(Tensor gradient, Tensor x, Tensor reciprocal) -> Tensor",
      .on_cpu = kernel<kernels::rms_norm_weight_gradient>,
      .rule = {"mesh::rms_norm_weight_gradient", "row", "b...D,b...D,b...->bD", "e--", Rule::kPlain,
-              weight_gradient_form, weight_gradient_shape},
+              weight_gradient_sharding, weight_gradient_shape},
      .canonical = {canonical_weight_gradient}},
 };
 

@@ -18,9 +18,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 std::vector<ResultShape> rotated_shape(const Call& call) {
-  if (call.operand_sizes[0][3] != 2 * call.operand_sizes[1][1])
-    fail<BadInput>("{}: heads of size {} need tables of half as many columns, not {}", call.op,
-                   call.operand_sizes[0][3], call.operand_sizes[1][1]);
+  const int64_t width = call.sizes_of("x")[3], columns = call.sizes_of("cosines")[1];
+  if (width != 2 * columns)
+    fail<BadInput>("{}: heads of size {} need tables of half as many columns, not {}", call.op, width, columns);
   return {heads_inside(call.operand_sizes[0], call.operand_dtypes[0])};
 }
 

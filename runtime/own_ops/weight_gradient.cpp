@@ -18,7 +18,7 @@ namespace {
 constexpr Tensor (*kOnCpu)(const Tensor&, const Tensor&) = kernels::weight_gradient;
 
 std::vector<ResultShape> weight_gradient_shape(const Call& call) {
-  return {{{call.operand_sizes[0].back(), call.operand_sizes[1].back()}, {}, call.operand_dtypes[0]}};
+  return {{{call.sizes_of("gradient").back(), call.sizes_of("input").back()}, {}, call.dtype_of("gradient")}};
 }
 
 /// What a rank without samples adds to a gradient.
@@ -29,7 +29,7 @@ Tensor no_nodes(const Tensor& gradient, const Tensor& input) {
 
 /// Samples first; rows that are no batch are the elements of one sum.
 void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  auto gradient = stack[0].toTensor(), input = stack[1].toTensor();
+  auto gradient = call.tensor(stack, "gradient"), input = call.tensor(stack, "input");
   const auto& spec = *call.plan.wanted[0];
   const bool is_vector = gradient.dim() == 1;
   if (is_vector) return (void)(stack = {at::outer(gradient, input)});

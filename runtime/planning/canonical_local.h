@@ -21,11 +21,11 @@ int64_t global_size(const LocalCall& call, size_t slot, int64_t dim);
 /// Nodes of the first result as they are where that is an ordered Partial; the one sum in `dtype` where it is whole.
 at::Tensor finished_sum(const LocalCall& call, const at::Tensor& nodes, c10::ScalarType dtype);
 
-/// Rule::kDisjoint in front of kNative: +0 is added, so that an element that is -0 gives what ranks that hold it and
+/// Rule::kDisjoint in front of kSummands: +0 is added, so that an element that is -0 gives what ranks that hold it and
 /// ranks that do not add up to.
-template <LocalFunction kNative>
+template <LocalFunction kSummands>
 void local_disjoint(const LocalCall& call, torch::jit::Stack& stack) {
-  kNative(call, stack);
+  kSummands(call, stack);
   stack = {stack[0].toTensor().add(0.0)};
 }
 

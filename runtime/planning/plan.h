@@ -41,6 +41,9 @@ struct LocalCall {
   const c10::IValue& argument(const torch::jit::Stack& stack, std::string_view name) const {
     return stack[argument_number(op.schema(), name)];
   }
+  at::Tensor tensor(const torch::jit::Stack& stack, std::string_view name) const {
+    return argument(stack, name).toTensor();
+  }
   void set_argument(torch::jit::Stack& stack, std::string_view name, c10::IValue value) const {
     stack[argument_number(op.schema(), name)] = std::move(value);
   }

@@ -17,6 +17,14 @@ int wrap(int64_t dim, int64_t count) {
 
 }  // namespace
 
+size_t Call::operand(std::string_view name) const {
+  const auto number = static_cast<int>(argument_number(schema, name));
+  const auto slot = std::find_if(slots.begin(), slots.end(),
+                                 [=](const Slot& each) { return each.argument == number && each.element < 0; });
+  LOCKSTEP_CHECK(slot != slots.end(), "{}: {} is no tensor", op, name);
+  return static_cast<size_t>(slot - slots.begin());
+}
+
 int Call::dimension(std::string_view name, int64_t dim_count) const { return wrap(argument(name).toInt(), dim_count); }
 
 std::vector<int> all_dimensions(int64_t count) {

@@ -34,6 +34,10 @@ struct Call {
 
   int64_t dims(size_t operand) const { return static_cast<int64_t>(operand_sizes[operand].size()); }
   const c10::IValue& argument(std::string_view name) const { return arguments[argument_number(schema, name)]; }
+  /// Which operand the tensor argument of that name is. REQUIRES: a tensor, not a list of them.
+  size_t operand(std::string_view name) const;
+  const std::vector<int64_t>& sizes_of(std::string_view name) const { return operand_sizes[operand(name)]; }
+  c10::ScalarType dtype_of(std::string_view name) const { return operand_dtypes[operand(name)]; }
   /// Argument as a dimension number, wrapped into [0, dim_count).
   int dimension(std::string_view argument, int64_t dim_count) const;
   /// Argument as a list of dimensions, all of them if it is empty or None.

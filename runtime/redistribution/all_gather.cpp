@@ -14,7 +14,7 @@ Pieces Gathering::destinations(const Collective& collective, int round, const Sh
   if (world.meta() || !world.observers().empty()) return {};
   Pieces destinations;
   for (size_t i = 0; i < shards.size(); ++i) {
-    destinations.push_back(place(collective, round, i, shards[i].options()));
+    destinations.push_back(room_for(collective, round, i, shards[i].options()));
     if (!destinations.back().empty()) continue;
     result_.clear();
     return {};
@@ -23,8 +23,8 @@ Pieces Gathering::destinations(const Collective& collective, int round, const Sh
 }
 
 /// Makes the result of one rank; views of it, a piece each, or none if a piece is not in one piece there.
-std::vector<at::Tensor> Gathering::place(const Collective& collective, int round, size_t index,
-                                         const at::TensorOptions& options) {
+std::vector<at::Tensor> Gathering::room_for(const Collective& collective, int round, size_t index,
+                                            const at::TensorOptions& options) {
   const auto dim = static_cast<size_t>(dim_);
   const auto members = static_cast<size_t>(collective.mesh().axis_size(collective.axis()));
   std::vector<int64_t> lengths;

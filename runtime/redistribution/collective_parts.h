@@ -36,8 +36,8 @@ class Gathering {
   Shards take(const Pieces& received);
 
  private:
-  std::vector<at::Tensor> place(const Collective& collective, int round, size_t index,
-                                const at::TensorOptions& options);
+  std::vector<at::Tensor> room_for(const Collective& collective, int round, size_t index,
+                                   const at::TensorOptions& options);
 
   int dim_;
   Shards result_;  ///< if pieces arrive in it

@@ -224,7 +224,8 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
     return parser.train.job.overrides = std::move(overrides), parser.train;
   }
   if (name == "verify") {
-    if (parser.verify.bitwise) overrides.push_back(trainer::command_line_setting("numerics.mode", "canonical"));
+    if (parser.verify.bitwise)
+      overrides.push_back(trainer::command_line_setting("numerics.mode", std::string(trainer::kCanonicalMode)));
     return parser.verify.job.overrides = std::move(overrides), parser.verify;
   }
   if (!overrides.empty())

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostNesting = 16;  ///< of brackets, and of dots in one key
 
-std::string place(const std::string& name, const toml::source_region& source) {
+std::string where(const std::string& name, const toml::source_region& source) {
   return fmt::format("{}:{}", name, source.begin.line);
 }
 
@@ -30,7 +30,7 @@ std::string as_toml(const toml::node& node) {
 }
 
 Setting setting_of(std::string key, const toml::node& node, const std::string& name) {
-  Setting setting{std::move(key), OtherValue{}, as_toml(node), place(name, node.source())};
+  Setting setting{std::move(key), OtherValue{}, as_toml(node), where(name, node.source())};
   if (const auto* flag = node.as_boolean()) setting.value = flag->get();
   if (const auto* integer = node.as_integer()) setting.value = integer->get();
   if (const auto* number = node.as_floating_point()) setting.value = number->get();
@@ -49,7 +49,7 @@ void flatten(const toml::table& table, const std::string& prefix, const std::str
     if (const auto* inner = node.as_table()) {
       flatten(*inner, dotted + ".", name, out);
       // An empty table still names itself: a misspelled section must not pass because it is empty.
-      if (inner->empty()) out.push_back({dotted + ".", OtherValue{}, "", place(name, inner->source())});
+      if (inner->empty()) out.push_back({dotted + ".", OtherValue{}, "", where(name, inner->source())});
     } else {
       out.push_back(setting_of(dotted, node, name));
     }
@@ -135,7 +135,7 @@ std::vector<Setting> parse_toml(std::string_view text, const std::string& name) 
   try {
     flatten(toml::parse(text), "", name, settings);
   } catch (const toml::parse_error& error) {
-    fail<BadInput>("{}: {}", place(name, error.source()), without_control_characters(error.description()));
+    fail<BadInput>("{}: {}", where(name, error.source()), without_control_characters(error.description()));
   }
   std::stable_sort(settings.begin(), settings.end(),
                    [](const Setting& left, const Setting& right) { return line_of(left) < line_of(right); });

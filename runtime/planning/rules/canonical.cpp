@@ -88,10 +88,11 @@ void local_add(const LocalCall& call, torch::jit::Stack& stack) {
   const double alpha = kSign * given.toDouble();
   const bool floating = c10::isFloatingType(call.plan.results[0]->dtype);
   if (!floating || given.equal(1)) return local_rounded_once(call, stack);
-  const auto self = stack[0].toTensor();
+  const auto self = call.tensor(stack, "self");
+  const auto& other = call.argument(stack, "other");
   const auto wide = call.plan.results[0]->dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
-  const auto summand = stack[1].isTensor() ? at::mul(stack[1].toTensor().to(wide), alpha)
-                                           : at::scalar_tensor(stack[1].toScalar().toDouble() * alpha, wide);
+  const auto summand = other.isTensor() ? at::mul(other.toTensor().to(wide), alpha)
+                                        : at::scalar_tensor(other.toScalar().toDouble() * alpha, wide);
   const auto sum = at::add(self.to(wide), summand);
   stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(call.plan.results[0]->dtype)};
 }

@@ -37,15 +37,16 @@ void local_product(const LocalCall& call, torch::jit::Stack& stack) {
 
 /// A bias is no part of the sum: a product with one is not cut (native_kernels.cpp adds linear's afterwards).
 void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto bias = stack[0].toTensor();
-  const auto product = multiply(call, stack[1].toTensor(), stack[2].toTensor(), 1);
+  const auto bias = call.tensor(stack, "self");
+  const auto product = multiply(call, call.tensor(stack, "mat1"), call.tensor(stack, "mat2"), 1);
   const auto sum = at::add(at::mul(bias, call.argument(stack, "beta").toScalar()),
                            at::mul(product, call.argument(stack, "alpha").toScalar()));
   stack = {call.plan.written >= 0 ? bias.copy_(sum) : sum};
 }
 
 void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {kernels::linear(stack[0].toTensor(), stack[1].toTensor(), std::nullopt, rounded_range_of(call, 0))};
+  stack = {kernels::linear(call.tensor(stack, "input"), call.tensor(stack, "weight"), std::nullopt,
+                           rounded_range_of(call, 0))};
 }
 
 constexpr CanonicalRule kForms[] = {

@@ -74,8 +74,8 @@ void local_mean_dims(const LocalCall& call, torch::jit::Stack& stack) { local_su
 void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   if (call.argument(stack, "scale_grad_by_freq").toBool())
     fail<BadInput>("embedding with scale_grad_by_freq has no canonical form");
-  const auto gradient = stack[0].toTensor();
-  auto tokens = stack[1].toTensor();
+  const auto gradient = call.tensor(stack, "grad_output");
+  auto tokens = call.tensor(stack, "indices");
   const auto padding = call.argument(stack, "padding_idx").toInt();
   if (padding >= 0) tokens = tokens.masked_fill(tokens == padding, -1);
   const auto& spec = *call.plan.wanted[1];
@@ -104,7 +104,7 @@ void local_softmax(const LocalCall& call, torch::jit::Stack& stack) {
 using SoftmaxBackward = Tensor (*)(const Tensor& g, const Tensor& y, int64_t dim);
 template <SoftmaxBackward kKernel>
 void local_softmax_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto g = stack[0].toTensor(), y = stack[1].toTensor();
+  const auto g = call.tensor(stack, "grad_output"), y = call.tensor(stack, "output");
   stack = {g.dim() == 0 ? kKernel(g.unsqueeze(0), y.unsqueeze(0), 0).squeeze(0)
                         : kKernel(g, y, call.argument(stack, "dim").toInt())};
 }

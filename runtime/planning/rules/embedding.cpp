@@ -11,19 +11,19 @@ namespace lockstep::rules {
 namespace {
 
 std::vector<ResultShape> embedding_shape(const Call& call) {
-  auto sizes = call.operand_sizes[1];
-  sizes.push_back(call.operand_sizes[0][1]);
-  return {{sizes, {}, call.operand_dtypes[0]}};
+  auto sizes = call.sizes_of("indices");
+  sizes.push_back(call.sizes_of("weight")[1]);
+  return {{sizes, {}, call.dtype_of("weight")}};
 }
 
 std::vector<ResultShape> gradient_shape(const Call& call) {
-  auto tokens = call.operand_sizes[0];
+  const auto &gradient = call.sizes_of("grad_output"), &indices = call.sizes_of("indices");
+  auto tokens = gradient;
   if (!tokens.empty()) tokens.pop_back();
-  if (call.operand_sizes[0].empty() || tokens != call.operand_sizes[1])
+  if (gradient.empty() || tokens != indices)
     fail<BadInput>("{}: a gradient {} does not fit tokens {}; expected one dimension more, the last", call.op,
-                   c10::str(c10::IntArrayRef(call.operand_sizes[0])),
-                   c10::str(c10::IntArrayRef(call.operand_sizes[1])));
-  return {{{call.argument("num_weights").toInt(), call.operand_sizes[0].back()}, {}, call.operand_dtypes[0]}};
+                   c10::str(c10::IntArrayRef(gradient)), c10::str(c10::IntArrayRef(indices)));
+  return {{{call.argument("num_weights").toInt(), gradient.back()}, {}, call.dtype_of("grad_output")}};
 }
 
 struct LocalRows {
@@ -47,8 +47,7 @@ void check_tokens(const at::Tensor& tokens, int64_t vocabulary) {
 }  // namespace
 
 void local_embedding(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto table = stack[0].toTensor();
-  const auto tokens = stack[1].toTensor();
+  const auto table = call.tensor(stack, "weight"), tokens = call.tensor(stack, "indices");
   const auto held = call.plan.wanted[0]->cut(call.index, 0);
   check_tokens(tokens, call.plan.wanted[0]->sizes[0]);
   if (held.length == call.plan.wanted[0]->sizes[0]) return call.op.callBoxed(stack);
@@ -65,14 +64,14 @@ namespace {
 /// Tokens of other ranks' rows carry no gradient here: they are the padding index of the local call.
 void local_embedding_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto held = call.plan.results[0]->cut(call.index, 0);
-  auto gradient = stack[0].toTensor();
+  auto gradient = call.tensor(stack, "grad_output");
   const auto padding = call.argument(stack, "padding_idx").toInt();
   if (held.length == call.plan.results[0]->sizes[0]) return call.op.callBoxed(stack);
   if (held.length == 0) {
     stack = {at::zeros(call.plan.results[0]->local_sizes[call.index], gradient.options())};
     return;
   }
-  const auto tokens = stack[1].toTensor();
+  const auto tokens = call.tensor(stack, "indices");
   auto rows = local_rows(tokens, held);
   auto dropped = padding >= 0 ? rows.outside.logical_or(tokens == padding) : rows.outside;
   gradient = gradient.masked_fill(dropped.unsqueeze(-1), 0);

@@ -14,7 +14,7 @@ constexpr Rule pointwise_row(const char* op, const char* linearity, unsigned tra
 }
 
 /// A cast keeps a Partial where it loses nothing: a sum of rounded terms is not the rounded sum.
-OpSharding cast_form(const Call& call) {
+OpSharding cast_sharding(const Call& call) {
   OpSharding sharding = parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
   const auto from = call.operand_dtypes[0], to = call.results[0].dtype;
   sharding.linearity = {c10::promoteTypes(from, to) == to ? Linearity::kEach : Linearity::kNone};
@@ -32,7 +32,7 @@ OpSharding of_equal_sizes(const Call& call) {
 
 /// Like the operand, where LibTorch has no meta kernel.
 std::vector<ResultShape> like_operand(const Call& call) {
-  return {shape_of(at::empty_like(meta_like(call.arguments[0].toTensor())))};
+  return {shape_of(at::empty_like(meta_like(call.argument("condition").toTensor())))};
 }
 
 ResultShape as_mask(ResultShape shape) {
@@ -44,13 +44,15 @@ std::vector<ResultShape> mask_like_operand(const Call& call) { return {as_mask(l
 
 /// The two operands, broadcast; strides as for a sum.
 std::vector<ResultShape> mask_of_two(const Call& call) {
-  return {as_mask(shape_of(at::add(meta_like(call.arguments[0].toTensor()), meta_like(call.arguments[1].toTensor()))))};
+  return {as_mask(
+      shape_of(at::add(meta_like(call.argument("self").toTensor()), meta_like(call.argument("other").toTensor()))))};
 }
 
 /// The three operands of `where`, broadcast; strides as for a sum.
 std::vector<ResultShape> where_shape(const Call& call) {
-  const auto choices = at::add(meta_like(call.arguments[1].toTensor()), meta_like(call.arguments[2].toTensor()));
-  const auto all = at::add(choices, meta_like(call.arguments[0].toTensor()));
+  const auto choices =
+      at::add(meta_like(call.argument("self").toTensor()), meta_like(call.argument("other").toTensor()));
+  const auto all = at::add(choices, meta_like(call.argument("condition").toTensor()));
   return {{all.sizes().vec(), all.strides().vec(), choices.scalar_type()}};
 }
 
@@ -138,7 +140,7 @@ constexpr Rule kRows[] = {
     pointwise_row("mul.Tensor", "ee"),
     pointwise_row("sub.Tensor", "j"),
     // exactly linear
-    {"_to_copy", "pointwise", "...->...", "e", Rule::kExact, cast_form},
+    {"_to_copy", "pointwise", "...->...", "e", Rule::kExact, cast_sharding},
     pointwise_row("clone", "e", Rule::kExact),
     pointwise_row("neg", "e", Rule::kExact),
     pointwise_row("zero", "e", Rule::kExact),

@@ -35,12 +35,13 @@ void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 std::vector<ResultShape> dropout_backward_shape(const Call& call) {
-  return {{at::infer_size(call.operand_sizes[0], call.operand_sizes[1]), {}, call.operand_dtypes[0]}};
+  return {{at::infer_size(call.sizes_of("grad_output"), call.sizes_of("mask")), {}, call.dtype_of("grad_output")}};
 }
 
 void local_dropout_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto gradient = stack[0].toTensor();
-  const auto scale = stack[1].toTensor().to(gradient.scalar_type()).mul_(call.argument(stack, "scale").toDouble());
+  const auto gradient = call.tensor(stack, "grad_output");
+  const auto scale =
+      call.tensor(stack, "mask").to(gradient.scalar_type()).mul_(call.argument(stack, "scale").toDouble());
   stack = {at::mul(gradient.contiguous(), scale.contiguous())};
 }
 

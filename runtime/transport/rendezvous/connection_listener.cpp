@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMostVisitors = 256;
+constexpr size_t kMostPending = 256;
 constexpr std::chrono::seconds kHearing{5};
 
 }  // namespace
@@ -48,7 +48,7 @@ void ConnectionListener::wait() const {
 }
 
 void ConnectionListener::admit(const FileDescriptor& listener, bool local) {
-  while (pending_.size() < kMostVisitors) {
+  while (pending_.size() < kMostPending) {
     FileDescriptor socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.is_open()) return;
     set_no_delay(socket);

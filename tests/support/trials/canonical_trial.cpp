@@ -203,7 +203,7 @@ std::string describe(const CanonicalCase& trial) {
   }
   for (const auto& value : trial.call.arguments)
     if (value.isScalar() || value.isIntList() || value.isBool()) text += c10::str(", ", value);
-  return fmt::format("{}) on mesh {}, batch {}, wire levels {}, {} (seed {}){}", text, mesh.text(), trial.batch_rows,
+  return fmt::format("{}) on mesh {}, batch {}, rounded levels {}, {} (seed {}){}", text, mesh.text(), trial.batch_rows,
                      trial.rounded_levels, text_of(trial.delivery), trial.seed,
                      trial.weights.empty() ? "" : ", gradients");
 }

@@ -186,7 +186,7 @@ OpSharding Trial::sharding() const {
       declared = {call_.tensor(i)};
       break;
     }
-  return form_for(rule(), call_, declared);
+  return sharding_of(rule(), call_, declared);
 }
 
 void Trial::compare(const std::vector<at::Tensor>& actual, const std::string& line) const {

@@ -97,7 +97,7 @@ Operands draw_operands(const OpCall& call, const Target& target, const Mesh& mes
 
 /// A candidate's layouts, where its result lies as its first operand.
 std::optional<Operands> arrange_operands(const OpCall& call, const Rule& rule, const Mesh& mesh) {
-  const OpSharding sharding = form_for(rule, call, {call.tensor(0)});
+  const OpSharding sharding = sharding_of(rule, call, {call.tensor(0)});
   const Arranger arranger(mesh, sharding);
   const auto choice = arranger.arrange(arranger.draw_choice(), call);
   if (!choice || choice->results[0] != choice->operands[0]) return std::nullopt;

@@ -152,7 +152,7 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
   return fmt::format("{}: {} gives{}, expected{}", what, spec_of(actual).text(), values_of(whole), values_of(expected));
 }
 
-OpSharding form_for(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results) {
+OpSharding sharding_of(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results) {
   Call seen{rule.op, call.op.schema(), call.arguments};
   seen.slots = call.slots;
   for (size_t i = 0; i < call.slots.size(); ++i) {

@@ -53,7 +53,7 @@ Stack plain_arguments(const OpCall& call, const Numerics& numerics);
 std::string difference(const at::Tensor& actual, const at::Tensor& expected, const Numerics& numerics, bool values);
 
 /// The form of a call under its rule, with the sizes and declared dtypes of its results.
-OpSharding form_for(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results);
+OpSharding sharding_of(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results);
 
 /// "add.Tensor(f32[3,4] [a=S(0)], f32[4] [a=R], 2) on a=2, float64"
 std::string describe(const OpCall& call, const std::vector<at::Tensor>& tensors, const Mesh& mesh,
