@@ -110,7 +110,7 @@ constexpr BadCall kBadCalls[] = {
     {"mutate --class M21", 2,
      "--class: there is no class M21; they are M1 to M20, as docs/mutation_score.md lists them."},
     {"mutate --each 0", 2, "--each: Value 0 not in range 1 to 100000. 'lockstep mutate --help' tells more."},
-    {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench collectives, gpu, numerics and processes."},
+    {"bench dispatch --rows 'mm_*'", 2, "--rows is for lockstep bench collectives, gpu, numerics, processes, verify."},
     {"bench numerics --instructions avx", 2,
      "avx is not a CPU level. Did you mean avx2? The CPU levels are baseline, avx2, avx512."},
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},

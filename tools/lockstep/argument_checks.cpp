@@ -20,9 +20,9 @@ BenchOptions checked(const BenchOptions& bench) {
   require_known(bench.name, "benchmark",
                 {"collectives", "dispatch", "gpu", "numerics", "processes", "record", "rng", "step", "verify"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  const bool has_rows =
-      bench.name == "collectives" || bench.name == "gpu" || bench.name == "numerics" || bench.name == "processes";
-  if (bench.rows && !has_rows) fail<BadInput>("--rows is for lockstep bench collectives, gpu, numerics and processes.");
+  const auto has_rows = {"collectives", "gpu", "numerics", "processes", "verify"};
+  if (bench.rows && std::find(has_rows.begin(), has_rows.end(), bench.name) == has_rows.end())
+    fail<BadInput>("--rows is for lockstep bench {}.", fmt::join(has_rows, ", "));
   return bench;
 }
 

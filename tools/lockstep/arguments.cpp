@@ -115,11 +115,11 @@ struct Parser {
     sub->add_option("name", bench.name, "collectives, dispatch, gpu, numerics, processes, record, rng, step or verify")
         ->required()
         ->type_name("NAME");
-    sub->add_option(
-           "--rows", bench.rows,
-           "Of collectives, numerics and processes, only rows whose name fits one of these patterns (numerics: all but "
-           "the largest, \"*\" measures those, too); of gpu, "
-           "sizes (1MiB, 1GiB)")
+    sub->add_option("--rows", bench.rows,
+                    "Of collectives, numerics, processes and verify, only rows whose name fits one of these patterns "
+                    "(numerics: all but "
+                    "the largest, \"*\" measures those, too); of gpu, "
+                    "sizes (1MiB, 1GiB)")
         ->type_name("'PATTERN,...'");
     sub->add_option("--seconds", bench.seconds,
                     "Of collectives and processes (1) and numerics (0.3), for each row, but five pairs at least")

@@ -1,5 +1,7 @@
 #include "trainer/loop/run_checkpoints.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/numerics_version.h"
 #include "trainer/job/job_file.h"
@@ -29,6 +31,7 @@ std::optional<CheckpointMetadata> RunCheckpoints::load(const std::function<void(
   note(fmt::format("resumed after step {} from {}", metadata.step, folder));
   for (const auto& changed : start_.allowed) note(fmt::format("changed as allowed: {}", changed));
   require_same_rate(folder, metadata);
+  require_next_sample(folder, metadata);
   if (job_.numerics.is_canonical() && metadata.numerics_version != kNumericsVersion)
     note_other_numerics(metadata, note);
   return metadata;
@@ -38,14 +41,35 @@ void RunCheckpoints::load_into(TrainingState& state) const {
   load_state(checkpoint_path(checkpoint_root(job_), start_.step.value()), state);
 }
 
-/// Keys that were allowed to change may change it; otherwise it is the schedule itself that is another.
+/// Whether a key that was allowed to change has to do with the learning rate.
+bool RunCheckpoints::may_have_another_rate() const {
+  return std::any_of(start_.allowed.begin(), start_.allowed.end(), [](const std::string& changed) {
+    return changed.starts_with("optimizer.lr") || changed.starts_with("lr_scheduler.") ||
+           changed.starts_with("training.steps");
+  });
+}
+
 void RunCheckpoints::require_same_rate(const std::string& folder, const CheckpointMetadata& metadata) const {
   const auto here = rate_text(metadata.step + 1);
-  if (metadata.learning_rate.empty() || !start_.allowed.empty() || here == metadata.learning_rate) return;
+  if (metadata.learning_rate.empty() || may_have_another_rate() || here == metadata.learning_rate) return;
   fail<FileError>(
       "{}: the run that saved it would go on with a learning rate of {}, this one with {} for the same job: this build "
       "has another schedule. Go on with the build that saved it.",
       folder, metadata.learning_rate, here);
+}
+
+std::optional<int64_t> RunCheckpoints::sample_after(int64_t step) const {
+  if (!start_.origin.parents.empty()) return std::nullopt;
+  return step * job_.training.global_batch_size;
+}
+
+void RunCheckpoints::require_next_sample(const std::string& folder, const CheckpointMetadata& metadata) const {
+  const auto expected = sample_after(metadata.step);
+  if (!expected || metadata.sample == *expected) return;
+  fail<FileError>(
+      "{}: its next sample is {}, but {} steps of {} samples leave off before sample {}: data would be read twice or "
+      "left out. Resume from another checkpoint.",
+      folder, metadata.sample, metadata.step, job_.training.global_batch_size, *expected);
 }
 
 std::string RunCheckpoints::rate_text(int64_t step) const { return fmt::format("{:a}", schedule_.learning_rate(step)); }

@@ -22,11 +22,15 @@ class RunCheckpoints {
   RunCheckpoints(const Job& job, const Processes& processes, TrainingRun& run);
 
   /// Loads what the run goes on from and says so; none if it begins anew. Throws as load_state() does, and FileError if
-  /// the schedule is not that of the run that saved it.
+  /// the schedule is not that of the run that saved it, or the next sample not what its steps leave.
   std::optional<CheckpointMetadata> load(const std::function<void(const std::string&)>& note);
 
   /// The same state into another one of the job, of any mesh. REQUIRES: load() gave one.
   void load_into(TrainingState& state) const;
+
+  /// What comes after `step`, counted anew: every step of the job takes a global batch. None where the run follows
+  /// another one, whose batches may have had other sizes.
+  std::optional<int64_t> sample_after(int64_t step) const;
 
   bool is_due(int64_t step) const;
 
@@ -42,6 +46,8 @@ class RunCheckpoints {
   std::string save_into(const std::string& root, int64_t step, int64_t sample);
   std::string locked_root_for_interrupted(std::vector<FolderLock>& lock) const;
   void require_same_rate(const std::string& folder, const CheckpointMetadata& metadata) const;
+  bool may_have_another_rate() const;
+  void require_next_sample(const std::string& folder, const CheckpointMetadata& metadata) const;
   std::string rate_text(int64_t step) const;
   void note_other_numerics(const CheckpointMetadata& metadata,
                            const std::function<void(const std::string&)>& note) const;

@@ -99,12 +99,14 @@ class Loop {
     return std::make_unique<StepVerifier>(job_, run_options(job_, processes_));
   }
 
-  /// Read by a reader of its own, counted from where the run begins.
+  /// Read by a reader of its own, which counts by itself from where the run begins.
   void expect_batches() {
     std::shared_ptr<Dataset> data;
+    const auto begin = checkpoints_.sample_after(first_ - 1).value_or(sample_);
     agreed(run_.mesh(), [&] { data = make_dataset(job_, run_.model().vocabulary()); });
-    verifier_->expect_batches([data, step = first_, sample = sample_, rows = job_.training.global_batch_size](
-                                  int64_t now) { return data->batch(sample + (now - step) * rows, rows); });
+    verifier_->expect_batches([data, step = first_, begin, rows = job_.training.global_batch_size](int64_t now) {
+      return data->batch(begin + (now - step) * rows, rows);
+    });
   }
 
   std::string metrics_path() const {

@@ -6,7 +6,7 @@
 namespace lockstep::trainer {
 
 /// The state that the last of a row of steps began from, to begin it again. A copy of the state is made before every
-/// eighth step alone: the steps since are repeated when it is asked for, which gives the same bits.
+/// sixteenth step alone: the steps since are repeated when it is asked for, which gives the same bits.
 class StepStart {
  public:
   /// A run on one device is about to make this step from `state`. Steps that are noted follow each other.
@@ -24,7 +24,7 @@ class StepStart {
     TokenBatch batch;
     double learning_rate;
   };
-  static constexpr size_t kStepsPerCopy = 8;
+  static constexpr size_t kStepsPerCopy = 16;
 
   std::vector<at::Tensor> copy_;  ///< before the first of steps_: the tensors of each parameter
   std::vector<Step> steps_;

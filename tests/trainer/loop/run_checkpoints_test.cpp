@@ -72,20 +72,40 @@ TEST_F(Checkpointing, TheWayBackIsTheLastCheckpointUpToTheLastVerifiedStep) {
             "from the start: no checkpoint is up to the last verified step. The last one is " + folder_of(8));
 }
 
-/// The same job in another build, whose schedule is another.
-TEST_F(Checkpointing, AnotherNextLearningRateIsRefused) {
-  { RunCheckpoints(job_, processes_, *run_).save(1, 1, 0); }
-  const auto path = folder_of(1) + "/index.json";
-  auto index = parse_index(file_content(path), path);
-  index.metadata.learning_rate = "0x1p-3";
-  std::ofstream(path) << index_text(index);
-  RunCheckpoints checkpoints(job_, processes_, *run_);
-  try {
-    checkpoints.load([](const std::string&) {});
-    ADD_FAILURE() << "was loaded";
-  } catch (const FileError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("would go on with a learning rate of 0x1p-3, this one with 0x"));
+/// A checkpoint whose index says something else than the run that saved it did.
+class OtherIndex : public Checkpointing {
+ protected:
+  std::string message_of_load(const std::function<void(CheckpointMetadata&)>& change) {
+    { RunCheckpoints(job_, processes_, *run_).save(1, job_.training.global_batch_size, 0); }
+    const auto path = folder_of(1) + "/index.json";
+    auto index = parse_index(file_content(path), path);
+    change(index.metadata);
+    std::ofstream(path) << index_text(index);
+    RunCheckpoints checkpoints(job_, processes_, *run_);
+    try {
+      checkpoints.load([](const std::string&) {});
+      return "was loaded";
+    } catch (const FileError& error) {
+      return error.what();
+    }
   }
+};
+
+TEST_F(OtherIndex, AsItIsItIsLoaded) {
+  EXPECT_EQ(message_of_load([](auto&) {}), "was loaded");
+}
+
+/// The same job in another build, whose schedule is another.
+TEST_F(OtherIndex, AnotherNextLearningRateIsRefused) {
+  EXPECT_THAT(message_of_load([](auto& metadata) { metadata.learning_rate = "0x1p-3"; }),
+              HasSubstr("would go on with a learning rate of 0x1p-3, this one with 0x"));
+}
+
+TEST_F(OtherIndex, AnotherNextSampleIsRefused) {
+  EXPECT_EQ(message_of_load([](auto& metadata) { metadata.sample += 1; }),
+            folder_of(1) +
+                ": its next sample is 13, but 1 steps of 12 samples leave off before sample 12: data would be "
+                "read twice or left out. Resume from another checkpoint.");
 }
 
 }  // namespace

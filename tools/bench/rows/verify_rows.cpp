@@ -16,7 +16,7 @@ namespace {
 constexpr BatchSize kDemo{4, 128};
 constexpr PairedOptions kFewSteps{.pairs = 31, .seconds = 0, .own_time = true};
 
-BenchRow verified_step() {
+BenchRow verified_step(const char* name) {
   const auto degrees = trainer::parse_mesh("dp_shard=2,tp=2");
   const auto job = bench_job(kDemo, degrees, Numerics::kCanonical);
   trainer::TrainingRun::Options options;
@@ -31,12 +31,12 @@ BenchRow verified_step() {
     mesh();
     device();
   };
-  auto row = make_row("verified_step_vs_two_steps", time_in_pairs(ours, peer, kFewSteps), "two steps", "ms", 1e3);
+  auto row = make_row(name, time_in_pairs(ours, peer, kFewSteps), "two steps", "ms", 1e3);
   LOCKSTEP_CHECK(agree);
   return row;
 }
 
-BenchRow replica_check() {
+BenchRow replica_check(const char* name) {
   const auto job = bench_job(kDemo, trainer::parse_mesh("dp_replicate=4"), Numerics::kCanonical);
   BenchRun checked(job), plain(job);
   bool agree = true;
@@ -44,7 +44,7 @@ BenchRow replica_check() {
     checked();
     agree &= trainer::replica_difference(checked.run().state(), {}, trainer::Copies::kParameters).empty();
   };
-  auto row = make_row("replica_check", time_in_pairs(ours, plain, kFewSteps), "unchecked", "ms", 1e3);
+  auto row = make_row(name, time_in_pairs(ours, plain, kFewSteps), "unchecked", "ms", 1e3);
   LOCKSTEP_CHECK(agree);
   return row;
 }
@@ -80,7 +80,7 @@ class Headers {
   int64_t messages_ = 0;
 };
 
-BenchRow collectives_check() {
+BenchRow collectives_check(const char* name) {
   const auto job = bench_job(kDemo, trainer::parse_mesh("dp_shard=2,tp=2"), Numerics::kCanonical);
   BenchRun compared(job), plain(job);
   compared.run().world().traffic().clear();
@@ -91,16 +91,17 @@ BenchRow collectives_check() {
     compared();
     agree &= headers.agree();
   };
-  auto row = make_row("collectives_check", time_in_pairs(ours, plain, kFewSteps), "uncompared", "ms", 1e3);
+  auto row = make_row(name, time_in_pairs(ours, plain, kFewSteps), "uncompared", "ms", 1e3);
   LOCKSTEP_CHECK(agree);
   return row;
 }
 
 /// Mode ops, of one op of `sample`.
-BenchRow ops_check(const char* name, Numerics numerics, int64_t sample) {
-  const auto job = bench_job(kDemo, trainer::parse_mesh("dp_shard=2,tp=2"), numerics);
+template <Numerics kNumerics, int64_t kSample>
+BenchRow ops_check(const char* name) {
+  const auto job = bench_job(kDemo, trainer::parse_mesh("dp_shard=2,tp=2"), kNumerics);
   BenchRun watched(job), plain(job);
-  trainer::OpVerifier verifier(watched.run(), sample);
+  trainer::OpVerifier verifier(watched.run(), kSample);
   trainer::StepCheck check;
   const auto ours = [&] {
     const ObserverScope scope(watched.run().world().observers(), verifier.observer());
@@ -112,17 +113,28 @@ BenchRow ops_check(const char* name, Numerics numerics, int64_t sample) {
   return row;
 }
 
+struct Case {
+  const char* name;
+  BenchRow (*measure)(const char* name);
+};
+
+constexpr Case kCases[] = {{"verified_step_vs_two_steps", verified_step},
+                           {"replica_check", replica_check},
+                           {"collectives_check", collectives_check},
+                           {"ops_check_sampled", ops_check<Numerics::kCanonical, 50>},
+                           {"ops_check_all", ops_check<Numerics::kCanonical, 1>},
+                           {"native_ops_check_sampled", ops_check<Numerics::kNative, 50>},
+                           {"native_ops_check_all", ops_check<Numerics::kNative, 1>}};
+
 }  // namespace
 
-std::vector<BenchRow> verify_rows() {
+void measure_verify(const std::string& patterns, const std::function<void(const BenchRow&)>& report) {
   at::set_num_threads(1);
-  return {verified_step(),
-          replica_check(),
-          collectives_check(),
-          ops_check("ops_check_sampled", Numerics::kCanonical, 50),
-          ops_check("ops_check_all", Numerics::kCanonical, 1),
-          ops_check("native_ops_check_sampled", Numerics::kNative, 50),
-          ops_check("native_ops_check_all", Numerics::kNative, 1)};
+  std::vector<std::string> names;
+  for (const auto& each : kCases) names.push_back(each.name);
+  require_fit("verify", names, patterns);
+  for (const auto& each : kCases)
+    if (fits(each.name, patterns)) report(each.measure(each.name));
 }
 
 }  // namespace lockstep::bench

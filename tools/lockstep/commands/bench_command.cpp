@@ -62,7 +62,6 @@ std::vector<BenchRow> measure(const std::string& name) {
   if (name == "dispatch") return bench::dispatch_rows();
   if (name == "step") return bench::step_rows();
   if (name == "record") return bench::record_rows();
-  if (name == "verify") return bench::verify_rows();
   return bench::rng_rows();
 }
 
@@ -88,6 +87,8 @@ ExitCode run_bench(const BenchOptions& options) {
     bench::measure_collectives(options.rows.value_or("*"), seconds, add);
   } else if (options.name == "processes") {
     bench::measure_processes(options.rows.value_or("*"), seconds, add);
+  } else if (options.name == "verify") {
+    bench::measure_verify(options.rows.value_or("*"), add);
   } else if (options.name == "gpu") {
     bench::measure_gpu(options.rows.value_or("*"), add);
   } else {
