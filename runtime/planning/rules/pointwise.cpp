@@ -32,7 +32,7 @@ OpSharding of_equal_sizes(const Call& call) {
 
 /// Like the operand, where LibTorch has no meta kernel.
 std::vector<ResultShape> like_operand(const Call& call) {
-  return {shape_of(at::empty_like(meta_like(call.argument("condition").toTensor())))};
+  return {shape_of(at::empty_like(meta_like(call.arguments[0].toTensor())))};
 }
 
 ResultShape as_mask(ResultShape shape) {

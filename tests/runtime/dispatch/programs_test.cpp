@@ -47,7 +47,7 @@ class Program {
   void add_input() {
     Sizes sizes;
     for (int d = draw(0, 3); d > 0; --d) sizes.push_back(draw(1, 5));
-    const auto plain = exact_tensor(sizes, c10::kFloat, 7);
+    const auto plain = exact_tensor(sizes, draw(0, 3) == 3 ? c10::kLong : c10::kFloat, 7);
     tensors_.push_back({plain.clone(), scatter(plain, draw_layout(*drawn_.mesh, plain))});
     text_ += fmt::format("\n  t0 = {} {}", c10::str(plain.sizes()), layout_of(tensors_.back().mesh).text());
   }
