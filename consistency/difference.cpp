@@ -176,7 +176,8 @@ Difference difference_of(const at::Tensor& plain, const at::Tensor& expected, do
   const at::NoGradGuard no_grad;
   if (plain.sizes() != expected.sizes()) return difference_of_sizes(plain.sizes(), expected.sizes());
   Comparer comparer(expected, tolerance);
-  comparer.add(plain, [](const at::Tensor& whole) { return whole; }, 0);
+  comparer.add(
+      plain, [](const at::Tensor& whole) { return whole; }, 0);
   return comparer.result();
 }
 

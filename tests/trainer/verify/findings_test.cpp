@@ -21,7 +21,6 @@ using ::testing::AllOf;
 using testing::batch_for;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::native_job;
 using testing::small_job;
 using ::testing::StartsWith;
 
