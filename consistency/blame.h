@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/ivalue.h>
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,30 +16,34 @@ namespace lockstep {
 struct Blame {
   /// "op": it took what it takes on one device, and gave something else. "collective", "local move": the value changed
   /// on its way from one layout to another. "operand": an op took something else than what the ops before it gave (a
-  /// view, an input, a buffer that was written since). "number": an op got another number. "step": all ops and moves
-  /// agree.
+  /// view, an input, a buffer that was written since). "number": an op got another number, or one that is computed
+  /// between ops is another. "joined": so are gradients of microbatches that are added up outside of ops. "step": what
+  /// was compared agrees. "start", "data": the step was wrong before it began.
   std::string kind = {};
-  std::string id = {};                     ///< "step 1, microbatch 0, backward, layers.0.attention.qkv, linear #0"
-  std::string phase = {}, module = {};     ///< as in the id
-  std::string op = {};                     ///< "linear"; what communicates: "reduce_gradients"
-  std::string rule = {};                   ///< family and dims of its row; of an op
-  std::string layouts = {};                ///< "[tp=R], [tp=S(0)] -> [tp=S(2)]"
-  std::string worst = {};                  ///< index, both values, relative error, pattern, ranks
-  std::string collective = {}, axis = {};  ///< "reduce_scatter", "dp_shard"; of a move
-  std::vector<int> group = {};             ///< of a collective: the ranks of the axis that the first wrong rank is in
-  std::vector<int> ranks = {};             ///< whose values are wrong; empty: all
-  std::string pattern = {};                ///< Difference::pattern
-  std::string before = {};                 ///< what was compared until then
-  int64_t position = 0;                    ///< how many events came before it
-  bool transient = false;                  ///< run again, the step agreed
+  std::string id = {};                  ///< "step 1, microbatch 0, backward, layers.0.attention.qkv, linear #0"
+  std::string phase = {}, module = {};  ///< as in the id
+  std::string op = {};                  ///< "linear"; what communicates: "reduce_gradients"
+  std::string rule = {};                ///< family and dims of its row; of an op
+  std::string layouts = {};             ///< "[tp=R], [tp=S(0)] -> [tp=S(2)]"
+  std::string worst = {};               ///< index, both values, relative error, pattern, ranks
+  std::string collective = {};          ///< of a move: "reduce_scatter"
+  std::string axis = {};                ///< the mesh axis that it goes along, or that what is wrong goes along
+  std::vector<int> group = {};          ///< the ranks of that axis that the first wrong rank is among
+  std::vector<int> ranks = {};          ///< whose values are wrong; of a Partial all that share it
+  std::string pattern = {};             ///< Difference::pattern
+  std::string before = {};              ///< what was compared until then
+  std::string limits = {};              ///< what this report cannot tell; empty: nothing
+  int64_t position = 0;                 ///< how many events came before it
+  bool transient = false;               ///< run again, the step agreed
 
   std::string text() const;
 };
 
 /// Compares what an op gave with one device's, result by result: the first that differs. Collectives of all ranks, for
-/// every result.
+/// every result. `look`: at the shards of all ranks of each result before it is compared, to add what is known of them.
 std::optional<Blame> compare_op(const OpEvent& event, const std::vector<at::Tensor>& results,
-                                const std::vector<at::Tensor>& expected, double tolerance);
+                                const std::vector<at::Tensor>& expected, double tolerance,
+                                const std::function<void(size_t result, HeldShards&)>& look = {});
 
 /// How one result of an op compares with one device's. `all`: of every rank.
 Difference difference_of_result(const OpEvent& event, const HeldShards& all, const at::Tensor& expected,
@@ -47,8 +52,12 @@ Difference difference_of_result(const OpEvent& event, const HeldShards& all, con
 /// "result", or of several "result 1".
 std::string result_name(size_t result, size_t count);
 
-/// The fields that name an op.
+/// The fields that say which this is: id, phase, module and op.
+Blame blame_of(const char* kind, const OpId& id);
+/// Those that name an op.
 Blame blame_of(const char* kind, const OpEvent& event);
+/// Those of an op with a wrong result, which lies as `result` says.
+Blame blame_of(const OpEvent& event, const Difference& difference, const TensorSpec& result);
 /// Those of a move that changes a value, all of them.
 Blame blame_of(const MoveEvent& event, const Difference& difference);
 /// Those that say what differs.

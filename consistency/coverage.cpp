@@ -10,6 +10,7 @@
 #include "runtime/planning/choose_layouts.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule.h"
+#include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/redistribution/collective.h"
 #include "runtime/redistribution/local_move.h"
@@ -138,6 +139,49 @@ std::vector<std::string> missing(const std::vector<std::string>& all, const std:
   for (const auto& name : all)
     if (!reached.contains(name)) names.push_back(name);
   return names;
+}
+
+namespace {
+
+/// What a family has, and what of it was not reached.
+struct Share {
+  std::vector<std::string> lacking = {};
+  int64_t all = 0;
+};
+using Families = std::map<std::string, Share>;
+
+Gaps gaps_of(const Families& families) {
+  Gaps names, counts{{}, false};
+  for (const auto& [name, family] : families) {
+    names.items.insert(names.items.end(), family.lacking.begin(), family.lacking.end());
+    if (!family.lacking.empty())
+      counts.items.push_back(fmt::format("{} {} of {}", name, family.lacking.size(), family.all));
+  }
+  return names.items.size() <= kMostGapNames ? names : counts;
+}
+
+}  // namespace
+
+Gaps gaps_of_rows(const Coverage& coverage) {
+  Families families;
+  for (const auto& [op, rule] : built_in_rules()->rows()) {
+    auto& family = families[rule.family];
+    ++family.all;
+    if (!coverage.rows.contains(op)) family.lacking.push_back(op);
+  }
+  return gaps_of(families);
+}
+
+Gaps gaps_of_candidates(const Coverage& coverage) {
+  Families families;
+  for (const auto& [row, all] : coverage.candidates) {
+    const auto* rule = built_in_rules()->find(row);
+    auto& family = families[rule ? rule->family : row];
+    family.all += static_cast<int64_t>(all.size());
+    for (const auto& [text, is_reached] : all)
+      if (!is_reached) family.lacking.push_back(fmt::format("{} {}", row, text));
+  }
+  return gaps_of(families);
 }
 
 void CoverageObserver::after_op(const OpEvent& event, std::span<const c10::IValue>) {

@@ -30,6 +30,20 @@ std::vector<std::string> all_collectives();
 /// Those of `all` that `reached` lacks.
 std::vector<std::string> missing(const std::vector<std::string>& all, const std::set<std::string>& reached);
 
+/// What a run did not come to.
+struct Gaps {
+  std::vector<std::string> items;  ///< names, or how many each family lacks: "pointwise 40 of 62"
+  bool are_names = true;
+};
+
+/// More names than these are counted by family.
+inline constexpr size_t kMostGapNames = 12;
+
+/// Of the op table.
+Gaps gaps_of_rows(const Coverage& coverage);
+/// Of the rows that were reached: "mm S(1),S(0) -> P".
+Gaps gaps_of_candidates(const Coverage& coverage);
+
 /// Sees what a run comes to. Reads plans alone: nothing is communicated, and all ranks see the same.
 class CoverageObserver final : public Observer {
  public:

@@ -25,10 +25,11 @@ bool differs_by_one_bit(const at::Tensor& expected, const at::Tensor& candidate)
 }
 
 /// Of several elements: the simplest change that makes all of them.
-std::string change(const at::Tensor& expected, const at::Tensor& candidate) {
+std::string change(const at::Tensor& expected, const at::Tensor& candidate, const std::string& origin) {
   const auto left = expected.to(c10::kDouble), right = candidate.to(c10::kDouble);
   if (!right.isfinite().all().item<bool>()) return "NaN or infinite";
   if (!right.any().item<bool>()) return "zeros";
+  if (!origin.empty()) return origin;
   if (left.ne(0).all().item<bool>())
     if (const auto factor = common_value(right / left); factor && std::abs(*factor - 1) > 1e-4)
       return fmt::format("times {:.6g}", *factor);
@@ -56,11 +57,12 @@ std::string extent(const at::Tensor& wrong) {
 
 }  // namespace
 
-std::string damage_text(const at::Tensor& expected, const at::Tensor& candidate, const at::Tensor& wrong) {
+std::string damage_text(const at::Tensor& expected, const at::Tensor& candidate, const at::Tensor& wrong,
+                        const std::string& origin) {
   const auto left = expected.masked_select(wrong), right = candidate.masked_select(wrong);
   if (left.numel() == 1 && wrong.numel() > 1)
     return differs_by_one_bit(left, right) ? "one bit, in one element" : "one element";
-  const auto what = change(left, right), where = extent(wrong);
+  const auto what = change(left, right, origin), where = extent(wrong);
   return what.empty() ? where : what + ", " + where;
 }
 

@@ -4,12 +4,14 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
 #include <optional>
 
 #include "consistency/damage.h"
+#include "consistency/origin.h"
 #include "core/error.h"
 #include "runtime/tensor/plain_tensors.h"
 
@@ -99,10 +101,11 @@ class Comparer {
     remember_worst(errors, compares_bits() ? errors : shares, wrong, reference, part, cut);
   }
 
-  Difference result() {
+  /// `origin`: of wrong values.
+  Difference result(const std::function<std::string(const Damage&)>& origin = {}) {
     if (!candidate_.defined()) return std::move(result_);
     result_.wrong_elements = wrong_.sum().item<int64_t>();
-    result_.pattern = damage_text(expected_, candidate_, wrong_);
+    result_.pattern = damage_text(expected_, candidate_, wrong_, origin ? origin({expected_, candidate_, wrong_}) : "");
     if (result_.ranks.size() == looked_at_) result_.ranks.clear();
     return std::move(result_);
   }
@@ -180,6 +183,14 @@ Difference difference_of(const at::Tensor& plain, const at::Tensor& expected, do
 
 namespace {
 
+std::vector<int> with_sharers(const TensorSpec& spec, const std::vector<int>& ranks) {
+  std::vector<int> all;
+  for (const int rank : ranks)
+    for (const int sharer : sharers(spec, rank)) all.push_back(sharer);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 Difference difference_by(Comparer comparer, const HeldShards& held, const at::Tensor& expected) {
   const auto& spec = *held.spec;
   if (expected.sizes() != c10::IntArrayRef(spec.sizes)) return difference_of_sizes(spec.sizes, expected.sizes());
@@ -189,7 +200,9 @@ Difference difference_by(Comparer comparer, const HeldShards& held, const at::Te
     comparer.add(
         values.shards[r], [&](const at::Tensor& whole) { return part_of(spec, whole, rank); }, rank);
   }
-  return comparer.result();
+  auto difference = comparer.result([&](const Damage& damage) { return origin_of(held, values, damage); });
+  if (spec.any_partial) difference.ranks = with_sharers(spec, difference.ranks);
+  return difference;
 }
 
 }  // namespace

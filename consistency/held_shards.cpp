@@ -138,7 +138,16 @@ HeldShards all_shards(const HeldShards& local) {
   for (size_t i = 0; i < local.ranks.size(); ++i) known.push_back({{local.ranks[i]}, {local.shards[i]}});
   for (int axis = 0; axis < mesh.axis_count(); ++axis)
     if (mesh.axis_size(axis) > 1) known = told_along(*local.spec, axis, known);
-  return {local.spec, std::move(known[0].ranks), std::move(known[0].shards)};
+  return {.spec = local.spec, .ranks = std::move(known[0].ranks), .shards = std::move(known[0].shards)};
+}
+
+std::vector<int> sharers(const TensorSpec& spec, int rank) {
+  const auto is_other = [](const Placement& placement) { return !placement.is_partial(); };
+  const auto place = coordinates(spec.layout, rank, is_other);
+  std::vector<int> ranks;
+  for (const int each : spec.layout.mesh().ranks())
+    if (coordinates(spec.layout, each, is_other) == place) ranks.push_back(each);
+  return ranks;
 }
 
 at::Tensor part_of(const TensorSpec& spec, const at::Tensor& whole, int rank) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/digest/digest.h"
 #include "runtime/tensor/shard_set.h"
 #include "runtime/tensor/spec.h"
 
@@ -16,6 +17,10 @@ struct HeldShards {
   std::vector<int> ranks;
   Shards shards;
   bool is_finished = false;  ///< of a Partial: these are its finished() ones
+
+  // What may say where wrong values come from (origin.h).
+  const TensorSpec* source = nullptr;   ///< of what was moved: how it lay before
+  std::vector<Digest> old_values = {};  ///< of finished() ones, in their order: what stood there before; empty: unknown
 };
 
 /// Those of the ranks that live in this process.
@@ -38,6 +43,9 @@ HeldShards magnitudes(const HeldShards& all);
 /// Where several ranks hold an element alike, the first one's; where they hold parts of a sum (or of another
 /// reduction), what these combine to. In the dtype of finished(). REQUIRES: all_shards().
 at::Tensor whole_of(const HeldShards& all);
+
+/// The ranks that hold parts of one sum (or of another reduction) with `rank`; of what is no Partial itself alone.
+std::vector<int> sharers(const TensorSpec& spec, int rank);
 
 /// What `rank` holds of a tensor of which `whole` has the sizes, a sum of it included; a view.
 at::Tensor part_of(const TensorSpec& spec, const at::Tensor& whole, int rank);

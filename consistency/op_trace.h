@@ -6,7 +6,14 @@
 
 namespace lockstep {
 
-/// Every op of one run by op id, with what it took and gave: to be compared with another run's.
+/// What a run made without an op.
+struct TracedValue {
+  at::Tensor tensor;  ///< whole; or not defined
+  double number = 0;
+};
+
+/// Every op of one run by op id, with what it took and gave: to be compared with another run's. What is made without an
+/// op, too.
 class OpTrace final : public Observer {
  public:
   /// `tolerance`: of the comparison that it is for.
@@ -14,14 +21,22 @@ class OpTrace final : public Observer {
 
   void before_op(const OpEvent& event) override;
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
+  void after_value(const ValueEvent& event) override;
 
   /// By OpId::text(); null if there was no such op.
   const TracedOp* find(const std::string& id) const;
+  const TracedValue* find_value(const std::string& id) const;
   size_t count() const { return ops_.size(); }
+  const std::map<std::string, TracedOp>& ops() const { return ops_; }
+  const std::map<std::string, TracedValue>& values() const { return values_; }
 
  private:
+  TracedOperand traced(const Operand& operand) const;
+
   double tolerance_;
+  std::map<std::string, std::vector<Operand>> awaited_;  ///< of ops that have begun, by id
   std::map<std::string, TracedOp> ops_;
+  std::map<std::string, TracedValue> values_;
 };
 
 /// Remembers the first op or move that gave this process a NaN or an infinity. No communication.

@@ -2,12 +2,14 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
 
 #include "core/digest/tensor_digest.h"
 #include "runtime/planning/make_plan.h"
+#include "runtime/planning/plan.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/tensor/tensor_bytes.h"
@@ -26,10 +28,28 @@ bool same_double(double left, double right, double tolerance) {
 
 }  // namespace
 
-std::vector<Operand> operands_of(std::span<const c10::IValue> arguments) {
+namespace {
+
+std::vector<Operand> operands_where(std::span<const c10::IValue> arguments, bool readable) {
   std::vector<Operand> operands;
   for_each_tensor(arguments, [&](const Slot& slot, const at::Tensor& tensor) {
-    if (tensor.defined() && is_readable(tensor)) operands.push_back({slot.argument, slot.element, tensor});
+    if (tensor.defined() && is_readable(tensor) == readable) operands.push_back({slot.argument, slot.element, tensor});
+  });
+  return operands;
+}
+
+}  // namespace
+
+std::vector<Operand> operands_of(std::span<const c10::IValue> arguments) { return operands_where(arguments, true); }
+std::vector<Operand> awaited_operands_of(std::span<const c10::IValue> arguments) {
+  return operands_where(arguments, false);
+}
+
+std::vector<Operand> arrived(const OpEvent& event, const std::vector<Operand>& awaited) {
+  if (event.plan.written >= 0) return {};  // it may have been written since
+  auto operands = operands_of(event.arguments);
+  std::erase_if(operands, [&](const Operand& operand) {
+    return std::ranges::none_of(awaited, [&](const Operand& other) { return operand.tensor.is_same(other.tensor); });
   });
   return operands;
 }

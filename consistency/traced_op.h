@@ -35,6 +35,12 @@ struct Operand {
 };
 /// Those that can be read now: what is pending cannot. The same on all ranks.
 std::vector<Operand> operands_of(std::span<const c10::IValue> arguments);
+/// The others, which the op brings up to date.
+std::vector<Operand> awaited_operands_of(std::span<const c10::IValue> arguments);
+
+/// After the op: those of `awaited` that are there, as the op took them. What another op awaited is none of its
+/// operands.
+std::vector<Operand> arrived(const OpEvent& event, const std::vector<Operand>& awaited);
 
 /// The tensors that an op computed: its results, or what it wrote in place. Views compute nothing.
 std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c10::IValue> results);

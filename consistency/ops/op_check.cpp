@@ -71,9 +71,10 @@ void OpCheck::compare_with_one_device(const OpEvent& event, const TakenOperands&
   auto blame = blame_of("op", event);
   blame.worst = refusal_of(declared_, event, values, expected);
   if (blame.worst.empty()) {
-    const auto difference = first_difference({event, operands, values, expected}, shards);
+    size_t wrong = 0;
+    const auto difference = first_difference({event, operands, values, expected}, shards, wrong);
     if (!difference) return;
-    describe(blame, *difference);
+    blame = blame_of(event, *difference, *shards[wrong].spec);
   }
   if (blame_) return;
   for (size_t r = 0; r < expected.size(); ++r)
@@ -81,12 +82,14 @@ void OpCheck::compare_with_one_device(const OpEvent& event, const TakenOperands&
   note(std::move(blame));
 }
 
-std::optional<Difference> OpCheck::first_difference(const TakenOp& op, const std::vector<HeldShards>& results) {
+std::optional<Difference> OpCheck::first_difference(const TakenOp& op, const std::vector<HeldShards>& results,
+                                                    size_t& wrong) {
   LOCKSTEP_CHECK_EQ(op.expected.size(), results.size(), "results of {}", op.event.id.text());
   if (!bits_ && are_close_enough(op, results)) return std::nullopt;
   std::vector<Difference> all;
   if (!bits_) all = differences_beyond_rounding(op, results, double_);
   for (size_t r = 0; r < results.size(); ++r) {
+    wrong = r;
     if (bits_) all.push_back(difference_of_result(op.event, results[r], op.expected[r], kBits));
     counts_.over_bound = std::max(counts_.over_bound, all[r].over_bound);
     if (all[r].agrees()) continue;
@@ -101,7 +104,8 @@ void OpCheck::after_move(const MoveEvent& event) {
   if (!is_chosen(fmt::format("{} {}", event.id.text(), event.axis))) return;
   ++counts_.compared_moves;
   const auto before = all_shards(local_shards(event.before, event.shards_before));
-  const auto after = all_shards(local_shards(event.after, event.shards_after));
+  auto after = all_shards(local_shards(event.after, event.shards_after));
+  after.source = &event.before;
   const auto whole = whole_of(before);
   if (!bits_ && are_close(after, whole, {})) return;
   auto difference = !bits_ && is_summed(event) ? difference_beyond_rounding(event, before, after)

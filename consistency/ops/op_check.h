@@ -52,7 +52,8 @@ class OpCheck final : public Observer {
   bool is_chosen(const std::string& id) const;
   void compare_with_one_device(const OpEvent& event, const TakenOperands& operands,
                                std::span<const c10::IValue> results);
-  std::optional<Difference> first_difference(const TakenOp& op, const std::vector<HeldShards>& results);
+  /// `wrong`: the number of the result that has it.
+  std::optional<Difference> first_difference(const TakenOp& op, const std::vector<HeldShards>& results, size_t& wrong);
   void note(Blame blame);
 
   bool bits_;

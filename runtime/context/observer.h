@@ -50,6 +50,16 @@ struct MoveEvent {
   const Shards& shards_after;
 };
 
+/// What a program makes of ops' results without an op: microbatches' gradients joined, a loss, a scale. Faults are
+/// planted in it: what it refers to may be changed.
+struct ValueEvent {
+  const OpId& id;  ///< "accumulate_gradients", "loss"
+  const Mesh& mesh;
+  const TensorSpec* spec;  ///< of a tensor; null: a number
+  const Shards& shards;
+  double& number;
+};
+
 /// Sees every op and every collective: verifier, recorder, profiler and replica check are observers.
 class Observer {
  public:
@@ -63,6 +73,8 @@ class Observer {
   virtual void received(const CollectiveEvent&, int /*rank*/, int /*source*/, at::Tensor& /*payload*/) {}
   /// After its collective, if it has one. Of a run without values: not called.
   virtual void after_move(const MoveEvent&) {}
+  /// Before anybody uses it. Of a run without values: not called.
+  virtual void after_value(const ValueEvent&) {}
 };
 
 /// The observers of a World, called in the order they were added. Ops that an observer dispatches are not observed.

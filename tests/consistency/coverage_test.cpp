@@ -80,6 +80,31 @@ TEST(Coverage, AddsUp) {
   EXPECT_EQ(missing(all_rows(), both.rows).size() + 1, all_rows().size());
 }
 
+TEST(CoverageGaps, AreNamesWhereTheyAreFewAndElseCounts) {
+  const auto coverage = of_product(8, "[tp=S(0)]", "[tp=R]", "[tp=S(0)]");
+  const auto candidates = gaps_of_candidates(coverage);
+  EXPECT_TRUE(candidates.are_names);
+  EXPECT_THAT(candidates.items, UnorderedElementsAre("mm S(1),S(0) -> P", "mm R,S(1) -> S(1)", "mm R,R -> R",
+                                                     "mm P,R -> P", "mm R,P -> P"));
+  const auto rows = gaps_of_rows(coverage);
+  EXPECT_FALSE(rows.are_names);
+  EXPECT_THAT(rows.items, Contains(::testing::StartsWith("matmul ")));
+  EXPECT_THAT(rows.items, Not(Contains("mul.Tensor")));
+}
+
+TEST(CoverageGaps, OfAFullTableAreTheLast12Names) {
+  Coverage coverage;
+  for (const auto& row : all_rows()) coverage.rows.insert(row);
+  EXPECT_THAT(gaps_of_rows(coverage).items, ElementsAre());
+  coverage.rows.erase("mm");
+  EXPECT_THAT(gaps_of_rows(coverage).items, ElementsAre("mm"));
+  while (all_rows().size() - coverage.rows.size() < kMostGapNames) coverage.rows.erase(coverage.rows.begin());
+  EXPECT_EQ(gaps_of_rows(coverage).items.size(), kMostGapNames);
+  EXPECT_TRUE(gaps_of_rows(coverage).are_names);
+  coverage.rows.erase(coverage.rows.begin());
+  EXPECT_FALSE(gaps_of_rows(coverage).are_names);
+}
+
 TEST(Coverage, KnowsAllMoves) {
   EXPECT_THAT(all_moves(),
               UnorderedElementsAre("P -> R by all_reduce", "P -> S by reduce_scatter",

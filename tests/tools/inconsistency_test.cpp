@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/replay/view/well_formed.h"
 #include "tests/tools/golden_report.h"
 #include "tests/tools/small_job.h"
@@ -83,6 +85,59 @@ TEST_F(PlantedFault, MustBeOneThatExists) {
 
 TEST_F(PlantedFault, OfAGradientReductionIsReportedByVerify) {
   expect_golden(report(run("wrong reduction", verify("--meshes 'tp=2; dp_shard=2'"))), kWrongReductionReport);
+}
+
+/// A wrong result may show as an error of LibTorch's. What was found before it is there.
+TEST_F(PlantedFault, ThatIsAnErrorNamesMeshAndStepAndLosesNothing) {
+  const auto broken = run("wrong sizes", verify("-q --meshes 'one device; dp_shard=2; tp=2'"));
+  EXPECT_EQ(broken.code, 1) << broken.out;
+  EXPECT_THAT(broken.err, HasSubstr("lockstep: mesh dp_shard=2, step 2: LibTorch: shape '[-1, 7919]' is invalid"));
+  const auto json = nlohmann::json::parse(file_content(folder_.file("result.json")));
+  EXPECT_EQ(json["planned"], 3);
+  EXPECT_EQ(json["finished"], false);
+  EXPECT_TRUE(json["verdict"].is_null()) << json["verdict"];
+  EXPECT_THAT(json["ended_by"].get<std::string>(), ::testing::StartsWith("mesh dp_shard=2, step 2: LibTorch: "));
+  ASSERT_EQ(json["meshes"].size(), 1U);
+  EXPECT_EQ(json["meshes"][0]["verdict"], "pass");
+  EXPECT_GT(json["coverage"]["rules"]["reached"], 20);
+}
+
+TEST_F(PlantedFault, ThatIsAnErrorOfTrainingNamesMeshAndStep) {
+  const auto broken = run("wrong sizes", train("-q --verify"));
+  EXPECT_EQ(broken.code, 1) << broken.out;
+  EXPECT_THAT(broken.err, HasSubstr("lockstep: mesh dp_shard=2, step 2: LibTorch: shape '[-1, 7919]' is invalid"));
+}
+
+/// A collective has no case of its own: the step is made again.
+TEST_F(PlantedFault, OfACollectiveIsThereAgainByTheCommandThatIsNamed) {
+  const auto page = folder_.file("page.html");
+  const auto command = "verify " + job_ + " --meshes dp_shard=2 --verify.steps 1";
+  ASSERT_EQ(run("wrong reduction",
+                "verify " + job_ + " -q --verify.steps 3 --html " + page + " --json " + folder_.file("result.json"))
+                .code,
+            3);
+  const auto json = nlohmann::json::parse(file_content(folder_.file("result.json")));
+  EXPECT_EQ(json["meshes"][0]["findings"][0]["next"], "lockstep " + command);
+  EXPECT_THAT(file_content(page), AllOf(HasSubstr("<h4>Next</h4>\n<pre>lockstep " + command + "</pre>"),
+                                        HasSubstr("reduce_scatter on axis dp_shard, among ranks 0-1")));
+  const auto again = run("wrong reduction", command);
+  EXPECT_EQ(again.code, 3);
+  EXPECT_THAT(again.out, HasSubstr("\n  again    lockstep " + command + "\n"));
+  EXPECT_EQ(run_shipped(command).code, 0);
+}
+
+TEST_F(PlantedFault, OfACollectiveOfTrainingNamesTheRecordingToLookAt) {
+  const auto found = run("wrong reduction", train("-q --verify"));
+  EXPECT_EQ(found.code, 3);
+  EXPECT_THAT(found.out, HasSubstr("\n  again    lockstep train " + job_));
+  EXPECT_THAT(found.out, HasSubstr(" --verify --record traces; lockstep replay traces --rank 1 --step 1\n  resume   "));
+  std::filesystem::remove_all(folder_.file("out"));
+  const auto traces = folder_.file("traces");
+  const auto recorded = run("wrong reduction", train("-q --verify --record " + traces));
+  const auto replay = "replay " + traces + " --rank 1 --step 1";
+  EXPECT_THAT(recorded.out, HasSubstr("\n  again    lockstep " + replay + "\n  resume   "));
+  EXPECT_EQ(run("wrong reduction", replay).code, 0) << "the fault comes again";
+  EXPECT_EQ(run_shipped(replay).code, 3) << "and not without it";
 }
 
 TEST_F(PlantedFault, OfAnOpIsBlamedOnIt) {

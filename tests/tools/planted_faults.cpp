@@ -56,6 +56,10 @@ constexpr OpFault kOpFaults[] = {
     {"wrong update", "mesh::adamw", 2, [](const at::Tensor& parameter) { parameter.mul_(1.001); }},
     {"update within bound", "mesh::adamw", 2, [](const at::Tensor& parameter) { parameter.mul_(1 + 1e-12); }},
     {"NaN", "gelu", 2, [](const at::Tensor& result) { result.select(0, 0).fill_(NAN); }},
+    {"wrong sizes", "gelu", 2,
+     [](const at::Tensor& result) {
+       result.view({-1, 7919});
+     }},
 };
 constexpr std::string_view kWrongReduction = "wrong reduction", kNanReceived = "NaN received";
 constexpr std::string_view kSlowSave = "slow save", kFailedSave = "failed save", kDeath = "death while saving";

@@ -17,9 +17,10 @@ saved     FOLDER/out/checkpoint/step-1
 INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
   rule     optimizer "...,...,...,...->..."
+  axis     dp_shard, ranks 0-1; wrong on rank 1
   layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]
   worst    result 0 of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])
-  before   76 ops with what they took, and 55 moves between layouts, agree
+  before   76 ops with what they took, 55 moves between layouts, and 15 values between ops, agree
   again    lockstep replay --case FOLDER/out/case-1.h5
   resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last
 --- standard error
@@ -38,7 +39,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
   ],
   "state_digest": "76286c4062a6758970745a1fd5c5fad6",
   "findings": [
-    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    result 0 of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  before   76 ops with what they took, and 55 moves between layouts, agree\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
+    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  axis     dp_shard, ranks 0-1; wrong on rank 1\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    result 0 of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  before   76 ops with what they took, 55 moves between layouts, and 15 values between ops, agree\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
   ]
 }
 --- files
@@ -69,9 +70,10 @@ saved     FOLDER/out/checkpoint/step-1
 INCONSISTENT  step 2, mesh dp_shard=2: step 2: loss nan and gradient norm nan are not both finite; parameters are unchanged; one device: loss 5.531514503, gradient norm 0.4440007443
   op       step 2, microbatch 0, forward, layers.0, gelu #0
   rule     pointwise "...->..."
+  axis     dp_shard, ranks 0-1; wrong on rank 1
   layouts  [dp_shard=S(0)] -> [dp_shard=S(0)]
   worst    result of gelu[4, 0, 0] = nan, one device: -0.003833016148 (relative inf; 4096 of 32768 elements wrong, on rank 1: NaN or infinite, in [4:5, 0:16, 0:256])
-  before   5 ops with what they took, and 6 moves between layouts, agree
+  before   5 ops with what they took, 6 moves between layouts, and 1 value between ops, agree
   again    lockstep replay --case FOLDER/out/case-1.h5
   resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last
 --- standard error
@@ -90,7 +92,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
   ],
   "state_digest": "ec168226cc0c6fb6705dc0124f0ce3b3",
   "findings": [
-    "INCONSISTENT  step 2, mesh dp_shard=2: step 2: loss nan and gradient norm nan are not both finite; parameters are unchanged; one device: loss 5.531514503, gradient norm 0.4440007443\n  op       step 2, microbatch 0, forward, layers.0, gelu #0\n  rule     pointwise \"...->...\"\n  layouts  [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    result of gelu[4, 0, 0] = nan, one device: -0.003833016148 (relative inf; 4096 of 32768 elements wrong, on rank 1: NaN or infinite, in [4:5, 0:16, 0:256])\n  before   5 ops with what they took, and 6 moves between layouts, agree\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
+    "INCONSISTENT  step 2, mesh dp_shard=2: step 2: loss nan and gradient norm nan are not both finite; parameters are unchanged; one device: loss 5.531514503, gradient norm 0.4440007443\n  op       step 2, microbatch 0, forward, layers.0, gelu #0\n  rule     pointwise \"...->...\"\n  axis     dp_shard, ranks 0-1; wrong on rank 1\n  layouts  [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    result of gelu[4, 0, 0] = nan, one device: -0.003833016148 (relative inf; 4096 of 32768 elements wrong, on rank 1: NaN or infinite, in [4:5, 0:16, 0:256])\n  before   5 ops with what they took, 6 moves between layouts, and 1 value between ops, agree\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
   ]
 }
 --- files

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "runtime/context/scopes.h"
+#include "runtime/context/told_values.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -64,11 +65,13 @@ struct GradientAccumulator::Use {
 };
 
 GradientAccumulator::GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching,
-                                         Numerics numerics)
+                                         Numerics numerics, std::vector<std::string> names)
     : parameters_(std::move(parameters)),
+      names_(std::move(names)),
       microbatches_(batching.accumulation_steps),
       nodes_(batching.nodes_per_microbatch()),
       numerics_(numerics) {
+  names_.resize(parameters_.size());
   for (size_t p = 0; p < parameters_.size(); ++p) index_[parameters_[p].unsafeGetTensorImpl()] = p;
 }
 
@@ -120,6 +123,7 @@ std::vector<at::Tensor> GradientAccumulator::finish() {
     auto sum = canonical() ? use->replicas.finish() : std::exchange(use->sum, {});
     if (!sum.defined()) continue;
     owners.push_back(std::get<0>(key));
+    if (canonical()) tell_tensor(sum, "accumulate_gradients", names_[owners.back()]);
     sums.push_back(std::move(sum));
     layouts.push_back(layout_of(parameters_[owners.back()]));
   }

@@ -28,8 +28,9 @@ namespace lockstep::trainer {
 /// and their end. Either way axes that are still Partial are reduced once a step, in finish(), one collective per axis.
 class GradientAccumulator {
  public:
-  /// `parameters` of one mesh, in the order of finish().
-  GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching, Numerics numerics);
+  /// `parameters` of one mesh, in the order of finish(). `names`: for observers; empty: none.
+  GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching, Numerics numerics,
+                      std::vector<std::string> names = {});
   ~GradientAccumulator();
   GradientAccumulator(const GradientAccumulator&) = delete;
   GradientAccumulator& operator=(const GradientAccumulator&) = delete;
@@ -64,6 +65,7 @@ class GradientAccumulator {
   bool canonical() const { return numerics_ == Numerics::kCanonical; }
 
   std::vector<at::Tensor> parameters_;
+  std::vector<std::string> names_;
   int64_t microbatches_, nodes_;
   Numerics numerics_;
   std::unordered_map<const c10::TensorImpl*, size_t> index_;  ///< of each parameter

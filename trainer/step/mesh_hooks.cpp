@@ -83,7 +83,7 @@ at::Tensor MeshHooks::run_gathered(const models::Module& block,
                                    const std::function<at::Tensor(const at::Tensor&)>& forward,
                                    const at::Tensor& input) {
   const auto parameters = block.parameters();
-  auto bucket = gather(parameters);
+  auto bucket = gather(parameters, block.path());
   for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = {bucket.tensors()[p]};
   auto output = forward(input);
   for (const auto* parameter : parameters) gathered_.erase(parameter);
@@ -91,13 +91,14 @@ at::Tensor MeshHooks::run_gathered(const models::Module& block,
   return output;
 }
 
-GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& parameters) const {
+GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& parameters, std::string_view block) const {
   std::vector<at::Tensor> tensors;
   std::vector<Layout> layouts;
   for (const auto* parameter : parameters) {
     tensors.push_back(options_.leaf ? options_.leaf(parameter->tensor()) : parameter->tensor());
     layouts.push_back(plan_.computing(*parameter));
   }
+  const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it
   return {tensors,
           {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard)},
           gather_order_,

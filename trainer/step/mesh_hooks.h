@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "models/module.h"
@@ -46,7 +47,8 @@ class MeshHooks final : public models::Hooks {
  private:
   at::Tensor run_gathered(const models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
                           const at::Tensor& input);
-  GatheredParameters gather(const std::vector<models::Parameter*>& parameters) const;
+  /// `block`: the path of the module that they are gathered for, below the open one; empty: that itself.
+  GatheredParameters gather(const std::vector<models::Parameter*>& parameters, std::string_view block = {}) const;
 
   ShardingPlan plan_;
   BlockOptions options_;

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "runtime/context/gpu.h"
 #include "runtime/context/scopes.h"
+#include "runtime/context/told_values.h"
 #include "runtime/dispatch/backend.h"
 #include "runtime/kernels/self_test/self_test.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -96,7 +97,8 @@ TrainingRun::TrainingRun(Job job, Options options)
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
       state_(first_state()),
-      accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics())) {}
+      accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics(),
+                                                         trainable_names())) {}
 
 TrainingRun::~TrainingRun() = default;
 
@@ -111,6 +113,13 @@ std::vector<at::Tensor> TrainingRun::trainable_values() const {
   for (const auto& entry : state_)
     if (entry.trainable) values.push_back(entry.value);
   return values;
+}
+
+std::vector<std::string> TrainingRun::trainable_names() const {
+  std::vector<std::string> names;
+  for (const auto& entry : state_)
+    if (entry.trainable) names.push_back(entry.name);
+  return names;
 }
 
 BlockOptions TrainingRun::with_leaves(BlockOptions options) const {
@@ -140,7 +149,7 @@ void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learn
   underway_.reset();
   if (listener_) listener_->begin_step(step, batch, learning_rate, state_);
   context_.begin_microbatch(step, 0);
-  underway_ = Underway{step, &batch, learning_rate, valid_tokens(batch)};
+  underway_ = Underway{step, &batch, learning_rate, told_number(mesh(), "valid_tokens", valid_tokens(batch))};
 }
 
 double TrainingRun::valid_tokens(const TokenBatch& batch) const {
@@ -189,13 +198,14 @@ StepResult TrainingRun::apply() {
   const RunContext::Use use(context_);
   const auto [step, batch, rate, valid, sum] = underway();
   StepResult result;
-  result.loss = loss_of(whole(sum), valid);
+  result.loss = told_number(mesh(), "loss", loss_of(whole(sum), valid));
   auto gradients = accumulator_->finish();
   underway_.reset();
-  result.gradient_norm = gradient_norm(gradients);
+  result.gradient_norm = told_number(mesh(), "gradient_norm", gradient_norm(gradients));
   require_finite(step, result);
   result.valid_tokens = valid;
-  result.scalars = optimizer_->scalars(step, rate, clipping_scale(job_, result.gradient_norm));
+  const double scale = told_number(mesh(), "clip", clipping_scale(job_, result.gradient_norm));
+  result.scalars = optimizer_->scalars(step, rate, scale);
   update(gradients, result.scalars);
   report(result);
   if (options_.keep_gradients) result.gradients = std::move(gradients);

@@ -116,6 +116,7 @@ class TrainingRun {
   double valid_tokens(const TokenBatch& batch) const;
   BlockOptions with_leaves(BlockOptions options) const;
   std::vector<at::Tensor> trainable_values() const;
+  std::vector<std::string> trainable_names() const;
   void require_finite(int64_t step, const StepResult& result) const;
   bool any_rank(bool here) const;
   double loss_of(const at::Tensor& sum, double valid) const;

@@ -10,7 +10,7 @@
 namespace lockstep {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Blame, kind, id, phase, module, op, rule, layouts, worst, collective, axis, group,
-                                   ranks, pattern, before, position, transient)
+                                   ranks, pattern, before, limits, position, transient)
 
 namespace trainer {
 

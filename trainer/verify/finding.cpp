@@ -1,6 +1,8 @@
 #include "trainer/verify/finding.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/files/atomic_file.h"
@@ -8,6 +10,8 @@
 
 namespace lockstep::trainer {
 namespace {
+
+constexpr std::string_view kAgain = "\n  again    ";
 
 std::string free_path(const std::string& folder) {
   make_folders(folder);
@@ -31,15 +35,35 @@ std::string finding_of(const StepCheck& check) {
 }
 
 Finding finding_with_case(const StepCheck& check, const std::string& folder) {
-  Finding finding{finding_of(check), ""};
+  Finding finding{finding_of(check), "", ""};
   if (!check.op_case) return finding;
   try {
     finding.case_file = write_case(*check.op_case, folder);
-    finding.text += fmt::format("\n  again    lockstep replay --case {}", finding.case_file);
+    finding.next = fmt::format("lockstep replay --case {}", finding.case_file);
+    finding.text += fmt::format("{}{}", kAgain, finding.next);
   } catch (const std::exception& error) {
-    finding.text += fmt::format("\n  again    not written: {}", error.what());
+    finding.text += fmt::format("\n  case     not written: {}", error.what());
   }
   return finding;
+}
+
+Finding with_next(Finding finding, const std::string& command) {
+  finding.text = with_next(finding.text, command);
+  if (finding.next.empty()) finding.next = command;
+  return finding;
+}
+
+std::string with_next(const std::string& text, const std::string& command) {
+  if (text.find(kAgain) != text.npos) return text;
+  const auto end = std::min(text.find("\n  resume "), text.size());
+  return fmt::format("{}{}{}{}", text.substr(0, end), kAgain, command, text.substr(end));
+}
+
+std::string next_of(const std::string& text) {
+  const auto begin = text.find(kAgain);
+  if (begin == text.npos) return "";
+  const auto command = begin + kAgain.size();
+  return text.substr(command, text.find('\n', command) - command);
 }
 
 }  // namespace lockstep::trainer

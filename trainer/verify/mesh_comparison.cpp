@@ -1,8 +1,11 @@
 #include "trainer/verify/mesh_comparison.h"
 
+#include "trainer/verify/place_of_errors.h"
+
 namespace lockstep::trainer {
 
-MeshComparison::MeshComparison(const Job& job, const TrainingRun::Options& options) : verifier_(job, options) {
+MeshComparison::MeshComparison(const Job& job, const TrainingRun::Options& options)
+    : mesh_(options.mesh.text()), verifier_(job, options) {
   if (!asks_for_ops(job)) return;
   if (!StepVerifier::compares_bits(job)) trained_ = std::make_unique<TrainingRun>(job, options);
   ops_.emplace(trained_ ? *trained_ : verifier_.candidate(), job.verify.sample);
@@ -18,7 +21,7 @@ StepCheck MeshComparison::check(int64_t step, const TokenBatch& batch, double le
   {
     const ObserverScope scope(watched.world().observers(), ops_->observer());
     if (trained_)
-      trained_->step(step, batch, learning_rate);
+      with_place(mesh_, step, [&] { return trained_->step(step, batch, learning_rate); });
     else
       check = verifier_.check(step, batch, learning_rate);
   }

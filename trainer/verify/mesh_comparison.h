@@ -20,6 +20,7 @@ class MeshComparison {
   TrainingRun& candidate() { return verifier_.candidate(); }
 
  private:
+  std::string mesh_;
   StepVerifier verifier_;
   std::unique_ptr<TrainingRun> trained_;
   std::optional<OpVerifier> ops_;

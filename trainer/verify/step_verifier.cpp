@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "consistency/blame_observer.h"
+#include "consistency/place_on_mesh.h"
 #include "core/error.h"
 #include "replay/op_case/case_capture.h"
 #include "runtime/context/observer.h"
@@ -10,6 +11,9 @@
 #include "trainer/launch/together.h"
 #include "trainer/verify/agreed_blame.h"
 #include "trainer/verify/batch_check.h"
+#include "trainer/verify/blame_reference.h"
+#include "trainer/verify/place_of_errors.h"
+#include "trainer/verify/step_record.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -30,45 +34,19 @@ TrainingRun::Options reference_options(const Job& job, TrainingRun::Options opti
   return candidate_options(job, std::move(options));
 }
 
-/// The job with the microbatches of `mesh` on `other`: an op's id holds its microbatch, and only equal ids compare.
-Job with_microbatches_of(Job job, const MeshDegrees& mesh, const MeshDegrees& other) {
-  job.training.local_batch_size =
-      job.training.global_batch_size / derive_batching(job, mesh).accumulation_steps / other.data_parallel();
-  return job;
-}
-
 /// With canonical numerics the number of microbatches must not matter.
 Job reference_job(const Job& job, const MeshDegrees& mesh) {
   return compares_bits(job) ? job : with_microbatches_of(job, mesh, {});
 }
 
-/// Where replicas have microbatches of their own, or ranks parts of one that are no run of a tree, a microbatch of one
-/// device holds other samples: then the ops are compared with those of as many replicas and shards.
-MeshDegrees blame_mesh(const Job& job, const MeshDegrees& mesh) {
-  const auto batching = derive_batching(job, mesh);
-  MeshDegrees result;
-  if (batching.accumulation_steps > 1) result.dp_replicate = mesh.dp_replicate;
-  if (batching.nodes_per_microbatch() > 1) result.dp_shard = mesh.dp_shard;
-  return result;
+/// What this process sees of a step that is wrong before it began, or without anything to blame.
+void add_first(Blame& blame, const Comparison& comparison, const Mesh& mesh) {
+  if (comparison.agrees()) return;
+  const auto& first = comparison.beyond[0];
+  blame.module = first.name, blame.pattern = first.pattern;
+  blame.ranks = first.ranks.empty() ? mesh.local_ranks() : first.ranks;
+  if (mesh.local_count() == static_cast<size_t>(mesh.rank_count())) place_on_mesh(blame, mesh, {});
 }
-
-/// Tensors where they lie: nothing is gathered.
-StepRecord record_of(int64_t step, const StepResult& result, const TrainingState& state) {
-  StepRecord record{step, result.valid_tokens, result.loss, result.gradient_norm, {}, {}, {}, {}};
-  size_t next = 0;
-  for (const auto& entry : state) {
-    if (entry.trainable && !result.gradients.empty())
-      record.gradients.push_back({entry.name, result.gradients.at(next++)});
-    record.parameters.push_back({entry.name, entry.value});
-    for (const auto& slot : entry.slots)
-      record.optimizer.push_back({fmt::format("{} of {}", slot.name, entry.name), slot.tensor});
-  }
-  for (const auto& [name, value] : result.scalars) record.scalars.push_back({name, value});
-  return record;
-}
-
-/// Of the first value that this process sees to differ.
-std::string first_name(const Comparison& comparison) { return comparison.agrees() ? "" : comparison.beyond[0].name; }
 
 StepCheck start_check(int64_t step, const StepRecord& expected, const StepRecord& actual, const Mesh& mesh) {
   StepCheck check;
@@ -76,11 +54,12 @@ StepCheck start_check(int64_t step, const StepRecord& expected, const StepRecord
   for (auto& difference : check.comparison.beyond) difference.kind += " before the step";
   check.difference = agreed_difference(mesh, check.comparison);
   if (check.agrees()) return check;
-  check.blame = Blame{.kind = "start",
-                      .id = fmt::format("none: step {} has not begun", step),
-                      .module = first_name(check.comparison),
-                      .worst = check.difference,
-                      .before = "initial values, what was loaded, or a write between two steps"};
+  Blame blame{.kind = "start",
+              .id = fmt::format("none: step {} has not begun", step),
+              .worst = check.difference,
+              .before = "initial values, what was loaded, or a write between two steps"};
+  add_first(blame, check.comparison, mesh);
+  check.blame = agreed_blame(mesh, check.comparison.agrees() ? std::nullopt : std::optional(blame))->blame;
   return check;
 }
 
@@ -147,6 +126,10 @@ StepCheck StepVerifier::check_batch(int64_t step, const TokenBatch& batch) {
 }
 
 StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double learning_rate) {
+  return with_place(options_.mesh.text(), step, [&] { return checked(step, batch, learning_rate); });
+}
+
+StepCheck StepVerifier::checked(int64_t step, const TokenBatch& batch, double learning_rate) {
   StepCheck check;
   if (next_step_ != step)
     load(candidate_->state(), step);  // nothing vouches for what steps without a check have left
@@ -220,6 +203,22 @@ OpTrace StepVerifier::trace_reference(int64_t step, const TokenBatch& batch, dou
   return trace;
 }
 
+/// Nothing that was compared differs.
+Blame StepVerifier::blame_of_none(const StepCheck& check, const BlameObserver& blamer, const TrainingState& start) {
+  auto blame = blamer.blame_of_none();
+  const auto& comparison = check.comparison;
+  add_first(blame, comparison, candidate_->mesh());
+  if (!comparison.agrees() && is_unchanged(comparison.beyond[0], start, candidate_->state()))
+    blame.pattern = "old values: as before the step";
+  // Where the mesh's loss is not finite, nothing was compared on any rank.
+  const bool is_here = !comparison.agrees() || comparison.values == 0;
+  const auto agreed = agreed_blame(candidate_->mesh(), is_here ? std::optional(blame) : std::nullopt);
+  if (agreed) blame = agreed->blame;
+  blame.worst = check.difference;
+  if (blame.pattern.starts_with("old values:")) blame.worst += "; " + blame.pattern;
+  return blame;
+}
+
 void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check) {
   TrainingRun start(reference_job(job_, options_.mesh), reference_options(job_, options_));
   start_.restore(start);
@@ -229,12 +228,8 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
   const auto& mesh = candidate_->mesh();
   const bool comes_back = any_rank(mesh, !again || !compared(step, reference_result_, *again).agrees());
   const auto blamed = agreed_blame(mesh, blamer.blame());
-  check.blame = blamed ? blamed->blame
-                       : Blame{.kind = "step",
-                               .id = "none: every op and every move agrees with one device's",
-                               .module = first_name(check.comparison),
-                               .worst = check.difference,
-                               .before = blamer.compared()};
+  check.blame = blamed ? blamed->blame : blame_of_none(check, blamer, start.state());
+  check.blame->limits = limits_of_blame(blame_mesh(job_, options_.mesh));
   check.blame->transient = !comes_back;
   if (!blamed || blamed->blame.kind != "op") return;
   const auto& expected = trace.find(check.blame->id)->computed;

@@ -11,8 +11,9 @@
 #include "trainer/verify/step_start.h"
 
 namespace lockstep {
+class BlameObserver;
 class OpTrace;
-}
+}  // namespace lockstep
 
 namespace lockstep::trainer {
 
@@ -62,7 +63,7 @@ class StepVerifier {
 
   /// Runs the step on both. Throws Inconsistency where one device's loss or gradient is not finite; where the mesh's
   /// alone is not, that is a difference. On a difference both run it again from their start, to find the first thing
-  /// that differs, and what it takes.
+  /// that differs, and what it takes. An error of ours or of LibTorch's says on which mesh and in which step it came.
   StepCheck check(int64_t step, const TokenBatch& batch, double learning_rate);
 
   TrainingRun& candidate() { return *candidate_; }
@@ -71,10 +72,12 @@ class StepVerifier {
   double tolerance() const { return bits_ ? kBits : kFloat64Tolerance; }
   void run_both(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
   Comparison compared(int64_t step, const StepResult& reference, const StepResult& result);
+  StepCheck checked(int64_t step, const TokenBatch& batch, double learning_rate);
   void begin_at(int64_t next_step);
   StepCheck check_parameters(int64_t step);
   StepCheck check_batch(int64_t step, const TokenBatch& batch);
   void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
+  Blame blame_of_none(const StepCheck& check, const BlameObserver& blamer, const TrainingState& start);
   OpTrace trace_reference(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& start);
   std::optional<StepResult> run_watched(int64_t step, const TokenBatch& batch, double learning_rate,
                                         const TrainingState& start, Observer& observer);

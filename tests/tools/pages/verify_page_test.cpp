@@ -175,7 +175,7 @@ TEST(VerifyPage, ShowsAFinding) {
 
 TEST(VerifyPage, ExplainsEveryKind) {
   auto finding = sample_finding();
-  for (const char* kind : {"op", "collective", "local move", "operand", "number", "start", "data", "step"}) {
+  for (const char* kind : {"op", "collective", "local move", "operand", "number", "joined", "start", "data", "step"}) {
     finding.kind = kind;
     EXPECT_THAT(card_of(finding), HasSubstr("<dt>To blame</dt>")) << kind;
   }
@@ -187,6 +187,13 @@ TEST(VerifyPage, NamesACollectiveByItsAxisAndRanks) {
   finding.collective = "reduce_scatter", finding.axis = "dp_shard", finding.group = "ranks 0-1";
   EXPECT_THAT(card_of(finding), AllOf(HasSubstr("step 2: reduce_scatter on dp_shard</h3>"),
                                       HasSubstr("reduce_scatter on axis dp_shard, among ranks 0-1")));
+}
+
+TEST(VerifyPage, NamesTheAxisOfAnOpAndWhatCannotBeTold) {
+  auto finding = sample_finding();
+  finding.axis = "tp", finding.group = "ranks 0-1", finding.limits = "what replicas share";
+  EXPECT_THAT(card_of(finding), AllOf(HasSubstr("<dt>Along axis</dt><dd>tp, among ranks 0-1</dd>"),
+                                      HasSubstr("<dt>Cannot tell</dt><dd>what replicas share</dd>")));
 }
 
 TEST(VerifyPage, SaysWhatDidNotComeBack) {

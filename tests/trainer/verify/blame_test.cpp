@@ -66,6 +66,8 @@ TEST_P(NoFalseBlame, OfAStepThatAgrees) {
   EXPECT_FALSE(blamer.blame()) << blamer.blame()->text();
   EXPECT_GT(trace.count(), 100u);
   EXPECT_THAT(blamer.compared(), HasSubstr(fmt::format("{} ops with what they took", trace.count())));
+  const auto none = blamer.blame_of_none();
+  EXPECT_EQ(none.id, "none: every op and every move agrees with one device's") << none.before;
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, NoFalseBlame,

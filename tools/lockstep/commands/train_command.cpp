@@ -17,6 +17,7 @@
 #include "trainer/job/launcher_environment.h"
 #include "trainer/launch/rendezvous.h"
 #include "trainer/loop/train_loop.h"
+#include "trainer/verify/finding.h"
 
 namespace lockstep::tool {
 namespace {
@@ -30,7 +31,6 @@ class TrainPage {
     file_.page = page_of(job, 1);
     const auto command = command_of("train", arguments);
     file_.page.command = command + " --verify";
-    again_ = command + " --verify --record traces";
     file_.page.meshes.push_back({.mesh = trainer::mesh_of(job).text()});
     file_.begin();
   }
@@ -44,11 +44,12 @@ class TrainPage {
     file_.update();
   }
 
-  void add(int64_t step, const trainer::StepCheck& check) {
+  /// `again`: the next command, if there is none better.
+  void add(int64_t step, const trainer::StepCheck& check, const std::string& again) {
     if (!file_.is_wanted()) return;
     add_check(mesh(), step, check);
     if (check.agrees()) return file_.update_now_and_then();
-    mesh().findings.push_back(finding_on_page(step, check, again_));
+    mesh().findings.push_back(finding_on_page(step, check, again));
     file_.update();
   }
 
@@ -71,14 +72,25 @@ class TrainPage {
 
   const trainer::Job& job_;
   PageFile file_;
-  std::string again_;
 };
+
+/// What to run after a finding without a case: the step once more, recorded, and the first wrong rank's part of it
+/// alone. A run that was recorded has it already.
+std::string command_again(const JobArguments& arguments, const trainer::Job& job, const trainer::StepCheck& check,
+                          int64_t step) {
+  const int rank = check.blame && !check.blame->ranks.empty() ? check.blame->ranks[0] : 0;
+  const auto& folder = job.record.folder;
+  const auto replay =
+      fmt::format("lockstep replay {} --rank {} --step {}", folder.empty() ? "traces" : shell_word(folder), rank, step);
+  return folder.empty() ? command_of("train", arguments) + " --verify --record traces; " + replay : replay;
+}
 
 /// Lines on stdout, the progress bar on stderr.
 class Reporter {
  public:
-  Reporter(const trainer::Job& job, bool quiet, TrainPage& page)
-      : job_(job),
+  Reporter(const JobArguments& arguments, const trainer::Job& job, bool quiet, TrainPage& page)
+      : arguments_(arguments),
+        job_(job),
         quiet_(quiet),
         draws_(trainer::may_draw_progress(quiet)),
         bar_(job.training.steps, to_stderr),
@@ -89,7 +101,8 @@ class Reporter {
     events.on_step = [this](const trainer::StepMetrics& metrics) { step(metrics); };
     events.on_check = [this](int64_t step, const trainer::StepCheck& check) {
       count(check);
-      page_.add(step, check);
+      if (!check.agrees()) again_ = command_again(arguments_, job_, check, step);
+      page_.add(step, check, again_);
     };
     events.on_note = [this](const std::string& note) { line(note + "\n"); };
     return events;
@@ -100,6 +113,12 @@ class Reporter {
     if (draws_) bar_.clear();
     print_out("{}", text);
     flush_out();
+  }
+
+  /// Copies that have drifted apart are no finding of a step: the same command without a rank.
+  void add_next(std::vector<std::string>& findings) const {
+    const auto once_more = command_of("train", arguments_) + " --verify";
+    for (auto& finding : findings) finding = trainer::with_next(finding, again_.empty() ? once_more : again_);
   }
 
   void summary(const trainer::TrainOutcome& outcome) {
@@ -151,6 +170,7 @@ class Reporter {
     if (check.ops) ops_ = check.ops;
   }
 
+  const JobArguments& arguments_;
   const trainer::Job& job_;
   bool quiet_, draws_;
   trainer::ProgressBar bar_;
@@ -159,6 +179,7 @@ class Reporter {
   int64_t checked_ = 0, differing_bits_ = 0;
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
   std::optional<OpCheck::Counts> ops_;
+  std::string again_;  ///< after the finding, if a step has one
 };
 
 nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
@@ -222,8 +243,9 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   auto processes = join(options, job);
   if (job.training.device == "cuda") trainer::use_gpus(processes, job.comm);
   TrainPage page(processes.is_first() ? options.html : "", job, options.job);
-  Reporter reporter(job, options.output.quiet || !processes.is_first(), page);
-  const auto outcome = train_reported(job, reporter, page, processes);
+  Reporter reporter(options.job, job, options.output.quiet || !processes.is_first(), page);
+  auto outcome = train_reported(job, reporter, page, processes);
+  reporter.add_next(outcome.findings);
   reporter.summary(outcome);
   if (processes.is_first()) write_json(options.output, to_json(outcome));
   page.finish(outcome);

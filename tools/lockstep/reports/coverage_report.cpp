@@ -2,26 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
-#include "runtime/planning/rule_set.h"
-#include "runtime/planning/rules/built_in_rules.h"
+#include <vector>
 
 namespace lockstep::tool {
 namespace {
-
-/// Of each family of which rows are missing: "pointwise 40 of 62".
-std::vector<std::string> missing_by_family(const std::set<std::string>& reached) {
-  std::map<std::string, std::pair<int, int>> families;
-  for (const auto& [op, rule] : built_in_rules()->rows()) {
-    auto& [lacking, all] = families[rule.family];
-    lacking += !reached.contains(op), ++all;
-  }
-  std::vector<std::string> texts;
-  for (const auto& [family, counts] : families)
-    if (counts.first > 0) texts.push_back(fmt::format("{} {} of {}", family, counts.first, counts.second));
-  return texts;
-}
 
 /// A list behind its name, in lines of at most 100 columns.
 std::string listed(const char* name, const std::vector<std::string>& items) {
@@ -45,17 +29,20 @@ nlohmann::ordered_json part_json(size_t all, const std::vector<std::string>& lac
 }  // namespace
 
 std::string coverage_text(const Coverage& coverage) {
+  if (coverage.rows.empty()) return "\nno mesh came to its last step: what this suite reaches is not known\n";
   const auto rows = all_rows(), moves = all_moves(), collectives = all_collectives();
-  const auto no_rows = missing(rows, coverage.rows), no_moves = missing(moves, coverage.moves),
-             no_collectives = missing(collectives, coverage.collectives);
+  const auto no_moves = missing(moves, coverage.moves), no_collectives = missing(collectives, coverage.collectives);
+  const auto no_rows = gaps_of_rows(coverage), no_candidates = gaps_of_candidates(coverage);
   auto text = fmt::format(
       "\nthese meshes came to {} of {} rows of the op table and {} of {} candidates of theirs, {} of {} kinds of "
       "move,\n"
       "{} of {} collectives; not to\n",
-      rows.size() - no_rows.size(), rows.size(), coverage.reached_candidates(), coverage.candidate_count(),
-      moves.size() - no_moves.size(), moves.size(), collectives.size() - no_collectives.size(), collectives.size());
-  return text + listed("rows", missing_by_family(coverage.rows)) + listed("moves", no_moves) +
-         listed("collectives", no_collectives);
+      rows.size() - missing(rows, coverage.rows).size(), rows.size(), coverage.reached_candidates(),
+      coverage.candidate_count(), moves.size() - no_moves.size(), moves.size(),
+      collectives.size() - no_collectives.size(), collectives.size());
+  text += listed("rows", no_rows.items) + listed("candidates", no_candidates.items) + listed("moves", no_moves) +
+          listed("collectives", no_collectives);
+  return no_rows.are_names && no_candidates.are_names ? text : text + "  all names: --json\n";
 }
 
 nlohmann::ordered_json coverage_json(const Coverage& coverage) {

@@ -9,6 +9,7 @@
 #include "core/numerics_version.h"
 #include "trainer/job/metrics.h"
 #include "trainer/recording/machine_facts.h"
+#include "trainer/verify/finding.h"
 
 namespace lockstep::tool {
 namespace {
@@ -50,12 +51,6 @@ std::vector<PageModule> modules_of(const Comparison& comparison) {
     module->elements += difference.elements;
   }
   return modules;
-}
-
-/// The command that a report names; empty if it names none.
-std::string command_in(const std::string& report) {
-  const auto begin = report.find("lockstep replay --case ");
-  return begin == report.npos ? "" : report.substr(begin, report.find('\n', begin) - begin);
 }
 
 }  // namespace
@@ -129,7 +124,7 @@ PageFinding finding_on_page(int64_t step, const trainer::StepCheck& check, const
   if (!blame.group.empty()) finding.group = ranks_text(blame.group);
   if (!blame.ranks.empty()) finding.ranks = ranks_text(blame.ranks);
   finding.difference = check.difference, finding.worst = blame.worst;
-  finding.pattern = blame.pattern, finding.before = blame.before;
+  finding.pattern = blame.pattern, finding.before = blame.before, finding.limits = blame.limits;
   finding.transient = blame.transient;
   finding.modules = modules_of(check.comparison);
   finding.next = again;
@@ -144,7 +139,7 @@ void complete(PageMesh& mesh, const std::string& report) {
   }
   auto& finding = mesh.findings.back();
   finding.report = report;
-  if (const auto command = command_in(report); !command.empty()) finding.next = command;
+  if (const auto command = trainer::next_of(report); !command.empty()) finding.next = command;
 }
 
 }  // namespace lockstep::tool

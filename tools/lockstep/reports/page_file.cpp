@@ -1,20 +1,15 @@
 #include "tools/lockstep/reports/page_file.h"
 
 #include <exception>
-#include <filesystem>
 
 #include "core/files/atomic_file.h"
 #include "tools/lockstep/console.h"
+#include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
 namespace {
 
 constexpr std::chrono::seconds kAWhile{10};
-
-bool can_be_replaced(const std::string& path) {
-  std::error_code ignored;
-  return !std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored);
-}
 
 }  // namespace
 

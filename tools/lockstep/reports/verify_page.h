@@ -37,7 +37,7 @@ struct PageFinding {
   int64_t step = 0;
   std::string kind = {}, op = {}, id = {}, module = {}, rule = {}, layouts = {}, collective = {}, axis = {}, group = {},
               ranks = {};
-  std::string difference = {}, worst = {}, pattern = {}, before = {};
+  std::string difference = {}, worst = {}, pattern = {}, before = {}, limits = {};
   bool transient = false;
   std::string next = {};                 ///< the command to go on with
   std::string report = {};               ///< what the terminal says

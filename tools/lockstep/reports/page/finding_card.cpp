@@ -40,14 +40,20 @@ constexpr Kind kKinds[] = {
     {"operand",
      "The op was given something else than the ops before it gave. A view, an input, or a buffer that was written to "
      "in between is at fault."},
-    {"number", "The op was given another number than on one device. Whoever computes that number is at fault."},
+    {"number",
+     "A number is another than on one device, one that the op was given or one that is computed between ops. Whoever "
+     "computes that number is at fault."},
+    {"joined",
+     "Gradients of microbatches were added up outside of ops, and the sum is another than on one device. Who joins "
+     "them "
+     "is at fault."},
     {"start",
      "The difference was there before the step began. Initial values, what was loaded, or a write between two steps "
      "are at fault."},
     {"data", "The step was given another batch than the job's data has for it. Who reads the data is at fault."},
     {"step",
-     "Every op and every move agrees with one device's, and still what the step leaves does not. What happens outside "
-     "of ops is at fault."},
+     "What was compared while the step ran agrees with one device's, and still what the step leaves does not. What "
+     "happens outside of ops is at fault, or what was not compared."},
 };
 
 std::string_view meaning_of(const std::string& kind) {
@@ -62,6 +68,12 @@ std::string move_text(const PageFinding& finding) {
   return text;
 }
 
+/// Of an op.
+std::string axis_text(const PageFinding& finding) {
+  if (finding.axis.empty() || !finding.collective.empty()) return {};
+  return finding.group.empty() ? finding.axis : fmt::format("{}, among {}", finding.axis, finding.group);
+}
+
 std::string_view again_text(const PageFinding& finding) {
   if (finding.kind.empty() || finding.kind == "start" || finding.kind == "data") return {};
   return finding.transient ? "Gone: run again from the same start, the step agreed. Memory, hardware or a race."
@@ -70,9 +82,10 @@ std::string_view again_text(const PageFinding& finding) {
 
 std::string facts(const PageFinding& finding) {
   return "<dl>\n" + fact("To blame", meaning_of(finding.kind)) + fact("Where", finding.id) +
-         fact("Moved by", move_text(finding)) + fact("Rule", finding.rule) + fact("Layouts", finding.layouts) +
-         fact("Wrong on", finding.ranks) + fact("Damage", finding.pattern) + fact("Worst value", finding.worst) +
-         fact("Before it", finding.before) + fact("A second time", again_text(finding)) + "</dl>\n";
+         fact("Moved by", move_text(finding)) + fact("Rule", finding.rule) + fact("Along axis", axis_text(finding)) +
+         fact("Layouts", finding.layouts) + fact("Wrong on", finding.ranks) + fact("Damage", finding.pattern) +
+         fact("Worst value", finding.worst) + fact("Before it", finding.before) + fact("Cannot tell", finding.limits) +
+         fact("A second time", again_text(finding)) + "</dl>\n";
 }
 
 /// Of what differs at all something is seen.

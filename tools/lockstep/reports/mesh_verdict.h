@@ -1,0 +1,47 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "consistency/coverage.h"
+#include "consistency/ops/op_check.h"
+#include "tools/lockstep/reports/verify_page.h"
+#include "trainer/dry_run/price_table.h"
+#include "trainer/verify/step_verifier.h"
+
+/// What `lockstep verify` finds, and how it says it in JSON (docs/verify.md).
+namespace lockstep::tool {
+
+/// Steps of one mesh beside one device.
+struct MeshVerdict {
+  std::string mesh;
+  bool agrees = true;
+  double loss = 0, gradient = 0, parameter = 0, bytes = 0, ratio = 0;
+  int64_t differing_bits = 0;
+  std::optional<OpCheck::Counts> ops;  ///< of mode ops
+  std::string worst = "-", finding;
+  nlohmann::ordered_json findings = nlohmann::ordered_json::array();
+  std::optional<trainer::PriceTable> prices;  ///< under canonical numerics
+  Coverage coverage;
+  PageMesh page;
+};
+
+/// Adds a step. `again`: the command that compares it again.
+void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trainer::StepCheck& check,
+         const std::string& again);
+
+/// All meshes so far.
+struct VerifyReport {
+  size_t planned = 0;  ///< meshes
+  std::vector<MeshVerdict> verdicts = {};
+  bool is_finished = false;
+  std::string ended_by = {};  ///< what ended it before that
+
+  bool agrees() const;
+  Coverage coverage() const;
+};
+
+nlohmann::ordered_json json_of(const VerifyReport& report, const trainer::Job& job);
+
+}  // namespace lockstep::tool
