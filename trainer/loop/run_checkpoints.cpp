@@ -29,6 +29,7 @@ std::optional<CheckpointMetadata> RunCheckpoints::load(const std::function<void(
   note(fmt::format("resumed after step {} from {}", metadata.step, folder));
   for (const auto& changed : start_.allowed) note(fmt::format("changed as allowed: {}", changed));
   require_same_rate(folder, metadata);
+  require_right_sample(folder, metadata);
   if (job_.numerics.is_canonical() && metadata.numerics_version != kNumericsVersion)
     note_other_numerics(metadata, note);
   return metadata;
@@ -46,6 +47,16 @@ void RunCheckpoints::require_same_rate(const std::string& folder, const Checkpoi
       "{}: the run that saved it would go on with a learning rate of {}, this one with {} for the same job: this build "
       "has another schedule. Go on with the build that saved it.",
       folder, metadata.learning_rate, here);
+}
+
+/// Of a run whose batches were never of another size, which a change that was allowed may have made them.
+void RunCheckpoints::require_right_sample(const std::string& folder, const CheckpointMetadata& metadata) const {
+  const bool may_have_changed = metadata.origin.identity.empty() || !metadata.origin.parents.empty();
+  const auto right = metadata.step * job_.training.global_batch_size;
+  if (may_have_changed || !start_.allowed.empty() || metadata.sample == right) return;
+  fail<FileError>(
+      "{}: says that sample {} comes next; {} steps of {} samples come to {}: it was saved wrongly. Report this.",
+      folder, metadata.sample, metadata.step, job_.training.global_batch_size, right);
 }
 
 std::string RunCheckpoints::rate_text(int64_t step) const { return fmt::format("{:a}", schedule_.learning_rate(step)); }

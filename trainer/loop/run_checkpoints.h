@@ -22,7 +22,7 @@ class RunCheckpoints {
   RunCheckpoints(const Job& job, const Processes& processes, TrainingRun& run);
 
   /// Loads what the run goes on from and says so; none if it begins anew. Throws as load_state() does, and FileError if
-  /// the schedule is not that of the run that saved it.
+  /// the schedule is not that of the run that saved it, or the next sample not the one that its steps come to.
   std::optional<CheckpointMetadata> load(const std::function<void(const std::string&)>& note);
 
   /// The same state into another one of the job, of any mesh. REQUIRES: load() gave one.
@@ -42,6 +42,7 @@ class RunCheckpoints {
   std::string save_into(const std::string& root, int64_t step, int64_t sample);
   std::string locked_root_for_interrupted(std::vector<FolderLock>& lock) const;
   void require_same_rate(const std::string& folder, const CheckpointMetadata& metadata) const;
+  void require_right_sample(const std::string& folder, const CheckpointMetadata& metadata) const;
   std::string rate_text(int64_t step) const;
   void note_other_numerics(const CheckpointMetadata& metadata,
                            const std::function<void(const std::string&)>& note) const;

@@ -88,5 +88,23 @@ TEST_F(Checkpointing, AnotherNextLearningRateIsRefused) {
   }
 }
 
+/// What two readers would both begin with.
+TEST_F(Checkpointing, ANextSampleThatItsStepsDoNotComeToIsRefused) {
+  { RunCheckpoints(job_, processes_, *run_).save(1, 13, 0); }
+  RunCheckpoints checkpoints(job_, processes_, *run_);
+  try {
+    checkpoints.load([](const std::string&) {});
+    ADD_FAILURE() << "was loaded";
+  } catch (const FileError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("says that sample 13 comes next; 1 steps of 12 samples come to 12"));
+  }
+}
+
+TEST_F(Checkpointing, TheRightNextSampleIsTaken) {
+  { RunCheckpoints(job_, processes_, *run_).save(1, 12, 0); }
+  RunCheckpoints checkpoints(job_, processes_, *run_);
+  EXPECT_EQ(checkpoints.load([](const std::string&) {})->sample, 12);
+}
+
 }  // namespace
 }  // namespace lockstep::trainer
