@@ -96,7 +96,13 @@ TrainingRun::TrainingRun(Job job, Options options)
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
       state_(first_state()),
-      accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics())) {}
+      accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics())) {
+  for (const auto& entry : state_)
+    if (entry.trainable) trainable_names_.push_back(entry.name);
+  accumulator_->on_gradient([this](int64_t microbatch, size_t parameter, at::Tensor& gradient) {
+    if (listener_) listener_->take_gradient(microbatch, trainable_names_[parameter], gradient);
+  });
+}
 
 TrainingRun::~TrainingRun() = default;
 
