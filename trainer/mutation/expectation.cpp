@@ -41,7 +41,8 @@ Expectation of_move(const Mutant& mutant) {
 Expectation of_state(const Mutant& mutant) {
   const bool is_slot = mutant.site.tensor != mutant.site.id.module;
   const bool is_read_first = is_slot && !mutant.resumes && mutant.step > 1 && mutant.step <= kMutationSteps;
-  if (is_read_first) return {.value = "a write to the optimizer's state", .is_transient = true};
+  if (is_read_first)
+    return {.module = mutant.site.id.module, .value = "a write to the optimizer's state", .is_transient = true};
   if (!is_slot) return {.kind = "start", .module = mutant.site.id.module};
   return {.kind = "start", .value = " of " + mutant.site.id.module};
 }

@@ -32,15 +32,11 @@ bool is_clip_scale(const Site& site) {
          (site.tensor == "gradient_scale" || (site.id.op == "mul.Tensor" && site.id.occurrence == 0));
 }
 bool is_normaliser(const Site& site) { return is_argument(site) && site.id.op.starts_with("div"); }
-/// What is made once for all steps: a write to it would stay.
-bool is_constant(const Site& site) {
-  return site.tensor == "sines" || site.tensor == "cosines" || (site.id.module.empty() && site.tensor == "other");
-}
 /// Tokens, labels, positions, masks.
-bool is_whole_number(const Site& site) { return is_of(site, Kind::kOperand) && !site.is_float && !is_constant(site); }
+bool is_whole_number(const Site& site) { return is_of(site, Kind::kOperand) && !site.is_float; }
 bool is_buffer(const Site& site) {
   const auto phase = site.id.phase;
-  return is_of(site, Kind::kOperand) && site.is_float && !site.is_partial && !is_constant(site) &&
+  return is_of(site, Kind::kOperand) && site.is_float && !site.is_partial &&
          (phase == Phase::kForward || phase == Phase::kBackward || phase == Phase::kRecompute);
 }
 bool is_part_of_sum(const Site& site) { return site.is_reduction && site.is_float; }
