@@ -156,18 +156,23 @@ void BlameObserver::after_op(const OpEvent& event, std::span<const c10::IValue> 
   ++ops_;
 }
 
-/// The whole is the same before and after, and all copies are.
+/// The whole is the same before and after, and all copies are. Copies that differ before it are not the move's doing.
 void BlameObserver::after_move(const MoveEvent& event) {
   ++position_;
   const auto before = all_shards(local_shards(event.before, event.shards_before));
   auto after = all_shards(local_shards(event.after, event.shards_after));
   old_.look(event, after);
-  auto difference = difference_of(after, whole_of(before), tolerance_);
+  const auto whole = whole_of(before);
+  auto difference = difference_of(before, whole, tolerance_);
+  const bool is_given = !difference.agrees();
+  if (!is_given) difference = difference_of(after, whole, tolerance_);
   ++moves_;
   if (difference.agrees()) return;
   --moves_;
   difference.kind = "value", difference.name = event.id.op;
-  note(blame_of(event, difference));
+  auto blame = blame_of(event, difference);
+  if (is_given) blame.kind = "operand", blame.collective.clear();
+  note(std::move(blame));
 }
 
 void BlameObserver::compare_tensor(const ValueEvent& event, const at::Tensor& expected) {

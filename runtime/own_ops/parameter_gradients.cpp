@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "runtime/context/run_context.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/ordered_sums.h"
@@ -14,6 +15,10 @@ namespace lockstep {
 namespace {
 
 using at::Tensor;
+
+/// Of ops that only some meshes have, so that they do not take the ids of those that all have: parts of a gradient are
+/// added up.
+constexpr Phase kBySample = Phase::kReduce;
 
 std::vector<int64_t> leading_dims(const Tensor& tensor) {
   std::vector<int64_t> dims;
@@ -32,13 +37,18 @@ Tensor finished(const Tensor& sums) {
   return redistribute_values(sums, Layout(layout.mesh(), with_mesh_order(std::move(placements))), "redistribute");
 }
 
-/// Canonical: where a mesh axis cuts the positions of samples [b, l, ...], each sample's sum is finished first, then
-/// samples are added. Nothing is gathered, and every rank adds what it has. (A sample of several rows is one sum over
-/// all of their positions, which no rank has a run of.)
-bool sums_by_sample(const Tensor& gradient) {
-  const auto& layout = layout_of(gradient);
-  if (!layout.mesh().world().canonical() || gradient.dim() != 3 || layout.cutters(1).empty()) return false;
+/// Canonical: whether a sum over everything but the last dimension of [b, l, n] is one over samples of sums over
+/// positions, whoever has which of them. (A sample of several rows is one sum over all of their positions, which no
+/// rank has a run of.)
+bool has_leaf_for_each_sample(const Tensor& gradient) {
+  if (!layout_of(gradient).mesh().world().canonical() || gradient.dim() != 3) return false;
   return tree_over_batch(gradient.size(0), 3, RunContext::current().rows().count).leaf == 1;
+}
+
+/// Canonical: where a mesh axis cuts the positions of samples [b, l, ...], each sample's sum is finished first, then
+/// samples are added. Nothing is gathered, and every rank adds what it has.
+bool sums_by_sample(const Tensor& gradient) {
+  return has_leaf_for_each_sample(gradient) && !layout_of(gradient).cutters(1).empty();
 }
 
 /// In the dtype that sums are kept in, so that no sample's is rounded.
@@ -48,16 +58,19 @@ Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kDe
 
 Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
   if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);
+  const PhaseScope scope(kBySample);
   const auto samples = finished(at::matmul(widened(gradient).transpose(1, 2), widened(input)));
   return declared_as(at::sum(samples, {0}, false), gradient.scalar_type());
 }
 
 Tensor bias_gradient(const Tensor& gradient) {
   if (gradient.dim() == 1) return gradient;
-  if (!sums_by_sample(gradient)) return at::sum(gradient, leading_dims(gradient), false);
-  // Three dimensions still: rows of two would be elements of one sum, not samples, outside of a BatchScope.
-  const auto samples = at::sum(widened(gradient), {1}, true);
-  return declared_as(at::sum(samples, c10::IntArrayRef({0, 1}), false), gradient.scalar_type());
+  if (!has_leaf_for_each_sample(gradient)) return at::sum(gradient, leading_dims(gradient), false);
+  // On every mesh the same ops, so that ids are the same on all. In the dtype that sums are kept in, so that no
+  // sample's is rounded. Three dimensions still: rows of two would be elements of one sum, not samples, outside of a
+  // BatchScope.
+  const auto wide = accumulation(Domain::kDeclared, gradient.scalar_type());
+  return at::sum(at::sum(gradient, {1}, true, wide), c10::IntArrayRef({0, 1}), false, gradient.scalar_type());
 }
 
 }  // namespace lockstep

@@ -31,7 +31,8 @@ TEST(Mutate, SeesAFewOfEachClass) {
   EXPECT_EQ(score.at("mutants"), 40);
   EXPECT_EQ(score.at("classes").size(), 20u);
   EXPECT_EQ(score.at("false_alarms"), 0);
-  EXPECT_EQ(score.at("clean_steps"), 248);
+  EXPECT_EQ(score.at("clean_steps"), 264);
+  EXPECT_EQ(score.at("trials").size(), 40u);
   EXPECT_GT(score.at("clean_cases"), 100000);
   EXPECT_TRUE(score.at("survivors").empty());
   const int64_t equivalent = score.at("equivalent"), caught = score.at("caught"), named = score.at("blame_exact");
@@ -47,6 +48,32 @@ TEST(Mutate, AClassAlone) {
   const auto run = run_lockstep("mutate -q --class M5 --each 1", "OMP_NUM_THREADS=1 ");
   EXPECT_EQ(run.code, 0) << run.out;
   EXPECT_THAT(run.out, HasSubstr("M5   an average for a sum"));
+}
+
+/// The part of the page that is not this command's stays.
+TEST(Mutate, KeepsWhatIsBehindTheMark) {
+  const TemporaryFolder folder;
+  const std::string mark = "<!-- from here on: tools/mutate_sources --report --markdown -->";
+  const auto page = folder.write("score.md", "old\n" + mark + "\n\na table\n");
+  const auto run = run_lockstep("mutate -q --seconds 0 --markdown " + page, "OMP_NUM_THREADS=1 ");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(file_content(page), ::testing::StartsWith("# What verification sees\n"));
+  EXPECT_THAT(file_content(page), ::testing::EndsWith("\n" + mark + "\n\na table\n"));
+}
+
+/// The project's own pages are those of full runs.
+TEST(Mutate, APartOfARunLeavesThePagesAsTheyAre) {
+  const TemporaryFolder folder;
+  folder.write("layers.txt", "");
+  std::filesystem::create_directory(folder.file("docs"));
+  const auto page = folder.write("docs/mutation_score.md", "a page");
+  for (const auto* part : {"--seconds 0", "--seconds 0 --seed 2"}) {
+    const auto run =
+        run_binary("env", "-C " + folder.path() + " OMP_NUM_THREADS=1 '" LOCKSTEP_BINARY "' mutate -q " + part);
+    EXPECT_EQ(run.code, 0) << run.err;
+  }
+  EXPECT_EQ(file_content(page), "a page");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("docs/mutation_score.json")));
 }
 
 /// Time that is up before the first mutant: nothing was tried, and it is said.

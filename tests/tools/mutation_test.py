@@ -199,6 +199,15 @@ class Lists(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "a.cpp has no proof"):
                 results.read_equivalents(path)
 
+    def test_a_page_keeps_what_stands_before_the_mark(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.md"
+            self.assertEqual(results.on_page(page, "table\n"), "table\n")
+            page.write_text(f"# Score\n\n{results.MARK}\n\nan older table\n")
+            self.assertEqual(results.on_page(page, "table\n"),
+                             f"# Score\n\n{results.MARK}\n\n## Faults in the sources as they stand\n\ntable\n")
+            self.assertIn(results.MARK, (ROOT / "tools/lockstep/reports/mutation_report.h").read_text())
+
     def test_suites_are_taken_while_there_is_time(self):
         suites = [Suite("t", str(seconds), seconds, set()) for seconds in (5, 6, 7)]
         self.assertEqual(len(within(suites, 12)), 2)

@@ -134,11 +134,14 @@ struct Parser {
                         "lockstep mutate --class M4\n  lockstep mutate --seconds 60 --json score.json", mutate.output);
     sub->add_option("--class", mutate.of_class, "One class of faults, M1 to M20; without it all")->type_name("CLASS");
     sub->add_option("--seed", mutate.seed, "Draws places and changes (1)")->type_name("N");
-    sub->add_option("--each", mutate.each, "Mutants of each class (36)")->type_name("N")->check(CLI::Range(1, 100000));
+    sub->add_option("--each", mutate.each, "Mutants of each class (48)")->type_name("N")->check(CLI::Range(1, 100000));
     sub->add_option("--seconds", mutate.seconds, "Begin no mutant later")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
-    sub->add_option("--markdown", mutate.markdown, "Write the tables as a page to FILE")->type_name("FILE");
+    sub->add_option("--markdown", mutate.markdown,
+                    "Write the tables as a page to FILE; a full run in the project's tree: docs/mutation_score.md, and "
+                    "docs/mutation_score.json")
+        ->type_name("FILE");
   }
 
   void add_doctor() {

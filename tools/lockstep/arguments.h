@@ -53,7 +53,7 @@ struct BenchOptions {
 struct MutateOptions {
   std::string of_class;  ///< "M4"; empty: all
   uint64_t seed = 1;
-  size_t each = 36;               ///< mutants of each class
+  size_t each = 48;               ///< mutants of each class
   std::optional<double> seconds;  ///< no mutant begins later
   std::string markdown;           ///< file for the page; empty: none
   Output output;

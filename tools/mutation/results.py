@@ -103,6 +103,16 @@ class Report:
         return "\n".join([*rows, "", *(["Not noticed:", "", *listed] if listed else []), ""])
 
 
+# The page that `lockstep mutate` writes has the table behind this line, and keeps it.
+MARK = "<!-- from here on: tools/mutate_sources --report --markdown -->"
+
+
+def on_page(path, table):
+    """The table by itself, or where a page has a place for it the page with it."""
+    before, mark, _ = (path.read_text() if path.exists() else "").partition(MARK)
+    return f"{before}{MARK}\n\n## Faults in the sources as they stand\n\n{table}" if mark else table
+
+
 def survivor_text(variant, record):
     left = f", {record['left']} suites had no time" if record.get("left") else ""
     return (f"{record['verdict'].upper()}  {variant.file}:{variant.line}  {variant.kind}{left}\n"

@@ -72,11 +72,11 @@ class Loop {
       if (step_ == first_) use_train_timeout(processes_, job_.comm);
       if (interrupted && recorder_) recorder_->give_up(outcome_.interrupted_by);
       // What an inconsistent step left is nothing to go on from.
-      if (outcome_.findings.empty() && (interrupted || checkpoints_.is_due(step_)))
+      if (outcome_.findings.empty() && (interrupted || checkpoints_.is_due(step_)) && is_as_left())
         outcome_.saved_to = checkpoints_.save(step_, sample_, verified_);
       if (interrupted) break;
     }
-    if (outcome_.findings.empty()) copies_agree({}, Copies::kAll);
+    if (outcome_.findings.empty() && is_as_left()) copies_agree({}, Copies::kAll);
     if (recorder_) recorder_->finish();
     outcome_.state_digest = state_digest(run_.state()).text();
     return std::move(outcome_);
@@ -107,6 +107,17 @@ class Loop {
     verifier_->expect_batches([data, step = first_, begin, rows = job_.training.global_batch_size](int64_t now) {
       return data->batch(begin + (now - step) * rows, rows);
     });
+    verifier_->expect_rates(
+        [schedule = LearningRateSchedule(job_)](int64_t now) { return schedule.learning_rate(now); });
+  }
+
+  /// Whether the state that is saved, or that the run ends with, is what the step that was checked last has left.
+  bool is_as_left() {
+    if (!verifier_ || !StepVerifier::compares_bits(job_) || verified_ != std::min(step_, job_.training.steps))
+      return true;
+    const auto check = verifier_->check_start(verified_ + 1, run_.state(), run_.mesh());
+    if (!check.agrees()) tell(check);
+    return check.agrees();
   }
 
   std::string metrics_path() const {

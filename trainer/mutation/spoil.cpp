@@ -7,12 +7,14 @@
 #include <cmath>
 
 #include "consistency/held_shards.h"
+#include "runtime/tensor/lazy_copy.h"
 
 namespace lockstep::trainer {
 namespace {
 
-constexpr const char* kNames[] = {"times", "plus",       "zeros",       "negated",     "rolled",    "reversed",
-                                  "a bit", "an element", "no last row", "in bfloat16", "old value", "another rank's"};
+constexpr const char* kNames[] = {"times",     "plus",           "zeros",           "negated",           "rolled",
+                                  "reversed",  "a bit",          "an element",      "no last row",       "in bfloat16",
+                                  "old value", "another rank's", "another group's", "as before the move"};
 
 at::Tensor with_bit(const at::Tensor& value, double amount) {
   auto changed = value.clone().contiguous();
@@ -80,6 +82,8 @@ at::Tensor changed(Change change, double amount, const at::Tensor& value, const 
     case Change::kOld:
       return old.defined() && old.sizes() == value.sizes() ? old : at::zeros_like(value);
     case Change::kOtherRank:
+    case Change::kOtherGroup:
+    case Change::kBefore:
       break;
   }
   return other.defined() && other.sizes() == value.sizes() && other.scalar_type() == value.scalar_type() ? other
@@ -98,6 +102,7 @@ bool spoil(Change change, double amount, const at::Tensor& value, const at::Tens
   const auto after = changed(change, amount, before, other, memory[key]);
   if (change == Change::kOld) memory[key] = before;
   const bool differs = !same_bits(before, after.to(before.scalar_type()));
+  before_write(value);
   value.detach().copy_(after);
   return differs;
 }

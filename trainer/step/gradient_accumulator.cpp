@@ -36,28 +36,36 @@ std::vector<at::Tensor> reduced_to(const std::vector<at::Tensor>& sums, const st
 /// Takes a leaf's gradient before autograd stores it. (Autograd would copy it, which a sum must not be read for that is
 /// not finished.)
 struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
-  explicit Hook(at::Tensor& sum) : sum_(sum) {}
+  Hook(GradientAccumulator& owner, size_t parameter, at::Tensor& sum)
+      : owner_(owner), parameter_(parameter), sum_(sum) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
     const PhaseScope phase(Phase::kReduce);
     const at::NoGradGuard no_grad;
-    sum_ = sum_of(sum_, gradients[0]);
+    auto gradient = gradients[0];
+    if (gradient.defined()) owner_.hearer_(owner_.microbatch_, parameter_, gradient);
+    sum_ = sum_of(sum_, gradient);
     return {at::Tensor()};
   }
 
  private:
+  GradientAccumulator& owner_;
+  size_t parameter_;
   at::Tensor& sum_;
 };
 
 struct GradientAccumulator::Use {
   /// tensor_data(): detached, with the parameter's version counter, and no op: steps are alike from the first one on.
-  Use(const at::Tensor& parameter, int64_t microbatches, int64_t nodes)
-      : leaf(parameter.tensor_data().requires_grad_()), replicas(layout_of(parameter).mesh(), microbatches, nodes) {
-    torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(sum));
+  Use(GradientAccumulator& owner, size_t number)
+      : parameter(number),
+        leaf(owner.parameters_[number].tensor_data().requires_grad_()),
+        replicas(layout_of(leaf).mesh(), owner.microbatches_, owner.nodes_) {
+    torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(owner, number, sum));
   }
   ~Use() { torch::autograd::impl::clear_hooks(leaf); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
+  size_t parameter;  ///< its number
   at::Tensor leaf;
   at::Tensor sum;          ///< of the step's microbatches so far (native) or of this one (canonical)
   bool has_nodes = false;  ///< this microbatch's are in `replicas` already
@@ -84,7 +92,7 @@ at::Tensor GradientAccumulator::leaf(const at::Tensor& parameter) {
   auto [use, is_new] = uses_.try_emplace({found->second, module, reads_[microbatch_][{found->second, module}]++});
   if (is_new) {
     const at::AutoGradMode grad(true);
-    use->second = std::make_unique<Use>(parameter, microbatches_, nodes_);
+    use->second = std::make_unique<Use>(*this, found->second);
     use_of_[use->second->leaf.unsafeGetTensorImpl()] = use->second.get();
   }
   if (is_new && canonical())
@@ -96,7 +104,9 @@ void GradientAccumulator::take_nodes(const at::Tensor& leaf, const at::Tensor& n
   auto& use = *use_of_.at(leaf.unsafeGetTensorImpl());
   LOCKSTEP_CHECK(canonical() && !std::exchange(use.has_nodes, true), "a leaf's nodes come twice in microbatch {}",
                  microbatch_);
-  use.replicas.add_nodes(microbatch_, nodes);
+  auto taken = nodes;
+  hearer_(microbatch_, use.parameter, taken);
+  use.replicas.add_nodes(microbatch_, taken);
 }
 
 void GradientAccumulator::end_microbatch(int64_t microbatch) {

@@ -97,8 +97,13 @@ TrainingRun::TrainingRun(Job job, Options options)
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
       state_(first_state()),
-      accumulator_(std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics(),
-                                                         trainable_names())) {}
+      accumulator_(
+          std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics(), trainable_names())) {
+  accumulator_->on_gradient(
+      [this, names = trainable_names()](int64_t microbatch, size_t parameter, at::Tensor& gradient) {
+        if (listener_) listener_->take_gradient(microbatch, names[parameter], gradient);
+      });
+}
 
 TrainingRun::~TrainingRun() = default;
 

@@ -34,6 +34,8 @@ class StepListener {
   virtual ~StepListener() = default;
   /// Nothing of the step has happened yet.
   virtual void begin_step(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& state) = 0;
+  /// What a microbatch's backward gave one use of a parameter, on its way into the step's gradient; may be replaced.
+  virtual void take_gradient(int64_t /*microbatch*/, const std::string& /*parameter*/, at::Tensor& /*gradient*/) {}
   /// The state is updated. Not called for a step that fails.
   virtual void end_step(std::span<const StepScalar> scalars) = 0;
 };

@@ -48,6 +48,11 @@ void add_first(Blame& blame, const Comparison& comparison, const Mesh& mesh) {
   if (mesh.local_count() == static_cast<size_t>(mesh.rank_count())) place_on_mesh(blame, mesh, {});
 }
 
+/// Loss and gradients agree.
+bool is_of_update(const std::string& difference) {
+  return difference.starts_with("parameter of ") || difference.starts_with("optimizer state of ");
+}
+
 StepCheck start_check(int64_t step, const StepRecord& expected, const StepRecord& actual, const Mesh& mesh) {
   StepCheck check;
   check.comparison = compare(expected, actual, kBits);
@@ -125,6 +130,23 @@ StepCheck StepVerifier::check_batch(int64_t step, const TokenBatch& batch) {
   return check;
 }
 
+/// One device takes the rate that the run was given: a wrong one shows here alone.
+StepCheck StepVerifier::check_rate(int64_t step, double learning_rate) {
+  StepCheck check;
+  if (!rates_) return check;
+  const StepRecord expected{.step = step, .scalars = {{"learning_rate", rates_(step)}}};
+  const StepRecord given{.step = step, .scalars = {{"learning_rate", learning_rate}}};
+  check.comparison = compare(expected, given, kBits);
+  for (auto& difference : check.comparison.beyond) difference.reference_name = "the job's schedule";
+  check.difference = agreed_difference(candidate_->mesh(), check.comparison);
+  if (!check.agrees())
+    check.blame = Blame{.kind = "number",
+                        .id = fmt::format("none: step {} has not begun", step),
+                        .worst = check.difference,
+                        .before = "state and samples before the step agree: the step was given another learning rate"};
+  return check;
+}
+
 StepCheck StepVerifier::check(int64_t step, const TokenBatch& batch, double learning_rate) {
   return with_place(options_.mesh.text(), step, [&] { return checked(step, batch, learning_rate); });
 }
@@ -136,6 +158,7 @@ StepCheck StepVerifier::checked(int64_t step, const TokenBatch& batch, double le
   else if (bits_)
     check = is_first_ ? check_start(step, candidate_->state(), candidate_->mesh()) : check_parameters(step);
   if (check.agrees()) check = check_batch(step, batch);
+  if (check.agrees()) check = check_rate(step, learning_rate);
   if (!check.agrees()) return check;
   start_.note(reference_.state(), step, batch, learning_rate);
   run_both(step, batch, learning_rate, check);
@@ -231,6 +254,8 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
   check.blame = blamed ? blamed->blame : blame_of_none(check, blamer, start.state());
   check.blame->limits = limits_of_blame(blame_mesh(job_, options_.mesh));
   check.blame->transient = !comes_back;
+  if (!comes_back && is_of_update(check.difference))
+    check.blame->before += "; a write to the optimizer's state before the step, which is not compared, looks the same";
   if (!blamed || blamed->blame.kind != "op") return;
   const auto& expected = trace.find(check.blame->id)->computed;
   if (expected.empty()) return;  // a view: a case would hold nothing to compare

@@ -58,6 +58,9 @@ class StepVerifier {
   /// From now on the batch of each step has to be what this gives for it: the data, read by somebody else.
   void expect_batches(std::function<TokenBatch(int64_t step)> batches) { batches_ = std::move(batches); }
 
+  /// The same of its learning rate: by a schedule that is not the run's.
+  void expect_rates(std::function<double(int64_t step)> rates) { rates_ = std::move(rates); }
+
   /// Compares a state (any domain, on `mesh`) with the reference's, bit by bit, before `step`.
   StepCheck check_start(int64_t step, const TrainingState& state, const Mesh& mesh);
 
@@ -76,6 +79,7 @@ class StepVerifier {
   void begin_at(int64_t next_step);
   StepCheck check_parameters(int64_t step);
   StepCheck check_batch(int64_t step, const TokenBatch& batch);
+  StepCheck check_rate(int64_t step, double learning_rate);
   void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
   Blame blame_of_none(const StepCheck& check, const BlameObserver& blamer, const TrainingState& start);
   OpTrace trace_reference(int64_t step, const TokenBatch& batch, double learning_rate, const TrainingState& start);
@@ -91,6 +95,7 @@ class StepVerifier {
   TrainingRun* candidate_;
   StepStart start_;
   std::function<TokenBatch(int64_t)> batches_;  ///< empty: batches are not compared
+  std::function<double(int64_t)> rates_;        ///< empty: learning rates are not compared
   StepResult reference_result_;
   int64_t next_step_ = 1;  ///< the step that the reference's state is the start of
   bool is_first_ = true;   ///< no check came before it

@@ -201,6 +201,16 @@ TEST_F(TrainLoop, VerifiesEveryStep) {
   EXPECT_TRUE(outcome.findings.empty());
 }
 
+/// Bit by bit, and before each save and at the end once more.
+TEST_F(TrainLoop, SavesWhatVerifiedStepsLeft) {
+  auto verified = job("dp_shard=2,tp=2", 2);
+  verified.verify.enable = true;
+  verified.checkpoint.enable = true, verified.checkpoint.interval = 1;
+  const auto outcome = train(verified, {});
+  EXPECT_TRUE(outcome.findings.empty()) << outcome.findings.at(0);
+  EXPECT_THAT(outcome.saved_to, ::testing::HasSubstr("step-2"));
+}
+
 TEST_F(TrainLoop, RefusesAFolderItCannotMake) {
   auto bad = job();
   bad.job.dump_folder = "/proc/nowhere";

@@ -7,9 +7,10 @@
 namespace lockstep::trainer {
 namespace {
 
-constexpr Change kAll[] = {Change::kTimes,   Change::kPlus,    Change::kZero, Change::kNegate,
-                           Change::kRoll,    Change::kReverse, Change::kBit,  Change::kElement,
-                           Change::kLastRow, Change::kRounded, Change::kOld,  Change::kOtherRank};
+constexpr Change kAll[] = {Change::kTimes,      Change::kPlus,    Change::kZero, Change::kNegate,
+                           Change::kRoll,       Change::kReverse, Change::kBit,  Change::kElement,
+                           Change::kLastRow,    Change::kRounded, Change::kOld,  Change::kOtherRank,
+                           Change::kOtherGroup, Change::kBefore};
 
 at::Tensor value() { return at::arange(1, 13, at::kFloat).view({4, 3}).div(7); }
 

@@ -158,6 +158,17 @@ struct CorruptPayload : Observer {
   bool done = false;
 };
 
+/// One device would take the wrong rate as well.
+TEST(StepVerifier, CatchesARateThatIsNotTheJobs) {
+  auto verifier = verifier_on("tp=2", nullptr, small_job());
+  verifier.expect_rates([](int64_t step) { return 1e-2 * static_cast<double>(step); });
+  EXPECT_TRUE(check_once(verifier).agrees());
+  const auto check = verifier.check(2, batch_for(small_job(), 2), 1e-2);
+  EXPECT_EQ(check.difference.find("learning_rate = 0.01, the job's schedule: 0.02"), 0u) << check.difference;
+  EXPECT_EQ(check.blame->kind, "number");
+  EXPECT_EQ(check.blame->id, "none: step 2 has not begun");
+}
+
 TEST(StepVerifier, CatchesACorruptedCollective) {
   auto verifier = verifier_on("dp_shard=2");
   CorruptPayload fault;

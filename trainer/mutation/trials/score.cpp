@@ -1,6 +1,10 @@
-#include "trainer/mutation/score.h"
+#include "trainer/mutation/trials/score.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 
 namespace lockstep::trainer {
 namespace {
@@ -31,6 +35,14 @@ std::vector<Mutant> drawn(const MutationOptions& options, const Trials& trials) 
   return in_turn(std::move(by_class));
 }
 
+constexpr int64_t kLeastOfClass = 15;
+
+std::vector<Trial> those_of(const std::vector<Trial>& trials, bool (*is_one)(const Trial&)) {
+  std::vector<Trial> some;
+  std::copy_if(trials.begin(), trials.end(), std::back_inserter(some), is_one);
+  return some;
+}
+
 const char* text_of(const std::string& name) {
   for (const auto& one : mutant_classes())
     if (one.name == name) return one.text;
@@ -40,20 +52,51 @@ const char* text_of(const std::string& name) {
 }  // namespace
 
 void MutationScore::add(const Trial& trial, const char* class_text) {
+  trials.push_back(trial);
   auto& mine = classes[trial.mutant.of_class];
   mine.text = class_text;
-  for (auto* sum : {&mine, &all}) {
+  for (auto* sum : {&mine, &all, &transients}) {
+    if (sum == &transients && !trial.mutant.is_transient) continue;
     ++sum->mutants;
     sum->equivalent += trial.is_equivalent;
     sum->caught += trial.is_caught();
-    sum->exact += trial.is_exact;
+    sum->exact += trial.verdict.is_named;
   }
   if (trial.is_equivalent) return;
   for (const auto& [name, sees] : trial.others) others[name] += sees;
-  if (!trial.is_caught()) return survivors.push_back(trial);
-  ++caught_by[trial.caught_by];
-  ++at_step[std::to_string(trial.at_step)];
-  if (!trial.is_exact) misnamed.push_back(trial);
+  if (!trial.is_caught()) return;
+  ++caught_by[trial.verdict.mode];
+  ++at_step[std::to_string(trial.verdict.step)];
+}
+
+std::vector<Trial> MutationScore::survivors() const {
+  return those_of(trials, [](const Trial& trial) { return !trial.is_equivalent && !trial.is_caught(); });
+}
+
+std::vector<Trial> MutationScore::misnamed() const {
+  return those_of(trials, [](const Trial& trial) { return trial.is_caught() && !trial.verdict.is_named; });
+}
+
+std::vector<Trial> MutationScore::equivalents() const {
+  return those_of(trials, [](const Trial& trial) { return trial.is_equivalent; });
+}
+
+std::vector<std::string> MutationScore::missed_targets() const {
+  std::vector<std::string> missed;
+  const auto require = [&](const std::string& what, int64_t part, int64_t whole, int64_t percent) {
+    if (100 * part < percent * whole)
+      missed.push_back(fmt::format("{}: {} of {}, below {} %", what, part, whole, percent));
+  };
+  require("caught", all.caught, all.that_count(), 99);
+  for (const auto& [name, one] : classes) {
+    require("caught of " + name, one.caught, one.that_count(), 95);
+    if (one.that_count() < kLeastOfClass)
+      missed.push_back(
+          fmt::format("{} has {} mutants that differ, fewer than {}", name, one.that_count(), kLeastOfClass));
+  }
+  require("named", all.exact, all.caught, 95);
+  if (clean.alarms > 0) missed.push_back(fmt::format("{} false alarms", clean.alarms));
+  return missed;
 }
 
 MutationScore score_mutants(const MutationOptions& options) {

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "runtime/context/observer.h"
-#include "trainer/mutation/site.h"
 
 namespace lockstep::trainer {
 
@@ -14,11 +13,9 @@ class ForwardOutputs final : public Observer {
 
   /// Whether the last result of any module is further from `right` than `tolerance` of its largest element.
   bool module_differs(const ForwardOutputs& right, double tolerance) const;
-  /// The same of the op of a site, by itself.
-  bool op_differs(const ForwardOutputs& right, const Site& site, double tolerance) const;
 
  private:
-  std::map<std::string, at::Tensor> by_op_, by_module_;  ///< by id of each step
+  std::map<std::string, at::Tensor> by_module_;  ///< of each step and microbatch
 };
 
 }  // namespace lockstep::trainer
