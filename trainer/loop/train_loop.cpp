@@ -17,12 +17,12 @@
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
 #include "trainer/loop/run_checkpoints.h"
+#include "trainer/loop/run_verification.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/recording/step_recorder.h"
 #include "trainer/state/replicas.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/verify/finding.h"
-#include "trainer/verify/op_verifier.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -30,16 +30,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-TrainingRun::Options run_options(const Job& job, const Processes& processes) {
-  TrainingRun::Options options;
-  options.mesh = mesh_of(job);
-  options.transport = processes.transport;
-  if (processes.transport) options.local_ranks = {processes.rank};
-  options.as_messages = !job.record.folder.empty();
-  options.keep_gradients = job.verify.enable && job.verify.has(kStepMode) && StepVerifier::compares_bits(job);
-  return options;
-}
 
 class Loop {
  public:
@@ -49,15 +39,13 @@ class Loop {
         processes_(processes),
         run_(job, run_options(job, processes)),
         checkpoints_(job, processes_, run_),
-        schedule_(job) {
+        schedule_(job),
+        verification_(job, processes_, run_) {
     agreed(run_.mesh(), [&] { data_ = make_dataset(job, run_.model().vocabulary()); });
-    if (job.verify.enable && job.verify.has(kStepMode)) verifier_ = make_verifier();
-    if (job.verify.enable && asks_for_ops(job)) ops_.emplace(run_, job.verify.sample);
     agreed(run_.mesh(), [&] {
       if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     });
     resume();
-    if (verifier_) expect_batches();
     agreed(run_.mesh(), [&] {
       if (processes_.is_first()) metrics_.emplace(metrics_path(), first_);
     });
@@ -92,30 +80,10 @@ class Loop {
     return true;
   }
 
-  /// Canonical numerics: the run itself is compared. Native: a second run, in float64.
-  std::unique_ptr<StepVerifier> make_verifier() {
-    if (StepVerifier::compares_bits(job_))
-      return std::make_unique<StepVerifier>(job_, run_options(job_, processes_), run_);
-    return std::make_unique<StepVerifier>(job_, run_options(job_, processes_));
-  }
-
-  /// Read by a reader of its own, which counts by itself from where the run begins.
-  void expect_batches() {
-    std::shared_ptr<Dataset> data;
-    const auto begin = checkpoints_.sample_after(first_ - 1).value_or(sample_);
-    agreed(run_.mesh(), [&] { data = make_dataset(job_, run_.model().vocabulary()); });
-    verifier_->expect_batches([data, step = first_, begin, rows = job_.training.global_batch_size](int64_t now) {
-      return data->batch(begin + (now - step) * rows, rows);
-    });
-    verifier_->expect_rates(
-        [schedule = LearningRateSchedule(job_)](int64_t now) { return schedule.learning_rate(now); });
-  }
-
   /// Whether the state that is saved, or that the run ends with, is what the step that was checked last has left.
   bool is_as_left() {
-    if (!verifier_ || !StepVerifier::compares_bits(job_) || verified_ != std::min(step_, job_.training.steps))
-      return true;
-    const auto check = verifier_->check_start(verified_ + 1, run_.state(), run_.mesh());
+    if (verified_ != std::min(step_, job_.training.steps)) return true;
+    const auto check = verification_.check_left(verified_);
     if (!check.agrees()) tell(check);
     return check.agrees();
   }
@@ -127,12 +95,8 @@ class Loop {
 
   void resume() {
     const auto metadata = checkpoints_.load(events_.on_note);
-    if (!metadata) return;
-    first_ = metadata->step + 1;
-    sample_ = metadata->sample;
-    if (!verifier_) return;
-    agreed(run_.mesh(),
-           [&] { verifier_->reload([&](TrainingState& state) { checkpoints_.load_into(state); }, first_); });
+    if (metadata) first_ = metadata->step + 1, sample_ = metadata->sample;
+    verification_.begin(first_, sample_, metadata.has_value(), checkpoints_);
   }
 
   /// Whatever ends a run early is when its recording is wanted.
@@ -161,56 +125,30 @@ class Loop {
     }
   }
 
-  /// A step that was made, and what comparing it found, if it was compared.
-  struct Made {
-    std::optional<StepCheck> check;
-    StepResult result;
-    double seconds = 0;  ///< of the step on the mesh
-    bool is_compared_bit_by_bit = false;
-  };
-
   void one_step(Clock::time_point start) {
     const auto begin = Clock::now();
     const auto batch = data_->batch(sample_, job_.training.global_batch_size);
     const double rate = schedule_.learning_rate(step_);
-    const bool is_due = (verifier_ || ops_) && (step_ - 1) % job_.verify.every == 0;
-    auto made = is_due ? checked_step(batch, rate) : plain_step(batch, rate);
-    if (made.check) tell(*made.check);
+    const bool is_due = verification_.is_due(step_);
+    const auto made = is_due ? verification_.check(step_, batch, rate, [&] { return run_step(batch, rate); })
+                             : plain_step(batch, rate);
+    if (is_due) tell(made.check);
     if (!outcome_.findings.empty()) return;
-    if (!made.is_compared_bit_by_bit && !replicas_agree(made.result)) return;
+    if (!(is_due && verification_.compares_bits()) && !replicas_agree(made.result)) return;
     sample_ += job_.training.global_batch_size;
     auto metrics = metrics_of(made.result, rate, made.seconds);
-    if (made.check) metrics.checked_tokens_per_second = tokens_of_a_step() / seconds_since(begin);
+    if (is_due) metrics.checked_tokens_per_second = tokens_of_a_step() / seconds_since(begin);
     metrics.seconds = seconds_since(start);
     if (metrics_) metrics_->append(metrics);
     outcome_.steps.push_back(metrics);
     events_.on_step(metrics);
   }
 
-  Made plain_step(const TokenBatch& batch, double rate) {
-    Made made;
+  RunVerification::Checked plain_step(const TokenBatch& batch, double rate) {
+    RunVerification::Checked made;
     const auto before = Clock::now();
     made.result = run_step(batch, rate);
     made.seconds = seconds_since(before);
-    return made;
-  }
-
-  /// Mode step compares the run itself, or, under native numerics, two others, before the run's own step; mode ops
-  /// watches the run's.
-  Made checked_step(const TokenBatch& batch, double rate) {
-    std::optional<ObserverScope> watched;
-    if (ops_) watched.emplace(run_.world().observers(), ops_->observer());
-    StepCheck check;
-    if (verifier_) check = compared_step(batch, rate);
-    Made made;
-    made.is_compared_bit_by_bit = verifier_ && StepVerifier::compares_bits(job_);
-    if (made.is_compared_bit_by_bit)
-      made.result = check.result, made.seconds = check.seconds;
-    else if (check.agrees())
-      made = plain_step(batch, rate);
-    watched.reset();
-    if (ops_) ops_->judge(check);
-    made.check = std::move(check);
     return made;
   }
 
@@ -229,26 +167,12 @@ class Loop {
             .peak_memory_bytes = peak_resident_bytes()};
   }
 
-  StepCheck compared_step(const TokenBatch& batch, double rate) {
-    auto check = check_state();
-    if (check.agrees()) check = check_or_explain(batch, rate);
-    return check;
-  }
-
   void tell(const StepCheck& check) {
     events_.on_check(step_, check);
     if (check.agrees())
       verified_ = step_;
     else
       outcome_.findings.push_back(finding(check));
-  }
-
-  /// The float64 pair continues from what the run left in its own type; the first state is the reference's own.
-  StepCheck check_state() {
-    if (StepVerifier::compares_bits(job_)) return {};
-    auto check = step_ == first_ ? verifier_->check_start(step_, run_.state(), run_.mesh()) : StepCheck{};
-    if (check.agrees()) verifier_->load(run_.state(), step_);
-    return check;
   }
 
   /// A step that was checked bit by bit needs no digests: each rank's values were compared. Digests are taken on the
@@ -283,15 +207,6 @@ class Loop {
                        written ? written->text : finding_of(check), checkpoints_.way_back(verified_));
   }
 
-  StepCheck check_or_explain(const TokenBatch& batch, double rate) {
-    try {
-      return verifier_->check(step_, batch, rate);
-    } catch (const Inconsistency&) {
-      run_step(batch, rate);  // not finite here either: names the op
-      throw;
-    }
-  }
-
   /// A step whose loss or gradient is not finite runs once more, watched, to name the op where it began.
   StepResult run_step(const TokenBatch& batch, double rate) {
     try {
@@ -322,8 +237,7 @@ class Loop {
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
   std::optional<MetricsFile> metrics_;
-  std::unique_ptr<StepVerifier> verifier_;
-  std::optional<OpVerifier> ops_;
+  RunVerification verification_;
   std::optional<StepRecorder> recorder_;
   int64_t first_ = 1, step_ = 1, sample_ = 0, verified_ = 0;
   TrainOutcome outcome_;

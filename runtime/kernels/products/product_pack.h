@@ -139,6 +139,7 @@ LOCKSTEP_TILE_INLINE void pack_panel(const PackWork<Input, T>& work, int64_t row
 /// REQUIRES: work.stride is a multiple of kUnit and >= kWidth.
 template <int kWidth, class Input, class T>
 LOCKSTEP_TILE_TARGET void pack(const PackWork<Input, T>& work) {
+  if (work.rows <= 0 || work.count <= 0) return;  // an empty tensor has no address to count from
   PackWork<Input, T> rest = work;
   if (work.row_stride == 1 && work.element_stride != 1) {
     pack_columns<kWidth>(work);

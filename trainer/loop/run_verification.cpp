@@ -1,0 +1,91 @@
+#include "trainer/loop/run_verification.h"
+
+#include <chrono>
+
+#include "core/error.h"
+#include "runtime/context/observer.h"
+#include "trainer/data/dataset.h"
+#include "trainer/launch/together.h"
+
+namespace lockstep::trainer {
+
+TrainingRun::Options run_options(const Job& job, const Processes& processes) {
+  TrainingRun::Options options;
+  options.mesh = mesh_of(job);
+  options.transport = processes.transport;
+  if (processes.transport) options.local_ranks = {processes.rank};
+  options.as_messages = !job.record.folder.empty();
+  options.keep_gradients = job.verify.enable && job.verify.has(kStepMode) && StepVerifier::compares_bits(job);
+  return options;
+}
+
+RunVerification::RunVerification(const Job& job, const Processes& processes, TrainingRun& run) : job_(job), run_(run) {
+  if (!job.verify.enable) return;
+  const auto options = run_options(job, processes);
+  if (job.verify.has(kStepMode))
+    steps_ = StepVerifier::compares_bits(job) ? std::make_unique<StepVerifier>(job, options, run)
+                                              : std::make_unique<StepVerifier>(job, options);
+  if (asks_for_ops(job)) ops_.emplace(run, job.verify.sample);
+}
+
+void RunVerification::begin(int64_t first, int64_t sample, bool is_resumed, const RunCheckpoints& checkpoints) {
+  first_ = first;
+  if (!steps_) return;
+  if (is_resumed)
+    agreed(run_.mesh(), [&] { steps_->reload([&](TrainingState& state) { checkpoints.load_into(state); }, first); });
+  expect_batches(first, checkpoints.sample_after(first - 1).value_or(sample));
+}
+
+void RunVerification::expect_batches(int64_t first, int64_t sample) {
+  std::shared_ptr<Dataset> data;
+  agreed(run_.mesh(), [&] { data = make_dataset(job_, run_.model().vocabulary()); });
+  steps_->expect_batches([data, first, sample, rows = job_.training.global_batch_size](int64_t step) {
+    return data->batch(sample + (step - first) * rows, rows);
+  });
+  steps_->expect_rates([schedule = LearningRateSchedule(job_)](int64_t step) { return schedule.learning_rate(step); });
+}
+
+RunVerification::Checked RunVerification::check(int64_t step, const TokenBatch& batch, double rate,
+                                                const std::function<StepResult()>& run_step) {
+  std::optional<ObserverScope> watched;
+  if (ops_) watched.emplace(run_.world().observers(), ops_->observer());
+  Checked checked;
+  auto& [check, result, seconds] = checked;
+  if (steps_) check = compared(step, batch, rate, run_step);
+  if (compares_bits()) {
+    result = check.result, seconds = check.seconds;
+  } else if (check.agrees()) {
+    const auto before = std::chrono::steady_clock::now();
+    result = run_step();
+    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  }
+  watched.reset();
+  if (ops_) ops_->judge(check);
+  return checked;
+}
+
+StepCheck RunVerification::compared(int64_t step, const TokenBatch& batch, double rate,
+                                    const std::function<StepResult()>& run_step) {
+  if (!compares_bits())
+    if (auto check = check_native_state(step); !check.agrees()) return check;
+  try {
+    return steps_->check(step, batch, rate);
+  } catch (const Inconsistency&) {
+    run_step();  // not finite here either: names the op
+    throw;
+  }
+}
+
+/// The float64 pair goes on from what the run left in its own type; the first state is the reference's own.
+StepCheck RunVerification::check_native_state(int64_t step) {
+  auto check = step == first_ ? steps_->check_start(step, run_.state(), run_.mesh()) : StepCheck{};
+  if (check.agrees()) steps_->load(run_.state(), step);
+  return check;
+}
+
+StepCheck RunVerification::check_left(int64_t step) {
+  if (!compares_bits()) return {};
+  return steps_->check_start(step + 1, run_.state(), run_.mesh());
+}
+
+}  // namespace lockstep::trainer

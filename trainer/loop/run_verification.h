@@ -1,0 +1,54 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "trainer/launch/rendezvous.h"
+#include "trainer/loop/run_checkpoints.h"
+#include "trainer/verify/op_verifier.h"
+#include "trainer/verify/step_verifier.h"
+
+namespace lockstep::trainer {
+
+/// The run's mesh, ranks and transport, as the job and the processes say.
+TrainingRun::Options run_options(const Job& job, const Processes& processes);
+
+/// What the steps of a run are compared with, by the job's modes: mode step with one device's, mode ops op by op. Under
+/// canonical numerics the run itself is compared; native: two runs in float64 that go on from its state, and its ops.
+class RunVerification {
+ public:
+  /// All are borrowed.
+  RunVerification(const Job& job, const Processes& processes, TrainingRun& run);
+
+  bool compares_bits() const { return steps_ && StepVerifier::compares_bits(job_); }
+  bool is_due(int64_t step) const { return (steps_ || ops_) && (step - 1) % job_.verify.every == 0; }
+
+  /// The run begins with step `first` and sample `sample`; `is_resumed`: from what `checkpoints` has loaded. Data and
+  /// rates are read once more from here on, by readers that count by themselves.
+  void begin(int64_t first, int64_t sample, bool is_resumed, const RunCheckpoints& checkpoints);
+
+  struct Checked {
+    StepCheck check;
+    StepResult result;   ///< of the run itself
+    double seconds = 0;  ///< of its step
+  };
+  /// Runs `step` with what modes step and ops compare. `run_step` makes the run's own step where mode step does not; it
+  /// names the op where a number is not finite.
+  Checked check(int64_t step, const TokenBatch& batch, double rate, const std::function<StepResult()>& run_step);
+
+  /// Compares the run's state with what `step`, which was checked last, left on one device. Canonical numerics alone.
+  StepCheck check_left(int64_t step);
+
+ private:
+  void expect_batches(int64_t first, int64_t sample);
+  StepCheck compared(int64_t step, const TokenBatch& batch, double rate, const std::function<StepResult()>& run_step);
+  StepCheck check_native_state(int64_t step);
+
+  const Job& job_;
+  TrainingRun& run_;
+  std::unique_ptr<StepVerifier> steps_;
+  std::optional<OpVerifier> ops_;
+  int64_t first_ = 1;
+};
+
+}  // namespace lockstep::trainer
