@@ -47,6 +47,15 @@ Expectation of_state(const Mutant& mutant) {
   return {.kind = "start", .value = " of " + mutant.site.id.module};
 }
 
+/// What several microbatches add is joined, and looked at then; of one alone the first op that reads it is.
+Expectation of_gradient(const Mutant& mutant) {
+  const auto& site = mutant.site;
+  if (mutant.setup.microbatches < 2) return {.kind = "operand", .value = "gradient of " + site.tensor};
+  Expectation expected{.kind = "joined", .module = site.tensor};
+  if (!site.is_partial) expected.ranks = mutant.ranks;
+  return expected;
+}
+
 Expectation of_what(const Mutant& mutant) {
   const auto& site = mutant.site;
   switch (site.kind) {
@@ -64,7 +73,7 @@ Expectation of_what(const Mutant& mutant) {
     case Kind::kNumber:
       return {.kind = "number", .value = site.tensor};
     case Kind::kGradient:
-      return {.kind = "operand", .value = "gradient of " + site.tensor};
+      return of_gradient(mutant);
     case Kind::kBatch:
       return {.kind = "data"};
     case Kind::kRate:
