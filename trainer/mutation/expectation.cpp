@@ -47,10 +47,9 @@ Expectation of_state(const Mutant& mutant) {
   return {.kind = "start", .value = " of " + mutant.site.id.module};
 }
 
-/// What several microbatches add is joined, and looked at then; of one alone the first op that reads it is.
+/// What microbatches add is looked at when it is joined.
 Expectation of_gradient(const Mutant& mutant) {
   const auto& site = mutant.site;
-  if (mutant.setup.microbatches < 2) return {.kind = "operand", .value = "gradient of " + site.tensor};
   Expectation expected{.kind = "joined", .module = site.tensor};
   if (!site.is_partial) expected.ranks = mutant.ranks;
   return expected;
