@@ -36,6 +36,7 @@ soak: refuse_reproduce build
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_replay --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_core --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_runtime --gtest_filter='FaultSeeds*' --gtest_brief=1
+	LOCKSTEP_SOAK_PROGRAMS=1000000 $(BUILD)/tests/test_runtime --gtest_filter='Programs*' --gtest_brief=1
 	tools/mutants $(BUILD)
 	tools/sanitized --all
 	tools/lint $(BUILD) --all

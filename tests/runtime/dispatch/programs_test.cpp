@@ -31,7 +31,7 @@ int64_t compared = 0, steps = 0, refusals = 0;  ///< programs, their steps, and 
 
 class Program {
  public:
-  explicit Program(const Rules& rules) : drawn_(Domain::kDeclared, rules, false) {
+  explicit Program(lockstep::Numerics numerics) : drawn_(Domain::kDeclared, built_in_rules(numerics), false, numerics) {
     for (int i = draw(1, 2); i > 0; --i) add_input();
   }
 
@@ -253,10 +253,10 @@ class Program {
   int64_t refused_ = 0;
 };
 
-void any_program_gives_one_devices_values(const Rules& rules) {
+void any_program_gives_one_devices_values(lockstep::Numerics numerics) {
   const at::NoGradGuard no_grad;
   try {
-    Program(rules).run(draw(1, 12));
+    Program(numerics).run(draw(1, 12));
   } catch (const BadInput& error) {
     RC_FAIL(std::string("refused: ") + error.what());
   }
@@ -268,13 +268,19 @@ int program_count() {
   return soak ? std::atoi(soak) : 2000;
 }
 
-TEST(Programs, GiveOneDevicesValues) {
-  const auto failure =
-      failure_of("programs", program_count(), [] { any_program_gives_one_devices_values(built_in_rules()); });
+void expect_one_devices_values(lockstep::Numerics numerics) {
+  compared = steps = refusals = 0;
+  const auto failure = failure_of(fmt::format("{} programs", to_text(numerics)), program_count(),
+                                  [=] { any_program_gives_one_devices_values(numerics); });
   if (!failure.empty()) FAIL() << failure;
   EXPECT_GE(compared, program_count());
   EXPECT_LT(refusals, steps / 4) << "most of what is drawn should run";
-  RecordProperty("programs", std::to_string(compared));
+  ::testing::Test::RecordProperty("programs", std::to_string(compared));
+}
+
+TEST(Programs, GiveOneDevicesValues) { expect_one_devices_values(lockstep::Numerics::kNative); }
+TEST(Programs, GiveOneDevicesValuesUnderCanonicalNumerics) {
+  expect_one_devices_values(lockstep::Numerics::kCanonical);
 }
 
 }  // namespace

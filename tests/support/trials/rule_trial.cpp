@@ -47,12 +47,13 @@ bool same_strides(c10::IntArrayRef strides, const at::Tensor& tensor) {
 
 }  // namespace
 
-DrawnMesh::DrawnMesh(Domain domain, const Rules& rules, bool strict) {
+DrawnMesh::DrawnMesh(Domain domain, const Rules& rules, bool strict, lockstep::Numerics numerics) {
   const auto axes = *mesh_axes(3, 8);
   World::Options options;
   options.domain = domain;
   options.rules = rules;
   options.policy.strict = strict;
+  options.numerics = numerics;
   world = simulated_world(axes, std::move(options));
   mesh = &world->mesh(axes);
 }

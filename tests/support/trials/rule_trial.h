@@ -10,7 +10,7 @@ namespace lockstep::testing {
 
 /// A mesh of its own world, drawn: 1 to 3 axes, at most 8 ranks.
 struct DrawnMesh {
-  DrawnMesh(Domain domain, const Rules& rules, bool strict);
+  DrawnMesh(Domain domain, const Rules& rules, bool strict, lockstep::Numerics numerics = lockstep::Numerics::kNative);
   std::unique_ptr<World> world;
   const Mesh* mesh;
 };
