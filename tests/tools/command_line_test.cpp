@@ -98,6 +98,12 @@ constexpr BadCall kBadCalls[] = {
     {"verify jobs/demo.toml -q --meshes 'tp=2; dp_shard=3'", 2,
      "mesh dp_shard=3: the global batch of 4 samples does not divide over 3 data-parallel ranks; choose "
      "training.global_batch_size 12, or other degrees."},
+    {"verify jobs/demo.toml -q --verify.meshes 'xx=2'", 2,
+     "command line: verify.meshes is \"xx=2\", must be empty or meshes of pp, dp_replicate, dp_shard, cp and tp such "
+     "as \"tp=2; dp_shard=2,tp=2\"."},
+    {"verify jobs/demo.toml -q --verify.meshes 'tp=2; dp_shard=3'", 2,
+     "mesh dp_shard=3: the global batch of 4 samples does not divide over 3 data-parallel ranks; choose "
+     "training.global_batch_size 12, or other degrees."},
     {"train jobs/demo.toml -q --training.dataset_path=", 2,
      "training.dataset_path is not set; it names the text to train on."},
     {"verify jobs/demo.toml -q --training.dataset_path=", 2,

@@ -98,7 +98,7 @@ struct Parser {
                 with_keys("lockstep verify jobs/demo.toml --meshes \"tp=2; dp_shard=2,tp=2\" --training.steps 3"),
                 verify.output);
     sub->add_option("job", verify.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
-    sub->add_option("--meshes", verify.meshes, "Meshes separated by ';'; without it the job's own")
+    sub->add_option("--meshes", verify.meshes, "Meshes separated by ';'; without it verify.meshes, or the job's own")
         ->type_name("\"AXIS=SIZE,...; ...\"");
     sub->add_option("--html", verify.html, "Write a page to FILE, and write it again after each mesh")
         ->type_name("FILE");

@@ -34,7 +34,7 @@ struct VerifyOptions {
   JobArguments job;
   Output output;
   std::string html;    ///< page to write; empty: none
-  std::string meshes;  ///< as written; empty: the job's own mesh
+  std::string meshes;  ///< as written; empty: the job's
   bool bitwise = false;
 };
 

@@ -34,6 +34,7 @@ ExitCode run(const VerifyOptions& options) {
   const auto job = prepare_job(options.job, options.output);
   trainer::require_dataset_path(job);
   require_tokens_fit(job);
+  if (meshes.empty() && !job.verify.meshes.empty()) meshes = trainer::parse_meshes(job.verify.meshes);
   if (meshes.empty()) meshes.push_back(trainer::mesh_of(job));
   for (const auto& mesh : meshes) trainer::derive_batching(job, mesh);  // fails now, not after the meshes before it
   return run_verify(options, job, meshes);
