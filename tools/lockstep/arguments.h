@@ -35,6 +35,8 @@ struct VerifyOptions {
   Output output;
   std::string html;    ///< page to write; empty: none
   std::string meshes;  ///< as written; empty: the job's
+  /// Of shapes that are compared instead of the job's; none: the job's.
+  std::vector<uint64_t> odd_shapes;
   bool bitwise = false;
 };
 
