@@ -3,6 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
 
 #include "core/error.h"
 #include "core/suggest.h"
@@ -14,6 +17,33 @@ void require_known(const std::string& name, std::string_view what, const std::ve
   const auto close = nearest(name, names);
   fail<BadInput>("{} is not a {}.{} The {}s are {}.", name, what, close ? fmt::format(" Did you mean {}?", *close) : "",
                  what, fmt::join(names, ", "));
+}
+
+namespace {
+
+/// Fifteen digits: more than anybody types, and exact in JSON's numbers.
+std::optional<uint64_t> seed_of(std::string_view text) {
+  constexpr size_t kMostDigits = 15;
+  uint64_t seed = 0;
+  const auto* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, seed);
+  const bool is_seed = result.ec == std::errc{} && result.ptr == end && text.size() <= kMostDigits;
+  return is_seed ? std::optional(seed) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<uint64_t> seeds_of(const char* option, const std::string& text) {
+  constexpr uint64_t kMost = 1000;
+  const auto dots = text.find("..");
+  const auto first = seed_of(std::string_view(text).substr(0, dots));
+  const auto last = dots == text.npos ? first : seed_of(std::string_view(text).substr(dots + 2));
+  if (!first || !last || *last < *first || *last - *first >= kMost)
+    fail<BadInput>("{}: \"{}\" is no seed such as 7, and no run of {} seeds at most such as 1..5.", option, text,
+                   kMost);
+  std::vector<uint64_t> seeds(*last - *first + 1);
+  std::iota(seeds.begin(), seeds.end(), *first);
+  return seeds;
 }
 
 BenchOptions checked(const BenchOptions& bench) {

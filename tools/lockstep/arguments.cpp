@@ -34,6 +34,7 @@ struct Parser {
   CLI::App app{kAbout, "lockstep"};
   TrainOptions train;
   VerifyOptions verify;
+  std::optional<std::string> odd_shapes;
   RulesOptions rules;
   BenchOptions bench;
   MutateOptions mutate;
@@ -98,8 +99,12 @@ struct Parser {
                 with_keys("lockstep verify jobs/demo.toml --meshes \"tp=2; dp_shard=2,tp=2\" --training.steps 3"),
                 verify.output);
     sub->add_option("job", verify.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
-    sub->add_option("--meshes", verify.meshes, "Meshes separated by ';'; without it the job's own")
+    sub->add_option("--meshes", verify.meshes, "Meshes separated by ';'; without it verify.meshes, or the job's own")
         ->type_name("\"AXIS=SIZE,...; ...\"");
+    sub->add_option("--odd-shapes", odd_shapes,
+                    "Instead of the job's sizes, odd ones that the seed draws: [model], batch, length, recomputation, "
+                    "type of compute; of 1..5 five jobs")
+        ->type_name("SEED|FIRST..LAST");
     sub->add_option("--html", verify.html, "Write a page to FILE, and write it again after each mesh")
         ->type_name("FILE");
     sub->add_flag("--bitwise", verify.bitwise,
@@ -229,6 +234,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "verify") {
     if (parser.verify.bitwise)
       overrides.push_back(trainer::command_line_setting("numerics.mode", std::string(trainer::kCanonicalMode)));
+    if (parser.odd_shapes) parser.verify.odd_shapes = seeds_of("--odd-shapes", *parser.odd_shapes);
     return parser.verify.job.overrides = std::move(overrides), parser.verify;
   }
   if (!overrides.empty())

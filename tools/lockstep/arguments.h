@@ -34,7 +34,9 @@ struct VerifyOptions {
   JobArguments job;
   Output output;
   std::string html;    ///< page to write; empty: none
-  std::string meshes;  ///< as written; empty: the job's own mesh
+  std::string meshes;  ///< as written; empty: the job's
+  /// Of shapes that are compared instead of the job's; none: the job's.
+  std::vector<uint64_t> odd_shapes;
   bool bitwise = false;
 };
 

@@ -22,7 +22,7 @@ ExitCode run_trace(const TraceOptions& options);
 /// Starts processes, one rank each, on this machine, and ends when all have ended: with the most telling exit code.
 ExitCode run_launch(const LaunchOptions& options);
 
-// With LibTorch. The job is resolved; its batch divides over every mesh.
+// With LibTorch. The job is resolved; its batch divides over every mesh, unless other shapes are asked for.
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job);
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes);

@@ -31,11 +31,16 @@ ExitCode run(const VerifyOptions& options) {
   require_json_place(options.output);
   require_place(options.html);
   auto meshes = options.meshes.empty() ? std::vector<trainer::MeshDegrees>{} : trainer::parse_meshes(options.meshes);
-  const auto job = prepare_job(options.job, options.output);
+  auto greeting = options.output;
+  if (!options.odd_shapes.empty()) greeting.quiet = true;  // what it says is not what is compared
+  const auto job = prepare_job(options.job, greeting);
   trainer::require_dataset_path(job);
   require_tokens_fit(job);
+  if (meshes.empty() && !job.verify.meshes.empty()) meshes = trainer::parse_meshes(job.verify.meshes);
   if (meshes.empty()) meshes.push_back(trainer::mesh_of(job));
-  for (const auto& mesh : meshes) trainer::derive_batching(job, mesh);  // fails now, not after the meshes before it
+  // Fails now, not after the meshes before it. Odd shapes have a batch of their own.
+  for (const auto& mesh : meshes)
+    if (options.odd_shapes.empty()) trainer::derive_batching(job, mesh);
   return run_verify(options, job, meshes);
 }
 

@@ -107,6 +107,7 @@ struct VerifySection {
   int64_t every = 1;
   int64_t sample = 50;
   int64_t steps = 2;
+  std::string meshes;  ///< as parse_meshes() reads them; empty: the job's own
 
   bool has(std::string_view mode) const { return std::find(modes.begin(), modes.end(), mode) != modes.end(); }
 };

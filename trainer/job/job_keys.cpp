@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/error.h"
 #include "replay/format/payload_mode.h"
+#include "trainer/job/job_setting.h"
+#include "trainer/job/mesh_degrees.h"
 #include "trainer/job/offered_names.h"
 
 namespace lockstep::trainer {
@@ -45,6 +48,14 @@ constexpr Allowed kVocabulary{"from 1 to 16777216", [](double x) { return x >= 1
 
 bool is_job_key(std::string_view name) { return find_job_key(name) != nullptr; }
 constexpr Allowed kJobKeys{"names of keys such as \"optimizer.lr\"", nullptr, is_job_key};
+
+bool is_mesh_list(std::string_view text) try {
+  return text.empty() || !parse_meshes(text).empty();
+} catch (const BadInput&) {
+  return false;
+}
+constexpr Allowed kMeshes{"empty or meshes of pp, dp_replicate, dp_shard, cp and tp such as \"tp=2; dp_shard=2,tp=2\"",
+                          nullptr, is_mesh_list};
 
 constexpr Allowed one_of(Choices choices) { return {{}, nullptr, nullptr, choices}; }
 constexpr Choice kComputeTypes[] = {{"float32"}, {"bfloat16"}};
@@ -196,6 +207,8 @@ constexpr Key kKeys[] = {
      "Of mode ops: one op of so many, other ones in each step; 1 = all. (Not in torchtitan.)"},
     {"verify", "steps", at<&Job::verify, &VerifySection::steps>(), kAtLeast1,
      "Steps that `lockstep verify` compares on every mesh. (Not in torchtitan.)"},
+    {"verify", "meshes", at<&Job::verify, &VerifySection::meshes>(), kMeshes,
+     "Meshes that `lockstep verify` compares without --meshes. Empty: the job's own. (Not in torchtitan.)"},
 
     {"record", "folder", at<&Job::record, &RecordSection::folder>(), kAnything,
      "Folder for recordings of steps (docs/recording.md); the same as train --record. Empty: none. (Not in torchtitan.)"},
@@ -276,25 +289,6 @@ const Key* find_job_key(std::string_view dotted) {
            dotted[key.section.size()] == '.' && dotted.ends_with(key.name);
   });
   return found == std::end(kKeys) ? nullptr : found;
-}
-
-std::string toml_number(double value) {
-  auto text = fmt::format("{}", value);
-  return text.find_first_of(".en") == text.npos ? text + ".0" : text;
-}
-
-std::string toml_string(std::string_view value) {
-  std::string text = "\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') {
-      text += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      text += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      text += c;
-    }
-  }
-  return text + '"';
 }
 
 }  // namespace lockstep::trainer

@@ -54,10 +54,4 @@ std::span<const std::string_view> job_sections();
 /// The row of "section.name", or null.
 const Key* find_job_key(std::string_view dotted);
 
-/// A double as TOML text: the shortest digits that read back to the same bits, always with a point or an exponent.
-std::string toml_number(double value);
-
-/// A string as a TOML basic string, quotes included.
-std::string toml_string(std::string_view value);
-
 }  // namespace lockstep::trainer

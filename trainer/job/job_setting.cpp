@@ -158,4 +158,23 @@ Setting command_line_setting(std::string key, std::string value) {
   return setting;
 }
 
+std::string toml_number(double value) {
+  auto text = fmt::format("{}", value);
+  return text.find_first_of(".en") == text.npos ? text + ".0" : text;
+}
+
+std::string toml_string(std::string_view value) {
+  std::string text = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') {
+      text += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      text += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
+}
+
 }  // namespace lockstep::trainer

@@ -31,4 +31,10 @@ std::string without_control_characters(std::string_view line);
 /// One `--section.key=value` or `--section.key value` pair from the command line.
 Setting command_line_setting(std::string key, std::string value);
 
+/// A double as TOML text: the shortest digits that read back to the same bits, always with a point or an exponent.
+std::string toml_number(double value);
+
+/// A string as a TOML basic string, quotes included.
+std::string toml_string(std::string_view value);
+
 }  // namespace lockstep::trainer

@@ -43,9 +43,9 @@ TEST_F(ToldValues, AreHeardUnderIdsOfTheirOwnAndMayBeChanged) {
   EXPECT_EQ(told_number(mesh_, "loss", 2), 3);
   EXPECT_EQ(told_number(mesh_, "loss", 5), 6);
   tell_tensor(x_, "joined", "layers.0");
-  EXPECT_EQ(listener.ids, (std::vector<std::string>{"step 0, microbatch 0, init, loss #0",
-                                                    "step 0, microbatch 0, init, loss #1",
-                                                    "step 0, microbatch 0, init, layers.0, joined #0"}));
+  EXPECT_EQ(listener.ids,
+            (std::vector<std::string>{"step 0, microbatch 0, init, loss #0", "step 0, microbatch 0, init, loss #1",
+                                      "step 0, microbatch 0, init, layers.0, joined #0"}));
   EXPECT_EQ(listener.sizes, (std::vector<int64_t>{4, 6}));
 }
 

@@ -1,11 +1,11 @@
-#include "core/box.h"
+#include "trainer/checkpoint/copy_overlap.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <limits>
 
-#include "trainer/checkpoint/copy_overlap.h"
+#include "core/box.h"
 
 namespace lockstep::trainer {
 namespace {

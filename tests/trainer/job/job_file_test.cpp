@@ -223,13 +223,13 @@ TEST(JobFile, TheDemoIsValid) {
   EXPECT_EQ(job.parallelism.tensor_parallel_degree, 2);
 }
 
-/// Small, with dropout, in two microbatches on a mesh that cuts samples and sums.
+/// Small, with dropout, in three microbatches on a mesh that cuts samples and sums.
 TEST(JobFile, TheJobsToVerifyAreValid) {
   for (const char* name : {"verify", "verify_gpt2"}) {
     const auto job = load_job(fmt::format(LOCKSTEP_SOURCE_DIR "/jobs/{}.toml", name));
     EXPECT_EQ(job.model.name, std::string_view(name) == "verify" ? "llama3" : "gpt2");
     EXPECT_EQ(job.model.dropout, 0.1) << name;
-    EXPECT_EQ(job.training.global_batch_size, 2 * 2 * job.training.local_batch_size) << name;
+    EXPECT_EQ(job.training.global_batch_size, 3 * 2 * job.training.local_batch_size) << name;
     EXPECT_EQ(job.parallelism.data_parallel_shard_degree, 2) << name;
     EXPECT_EQ(job.parallelism.tensor_parallel_degree, 2) << name;
   }
@@ -256,7 +256,7 @@ T any_value(const Key& key) {
       return text;
     }
     for (const char* word : {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3",
-                             "native", "ring:2", "tcp", "cuda"})
+                             "native", "ring:2", "tcp", "cuda", "tp=2; dp_shard=2,tp=3"})
       if (key.allowed.accepts(std::string_view(word))) return word;
     return "?";
   }

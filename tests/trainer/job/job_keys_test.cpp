@@ -11,6 +11,7 @@
 #include "core/files/atomic_file.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_reference.h"
+#include "trainer/job/job_setting.h"
 #include "trainer/job/torchtitan_keys.h"
 
 namespace lockstep::trainer {

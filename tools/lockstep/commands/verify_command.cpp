@@ -5,6 +5,7 @@
 
 #include "core/elementary/floating_environment.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/commands/verified_jobs.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/coverage_report.h"
 #include "tools/lockstep/reports/json_output.h"
@@ -31,17 +32,19 @@ trainer::StepCheck check_step(trainer::MeshComparison& comparison, const std::st
   }
 }
 
-/// Counts what is sent: for the table of prices, and for the page, if one is written.
-void count_traffic(MeshVerdict& verdict, const trainer::Job& job, const trainer::TrainingRun::Options& options,
+/// Counts what is sent: for the table of prices, and for the page, if one is written. Prices of shapes that nobody
+/// trains are of no use.
+void count_traffic(MeshVerdict& verdict, const VerifiedJob& verified, const trainer::TrainingRun::Options& options,
                    bool has_page) {
-  const bool canonical = job.numerics.is_canonical();
-  if (!canonical && !has_page) return;
+  const auto& job = verified.job;
+  const bool canonical = job.numerics.is_canonical(), priced = canonical && !verified.seed;
+  if (!priced && !has_page) return;
   const auto dry = trainer::dry_run(job, options);
   const auto prices =
       trainer::price_table(dry, canonical ? trainer::dry_run(trainer::with_native_numerics(job), options) : dry);
   add_prices(verdict.page, prices, canonical);
   add_state(verdict.page, dry);
-  if (canonical) verdict.prices = prices;
+  if (priced) verdict.prices = prices;
 }
 
 /// Compares this mesh alone, up to this step.
@@ -50,15 +53,18 @@ std::string command_again(JobArguments arguments, const std::string& mesh, int64
   return fmt::format("{} --meshes {} --verify.steps {}", command_of("verify", arguments), shell_word(mesh), step);
 }
 
-MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mesh, const VerifyOptions& command) {
+MeshVerdict verify_mesh(const VerifiedJob& verified, const trainer::MeshDegrees& mesh, bool has_page) {
+  const auto& job = verified.job;
   trainer::TrainingRun::Options options;
   options.mesh = mesh;
   trainer::MeshComparison comparison(job, options);
   const trainer::LearningRateSchedule schedule(job);
   const auto data = trainer::make_dataset(job, comparison.candidate().model().vocabulary());
   MeshVerdict verdict;
-  verdict.mesh = verdict.page.mesh = mesh.text();
-  count_traffic(verdict, job, options, !command.html.empty());
+  verdict.mesh = mesh.text();
+  verdict.odd_shapes = verified.seed;
+  verdict.page.mesh = verified.seed ? fmt::format("{}, odd shapes {}", verdict.mesh, *verified.seed) : verdict.mesh;
+  count_traffic(verdict, verified, options, has_page);
   CoverageObserver coverage;
   const int64_t rows = job.training.global_batch_size, vocabulary = comparison.candidate().model().vocabulary();
   for (int64_t step = 1; step <= job.verify.steps + 1 && verdict.agrees; ++step) {
@@ -68,7 +74,7 @@ MeshVerdict verify_mesh(const trainer::Job& job, const trainer::MeshDegrees& mes
     if (is_own) watched.emplace(comparison.candidate().world().observers(), coverage);
     const auto batch = is_own ? trainer::suite_batch(job, vocabulary, step) : data->batch((step - 1) * rows, rows);
     add(verdict, job, step, check_step(comparison, verdict.mesh, step, batch, schedule.learning_rate(step)),
-        command_again(command.job, verdict.mesh, std::min(step, job.verify.steps)));
+        command_again(verified.arguments, verdict.mesh, std::min(step, job.verify.steps)));
   }
   note_memory(verdict.page);
   verdict.coverage = coverage.coverage();
@@ -96,6 +102,11 @@ PageFile page_for(const VerifyOptions& options, const trainer::Job& job, size_t 
   file.page = page_of(job, meshes);
   file.page.command = command_of("verify", options.job);
   if (!options.meshes.empty()) file.page.command += " --meshes " + shell_word(options.meshes);
+  if (!options.odd_shapes.empty()) {
+    const auto seeds = seeds_text(options.odd_shapes);
+    file.page.command += " --odd-shapes " + seeds;
+    file.page.batch = "odd shapes " + seeds;
+  }
   file.begin();
   return file;
 }
@@ -107,24 +118,30 @@ void print_head(const trainer::Job& job) {
             "worst op", "comm/step", "time");
 }
 
-/// Tells of each as soon as it is compared: what comes may not end well.
-void verify_all(const VerifyOptions& options, const trainer::Job& job, std::span<const trainer::MeshDegrees> meshes,
-                PageFile& file, VerifyReport& report) {
-  try {
-    for (const auto& mesh : meshes) {
-      const auto& verdict = report.verdicts.emplace_back(verify_mesh(job, mesh, options));
-      file.page.meshes.push_back(verdict.page);
-      file.update();
-      update_json(options.output, json_of(report, job));
-      print_row(verdict);
-      if (!verdict.agrees) print_out("\n{}\n{}", verdict.finding, &mesh == &meshes.back() ? "" : "\n"), flush_out();
+/// Tells of a mesh as soon as it is compared: what comes may not end well.
+void tell(const MeshVerdict& verdict, const VerifyOptions& options, const trainer::Job& job, PageFile& file,
+          const VerifyReport& report) {
+  file.page.meshes.push_back(verdict.page);
+  file.update();
+  update_json(options.output, json_of(report, job));
+  print_row(verdict);
+  const bool is_last = report.verdicts.size() == report.planned;
+  if (!verdict.agrees) print_out("\n{}\n{}", verdict.finding, is_last ? "" : "\n"), flush_out();
+}
+
+void verify_all(const VerifyOptions& options, std::span<const VerifiedJob> jobs,
+                std::span<const trainer::MeshDegrees> meshes, PageFile& file, VerifyReport& report) {
+  for (const auto& verified : jobs) try {
+      begin(verified, report);
+      for (const auto& mesh : meshes)
+        tell(report.verdicts.emplace_back(verify_mesh(verified, mesh, !options.html.empty())), options, verified.job,
+             file, report);
+    } catch (const std::exception& error) {
+      report.ended_by = error.what();
+      update_json(options.output, json_of(report, verified.job));
+      file.end_by(error.what());
+      throw;
     }
-  } catch (const std::exception& error) {
-    report.ended_by = error.what();
-    update_json(options.output, json_of(report, job));
-    file.end_by(error.what());
-    throw;
-  }
 }
 
 }  // namespace
@@ -132,10 +149,11 @@ void verify_all(const VerifyOptions& options, const trainer::Job& job, std::span
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes) {
   check_floating_environment();
-  auto file = page_for(options, job, meshes.size());
-  VerifyReport report{.planned = meshes.size()};
+  const auto jobs = verified_jobs(options, job, meshes);
+  VerifyReport report{.planned = jobs.size() * meshes.size()};
+  auto file = page_for(options, job, report.planned);
   print_head(job);
-  verify_all(options, job, meshes, file, report);
+  verify_all(options, jobs, meshes, file, report);
   report.is_finished = true;
   for (const auto& verdict : report.verdicts) print_price(verdict);
   if (!options.output.quiet) print_out("{}", coverage_text(report.coverage()));

@@ -80,6 +80,7 @@ Json json_of(const MeshVerdict& verdict, const trainer::Job& job) {
            {"bytes_per_step", verdict.bytes}};
   const bool was_watched = !verdict.coverage.rows.empty();  // not where an earlier step differs
   row["coverage"] = was_watched ? coverage_json(verdict.coverage) : nullptr;
+  if (verdict.odd_shapes) row["odd_shapes"] = *verdict.odd_shapes;
   if (verdict.prices) add_prices(row, *verdict.prices);
   return row;
 }
@@ -128,6 +129,7 @@ Json json_of(const VerifyReport& report, const trainer::Job& job) {
             {"verdict", is_open           ? Json()
                         : report.agrees() ? "pass"
                                           : "fail"}};
+  if (!report.odd_shapes.empty()) json["odd_shapes"] = report.odd_shapes;
   if (!report.ended_by.empty()) json["ended_by"] = report.ended_by;
   return json;
 }

@@ -16,6 +16,7 @@ namespace lockstep::tool {
 /// Steps of one mesh beside one device.
 struct MeshVerdict {
   std::string mesh;
+  std::optional<uint64_t> odd_shapes = {};  ///< seed; none: the job's own shapes
   bool agrees = true;
   double loss = 0, gradient = 0, parameter = 0, bytes = 0, ratio = 0;
   int64_t differing_bits = 0;
@@ -37,6 +38,8 @@ struct VerifyReport {
   std::vector<MeshVerdict> verdicts = {};
   bool is_finished = false;
   std::string ended_by = {};  ///< what ended it before that
+  /// Seeds with their overrides, if shapes are drawn.
+  nlohmann::ordered_json odd_shapes = nlohmann::ordered_json::array();
 
   bool agrees() const;
   Coverage coverage() const;
