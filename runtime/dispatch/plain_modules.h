@@ -47,6 +47,7 @@ void shard_parameters(std::span<const NamedParameter> parameters, const Mesh& me
 
 /// The same for all parameters of a torch::nn module.
 template <class Module>
+requires requires(const Module& module) { module.named_parameters(); }
 void shard_parameters(const Module& module, const Mesh& mesh, std::span<const ParameterLayout> rows) {
   std::vector<NamedParameter> parameters;
   for (const auto& item : module.named_parameters()) parameters.push_back({item.key(), item.value()});

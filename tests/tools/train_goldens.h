@@ -20,7 +20,7 @@ INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 2
   axis     dp_shard, ranks 0-1; wrong on rank 1
   layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]
   worst    result 0 of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])
-  before   76 ops with what they took, 55 moves between layouts, and 15 values between ops, agree
+  before   81 ops with what they took, 55 moves between layouts, and 15 values between ops, agree
   again    lockstep replay --case FOLDER/out/case-1.h5
   resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last
 --- standard error
@@ -39,7 +39,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
   ],
   "state_digest": "76286c4062a6758970745a1fd5c5fad6",
   "findings": [
-    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  axis     dp_shard, ranks 0-1; wrong on rank 1\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    result 0 of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  before   76 ops with what they took, 55 moves between layouts, and 15 values between ops, agree\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
+    "INCONSISTENT  step 2, mesh dp_shard=2: parameter of tok_embeddings.weight[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0\n  rule     optimizer \"...,...,...,...->...\"\n  axis     dp_shard, ranks 0-1; wrong on rank 1\n  layouts  [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)], [dp_shard=S(0)] -> [dp_shard=S(0)]\n  worst    result 0 of mesh::adamw[234, 20] = -0.2025022358, one device: -0.2022999227 (relative 1.0e-03; 8192 of 16384 elements wrong, on rank 1: times 1.001, in [128:256, 0:64])\n  before   81 ops with what they took, 55 moves between layouts, and 15 values between ops, agree\n  again    lockstep replay --case FOLDER/out/case-1.h5\n  resume   from FOLDER/out/checkpoint/step-1 (--checkpoint.load_step 1): the last checkpoint up to step 1, which was verified last"
   ]
 }
 --- files

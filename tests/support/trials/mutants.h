@@ -8,11 +8,11 @@ namespace lockstep::testing {
 /// How many random cases one run of the tests tries of a property that has mutants. All of these die within as many.
 inline constexpr int kMutantCases = 250;
 
-/// Of the running test: the property holds in that many cases.
-inline void expect_holds(const std::function<void()>& property) {
+/// Of the running test: the property holds in so many cases.
+inline void expect_holds(const std::function<void()>& property, int cases = kMutantCases) {
   const auto& test = *::testing::UnitTest::GetInstance()->current_test_info();
   const auto id = std::string(test.test_suite_name()) + "/" + test.name();
-  EXPECT_EQ(failure_of(id, case_count(kMutantCases), property), "");
+  EXPECT_EQ(failure_of(id, case_count(cases), property), "");
 }
 
 /// Expects a property to fail for a wrong variant of what it checks. The test's record (--gtest_output) says after how
