@@ -119,7 +119,7 @@ void modules() {
   at::Tensor weight;
   {
     const MeshConstruction here(mesh, /*seed=*/7);
-    weight = at::rand({4, 6}).requires_grad_();  // as a module's constructor does
+    weight = at::empty({4, 6}).uniform_(-1, 1).requires_grad_();  // as a module's constructor does
   }
   shard_parameters(std::vector<NamedParameter>{{"up.weight", weight}}, mesh,
                    std::vector<ParameterLayout>{{"*.weight", "[tp=S(0)]"}});
