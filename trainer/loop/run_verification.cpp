@@ -1,7 +1,5 @@
 #include "trainer/loop/run_verification.h"
 
-#include <chrono>
-
 #include "core/error.h"
 #include "runtime/context/observer.h"
 #include "trainer/data/dataset.h"
@@ -45,33 +43,30 @@ void RunVerification::expect_batches(int64_t first, int64_t sample) {
   steps_->expect_rates([schedule = LearningRateSchedule(job_)](int64_t step) { return schedule.learning_rate(step); });
 }
 
-RunVerification::Checked RunVerification::check(int64_t step, const TokenBatch& batch, double rate,
-                                                const std::function<StepResult()>& run_step) {
+RunVerification::Made RunVerification::check(int64_t step, const TokenBatch& batch, double rate,
+                                             const MakeStep& make_step) {
   std::optional<ObserverScope> watched;
   if (ops_) watched.emplace(run_.world().observers(), ops_->observer());
-  Checked checked;
-  auto& [check, result, seconds] = checked;
-  if (steps_) check = compared(step, batch, rate, run_step);
-  if (compares_bits()) {
-    result = check.result, seconds = check.seconds;
-  } else if (check.agrees()) {
-    const auto before = std::chrono::steady_clock::now();
-    result = run_step();
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-  }
+  StepCheck check;
+  if (steps_) check = compared(step, batch, rate, make_step);
+  Made made;
+  if (compares_bits())
+    made = {check.result, check.seconds};
+  else if (check.agrees())
+    made = make_step();
   watched.reset();
   if (ops_) ops_->judge(check);
-  return checked;
+  made.check = std::move(check);
+  return made;
 }
 
-StepCheck RunVerification::compared(int64_t step, const TokenBatch& batch, double rate,
-                                    const std::function<StepResult()>& run_step) {
+StepCheck RunVerification::compared(int64_t step, const TokenBatch& batch, double rate, const MakeStep& make_step) {
   if (!compares_bits())
     if (auto check = check_native_state(step); !check.agrees()) return check;
   try {
     return steps_->check(step, batch, rate);
   } catch (const Inconsistency&) {
-    run_step();  // not finite here either: names the op
+    make_step();  // not finite here either: names the op
     throw;
   }
 }

@@ -27,21 +27,23 @@ class RunVerification {
   /// rates are read once more from here on, by readers that count by themselves.
   void begin(int64_t first, int64_t sample, bool is_resumed, const RunCheckpoints& checkpoints);
 
-  struct Checked {
-    StepCheck check;
-    StepResult result;   ///< of the run itself
-    double seconds = 0;  ///< of its step
+  /// A step of the run itself.
+  struct Made {
+    StepResult result;
+    double seconds = 0;
+    StepCheck check = {};  ///< if it was compared
   };
-  /// Runs `step` with what modes step and ops compare. `run_step` makes the run's own step where mode step does not; it
-  /// names the op where a number is not finite.
-  Checked check(int64_t step, const TokenBatch& batch, double rate, const std::function<StepResult()>& run_step);
+  using MakeStep = std::function<Made()>;
+  /// Runs `step` with what modes step and ops compare. `make_step` makes the run's own step where mode step does not;
+  /// it names the op where a number is not finite.
+  Made check(int64_t step, const TokenBatch& batch, double rate, const MakeStep& make_step);
 
   /// Compares the run's state with what `step`, which was checked last, left on one device. Canonical numerics alone.
   StepCheck check_left(int64_t step);
 
  private:
   void expect_batches(int64_t first, int64_t sample);
-  StepCheck compared(int64_t step, const TokenBatch& batch, double rate, const std::function<StepResult()>& run_step);
+  StepCheck compared(int64_t step, const TokenBatch& batch, double rate, const MakeStep& make_step);
   StepCheck check_native_state(int64_t step);
 
   const Job& job_;

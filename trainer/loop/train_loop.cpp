@@ -130,8 +130,8 @@ class Loop {
     const auto batch = data_->batch(sample_, job_.training.global_batch_size);
     const double rate = schedule_.learning_rate(step_);
     const bool is_due = verification_.is_due(step_);
-    const auto made = is_due ? verification_.check(step_, batch, rate, [&] { return run_step(batch, rate); })
-                             : plain_step(batch, rate);
+    const auto make = [&] { return plain_step(batch, rate); };
+    const auto made = is_due ? verification_.check(step_, batch, rate, make) : make();
     if (is_due) tell(made.check);
     if (!outcome_.findings.empty()) return;
     if (!(is_due && verification_.compares_bits()) && !replicas_agree(made.result)) return;
@@ -144,8 +144,8 @@ class Loop {
     events_.on_step(metrics);
   }
 
-  RunVerification::Checked plain_step(const TokenBatch& batch, double rate) {
-    RunVerification::Checked made;
+  RunVerification::Made plain_step(const TokenBatch& batch, double rate) {
+    RunVerification::Made made;
     const auto before = Clock::now();
     made.result = run_step(batch, rate);
     made.seconds = seconds_since(before);

@@ -48,10 +48,6 @@ TEST_F(OneDevice, RefusesTablesOfOtherPositions) {
   EXPECT_THROW(mesh_ops::rotate_pairs(x, table, table), BadInput);
 }
 
-TEST_F(OneDevice, RefusesNegativeSizes) {
-  EXPECT_THROW(on_mesh(exact_tensor({}), "[tp=R]").expand({1, 0, -1}), BadInput) << "LibTorch makes a tensor of it";
-}
-
 // Views.
 
 TEST_F(OneDevice, WritesThroughAViewOfAView) {

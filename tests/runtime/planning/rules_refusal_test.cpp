@@ -162,6 +162,9 @@ TEST_F(OwnOps, TakeOnlyWhatFits) {
                  "embedding: operand 0 has 1 dimensions, expected 2 (vd,...->...d)");
 }
 
+/// LibTorch's own expand makes a tensor of it.
+TEST_F(OwnOps, ASizeBelowZeroIsNone) { EXPECT_THROW(on_mesh({}).expand({1, 0, -1}), BadInput); }
+
 TEST_F(OwnOps, WriteOnlyWhatFits) {
   const mesh_ops::AdamwOptions options{1e-3, 0.9, 0.95, 1e-8, 0.1, 0.1, 0.05};
   const auto parameter = on_mesh({4}, "[tp=S(0)]"), gradient = on_mesh({4}, "[tp=S(0)]");
