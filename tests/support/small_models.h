@@ -43,6 +43,15 @@ inline std::unique_ptr<models::Model> small_llama() {
   return std::make_unique<models::Llama>(options);
 }
 
+/// That model on a mesh, "dp_shard=2,tp=2"; `rules`: built-in ones if null.
+inline trainer::TrainingRun::Options small_llama_on(const char* mesh, std::shared_ptr<const RuleSet> rules = nullptr) {
+  trainer::TrainingRun::Options options;
+  options.mesh = trainer::parse_mesh(mesh);
+  options.make_model = small_llama;
+  options.rules = std::move(rules);
+  return options;
+}
+
 /// Tokens and labels that differ at every place and step; every fifth label is ignored, so that ranks hold different
 /// numbers of valid tokens.
 inline trainer::TokenBatch batch_for(const trainer::Job& job, int64_t step, int64_t vocabulary = 29) {

@@ -22,14 +22,7 @@ using testing::batch_for;
 using ::testing::HasSubstr;
 using testing::native_job;
 using testing::small_job;
-
-TrainingRun::Options options_on(const char* mesh, std::shared_ptr<const RuleSet> rules = nullptr) {
-  TrainingRun::Options options;
-  options.mesh = parse_mesh(mesh);
-  options.make_model = testing::small_llama;
-  options.rules = std::move(rules);
-  return options;
-}
+using testing::small_llama_on;
 
 StepCheck check_once(StepVerifier& verifier, const Job& job = small_job()) {
   return verifier.check(1, batch_for(job, 1), 1e-2);
@@ -41,7 +34,7 @@ class NoFalseBlame : public ::testing::TestWithParam<std::tuple<const char*, Num
 TEST_P(NoFalseBlame, OfAStepThatAgrees) {
   const auto [mesh, numerics] = GetParam();
   auto job = numerics == Numerics::kNative ? native_job() : small_job();
-  auto options = options_on(mesh);
+  auto options = small_llama_on(mesh);
   job.training.local_batch_size = 1;  // microbatches of one sample
   options.domain = numerics == Numerics::kNative ? Domain::kFloat64 : Domain::kDeclared;
   const double tolerance = numerics == Numerics::kNative ? kFloat64Tolerance : kBits;
@@ -96,7 +89,7 @@ struct Corruption : Observer {
 
 StepCheck check_corrupted(Corruption& fault, const char* mesh) {
   const auto job = small_job();
-  auto options = options_on(mesh);
+  auto options = small_llama_on(mesh);
   StepVerifier verifier(job, options);
   const ObserverScope scope(verifier.candidate().world().observers(), fault);
   return check_once(verifier);
@@ -165,7 +158,7 @@ TEST(BlameOfOps, FollowsIntegersAndViews) {
       {"mesh::fixed_point_sum", "result of mesh::fixed_point_sum", [](const at::Tensor& x) { return x.mul(2); }},
       {"view", "result of view", [](const at::Tensor& x) { return x.is_floating_point() ? x.neg() : x; }}};
   for (const auto& [op, worst, spoil] : cases) {
-    StepVerifier verifier(small_job(), options_on("dp_shard=2", spoiled(op, spoil)));
+    StepVerifier verifier(small_job(), small_llama_on("dp_shard=2", spoiled(op, spoil)));
     const auto check = check_once(verifier);
     ASSERT_FALSE(check.agrees()) << op;
     EXPECT_EQ(check.blame->kind, "op") << check.blame->text();
@@ -187,7 +180,8 @@ TEST(BlameOfOps, SeesEveryCopy) {
       call.op.callBoxed(stack);
     if (call.index == 1) parameter.mul_(1.5);
   };
-  StepVerifier verifier(small_job(), options_on("dp_replicate=2", built_in_rules(Numerics::kCanonical)->with(rule)));
+  StepVerifier verifier(small_job(),
+                        small_llama_on("dp_replicate=2", built_in_rules(Numerics::kCanonical)->with(rule)));
   const auto check = check_once(verifier);
   ASSERT_FALSE(check.agrees());
   EXPECT_EQ(check.blame->op, "mesh::adamw") << check.blame->text();
@@ -198,7 +192,7 @@ TEST(BlameOfOps, SeesEveryCopy) {
 
 TEST(BlameOfTheStart, InitialValuesAndWritesBetweenSteps) {
   const auto job = small_job();
-  const auto options = options_on("dp_replicate=2");
+  const auto options = small_llama_on("dp_replicate=2");
   StepVerifier verifier(job, options);
   const auto& value = verifier.candidate().state()[2].value;
   const auto copy = sharded(value).shards()->whole()[1].detach();  // rank 0's stays right
@@ -222,7 +216,7 @@ TEST(BlameOfTheStart, InitialValuesAndWritesBetweenSteps) {
 /// Of a step that follows unchecked ones nobody knows the right start.
 TEST(BlameOfTheStart, IsNotAskedAfterUncheckedSteps) {
   const auto job = small_job();
-  const auto options = options_on("dp_shard=2");
+  const auto options = small_llama_on("dp_shard=2");
   auto kept = options;
   kept.keep_gradients = true;
   TrainingRun run(job, kept);
@@ -252,7 +246,7 @@ class WrongRate final : public Optimizer {
 
 TEST(BlameOfNumbers, NamesTheNumberAndTheOp) {
   const auto job = small_job();
-  const auto options = options_on("dp_shard=2");
+  const auto options = small_llama_on("dp_shard=2");
   auto wrong = options;
   wrong.keep_gradients = true;
   wrong.make_optimizer = [&] { return std::make_unique<WrongRate>(make_optimizer(job)); };

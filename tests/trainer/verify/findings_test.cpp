@@ -22,15 +22,8 @@ using testing::batch_for;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::small_job;
+using testing::small_llama_on;
 using ::testing::StartsWith;
-
-TrainingRun::Options options_on(const char* mesh, std::shared_ptr<const RuleSet> rules = nullptr) {
-  TrainingRun::Options options;
-  options.mesh = parse_mesh(mesh);
-  options.make_model = testing::small_llama;
-  options.rules = std::move(rules);
-  return options;
-}
 
 /// Microbatches of one sample.
 Job accumulating_job() {
@@ -60,7 +53,7 @@ std::shared_ptr<const RuleSet> faulty(const char* op, Spoil spoil) {
 
 StepCheck check_with(const Job& job, const char* mesh, std::shared_ptr<const RuleSet> rules,
                      Observer* observer = nullptr) {
-  StepVerifier verifier(job, options_on(mesh, std::move(rules)));
+  StepVerifier verifier(job, small_llama_on(mesh, std::move(rules)));
   std::optional<ObserverScope> scope;
   if (observer) scope.emplace(verifier.candidate().world().observers(), *observer);
   auto check = verifier.check(1, batch_for(job, 1), 1e-2);
@@ -169,11 +162,11 @@ class Forgetful final : public Optimizer {
 
 TEST(FindingOfAStep, SaysWhatDidNotComeAndThatValuesAreOld) {
   const auto job = small_job();
-  auto wrong = options_on("dp_shard=2");
+  auto wrong = small_llama_on("dp_shard=2");
   wrong.keep_gradients = true;
   wrong.make_optimizer = [&] { return std::make_unique<Forgetful>(make_optimizer(job)); };
   TrainingRun run(job, wrong);
-  StepVerifier verifier(job, options_on("dp_shard=2"), run);
+  StepVerifier verifier(job, small_llama_on("dp_shard=2"), run);
   const auto check = verifier.check(1, batch_for(job, 1), 1e-2);
   ASSERT_FALSE(check.agrees());
   EXPECT_EQ(check.blame->kind, "step") << check.blame->text();
@@ -263,7 +256,7 @@ TEST(Finding, ThatCannotBeWrittenHasANextCommandAllTheSame) {
 
 TEST(Errors, OfACheckedStepNameMeshAndStep) {
   const auto message_of = [](const char* op, Spoil spoil) -> std::string {
-    StepVerifier verifier(small_job(), options_on("tp=2", faulty(op, spoil)));
+    StepVerifier verifier(small_job(), small_llama_on("tp=2", faulty(op, spoil)));
     try {
       verifier.check(1, batch_for(small_job(), 1), 1e-2);
     } catch (const InternalError& error) {

@@ -19,17 +19,9 @@ using testing::batch_for;
 using ::testing::HasSubstr;
 using testing::native_job;
 using testing::small_job;
-using testing::small_llama;
+using testing::small_llama_on;
 
 Job job_of(Numerics numerics) { return numerics == Numerics::kNative ? native_job() : small_job(); }
-
-TrainingRun::Options options_on(const char* mesh, std::shared_ptr<const RuleSet> rules = nullptr) {
-  TrainingRun::Options options;
-  options.mesh = parse_mesh(mesh);
-  options.make_model = small_llama;
-  options.rules = std::move(rules);
-  return options;
-}
 
 StepCheck watched_step(TrainingRun& run, OpVerifier& verifier, int64_t step) {
   {
@@ -58,7 +50,7 @@ class OpVerifierOn : public ::testing::TestWithParam<std::tuple<const char*, Num
 
 TEST_P(OpVerifierOn, EveryOpAndMoveIsComparedAndAgrees) {
   const auto [mesh, numerics] = GetParam();
-  TrainingRun run(job_of(numerics), options_on(mesh));
+  TrainingRun run(job_of(numerics), small_llama_on(mesh));
   OpVerifier verifier(run, 1);
   for (int64_t step = 1; step <= 2; ++step) {
     const auto check = watched_step(run, verifier, step);
@@ -80,7 +72,7 @@ class OpVerifierUnder : public ::testing::TestWithParam<Numerics> {};
 
 TEST_P(OpVerifierUnder, AWrongOpIsNamedAndItsCaseShowsIt) {
   const auto rules = faulty("mesh::swiglu", GetParam());
-  TrainingRun run(job_of(GetParam()), options_on("tp=2", rules));
+  TrainingRun run(job_of(GetParam()), small_llama_on("tp=2", rules));
   OpVerifier verifier(run, 1);
   const auto check = watched_step(run, verifier, 1);
   ASSERT_FALSE(check.agrees());
@@ -94,7 +86,7 @@ TEST_P(OpVerifierUnder, AWrongOpIsNamedAndItsCaseShowsIt) {
 
 /// Where mode step has found something already, that is what is told.
 TEST_P(OpVerifierUnder, AnotherFindingComesFirst) {
-  TrainingRun run(job_of(GetParam()), options_on("tp=2", faulty("mesh::swiglu", GetParam())));
+  TrainingRun run(job_of(GetParam()), small_llama_on("tp=2", faulty("mesh::swiglu", GetParam())));
   OpVerifier verifier(run, 1);
   StepCheck check;
   check.difference = "loss";
@@ -111,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Numerics, OpVerifierUnder, ::testing::Values(Numerics::
 
 /// Listens to which ops are chosen.
 std::set<std::string> chosen_in_steps(const char* mesh, int64_t sample, int64_t steps) {
-  TrainingRun run(small_job(), options_on(mesh));
+  TrainingRun run(small_job(), small_llama_on(mesh));
   OpCheck check(run.world(), sample);
   std::set<std::string> chosen;
   check.on_chosen([&](const OpEvent& event) {
