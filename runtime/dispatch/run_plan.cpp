@@ -11,6 +11,7 @@
 #include "runtime/redistribution/exchanges_in_flight.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/lazy_copy.h"
+#include "runtime/tensor/memory_order.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -190,10 +191,12 @@ class Runner {
     const auto& spec = *plan_.results[r];
     if (spec.any_partial) tensor = tensor.to(storage(spec));
     if (!plan_.checked) check_local(spec, index, tensor);
+    if (plan_.reorders && !is_in_memory_order(spec, tensor)) tensor = in_memory_order(spec, tensor);
     results_[r].push_back(std::move(tensor));
   }
 
   void check_local(const TensorSpec& spec, size_t index, const at::Tensor& tensor) const {
+    plan_.reorders |= (!plan_.is_view || plan_.detached_view) && !is_in_memory_order(spec, tensor);
     if (tensor.sizes() != c10::IntArrayRef(spec.local_sizes[index]) || tensor.scalar_type() != storage(spec))
       fail<InternalError>("rule of {}: local rank {} gave {} {}, the plan says {} {} of {}", op_name(op_), index,
                           c10::toString(tensor.scalar_type()), c10::str(tensor.sizes()), c10::toString(storage(spec)),

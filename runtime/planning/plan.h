@@ -69,6 +69,7 @@ struct Plan {
   bool detached_view = false;    ///< a view that no view of the shards expresses: a copy
   bool widens_integers = false;  ///< a float-valued op of integers alone, in the float64 domain: computed in double
   bool checked = false;          ///< local sizes and dtypes were compared once
+  bool reorders = false;         ///< some rank's kernel orders a result's memory otherwise than `results` say
 };
 
 /// "[tp=R], [tp=S(0)] -> [tp=S(2)]": the layouts that the op itself takes and gives.

@@ -1,12 +1,13 @@
-// Random programs of ops, views, writes in place and redistributions: after every step each tensor is what it is on one
-// device. Values are small integers, so that they are exact in any order.
+// Random programs: after every step each tensor is what it is on one device. Small integers are exact in any order.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <numeric>
 
 #include "core/error.h"
 #include "runtime/context/scopes.h"
@@ -94,7 +95,9 @@ class Program {
     const auto dim = draw_dim(x.plain), other = draw_dim(x.plain);
     const auto index = draw(0, static_cast<int>(x.plain.size(dim)) - 1);
     const auto length = draw(1, static_cast<int>(x.plain.size(dim)) - index);
-    switch (draw(0, 6)) {
+    switch (draw(0, 7)) {
+      case 7:
+        return flatten(x);
       case 0:
         return apply(
             "select", x, [=](const at::Tensor& t, auto) { return t.select(dim, index); }, true);
@@ -117,6 +120,16 @@ class Program {
         return apply(
             "detach", x, [](const at::Tensor& t, auto) { return t.detach(); }, true);
     }
+  }
+
+  /// Its elements as they lie in memory, if one device has no gaps between them.
+  void flatten(const Pair& x) {
+    std::vector<int64_t> dims(static_cast<size_t>(x.plain.dim()));
+    std::iota(dims.begin(), dims.end(), int64_t{0});
+    std::stable_sort(dims.begin(), dims.end(),
+                     [&](int64_t left, int64_t right) { return x.plain.stride(left) > x.plain.stride(right); });
+    apply(
+        "flatten", x, [=](const at::Tensor& t, auto) { return t.permute(dims).view({-1}); }, true);
   }
 
   void write() {

@@ -1,0 +1,58 @@
+// The strides of shards follow those of the global tensor, whatever gave them: what may be viewed on one device may be on
+// a mesh.
+#include "runtime/tensor/memory_order.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tensors.h"
+#include "tests/support/trials/sharded_calls.h"
+
+namespace lockstep::testing {
+namespace {
+
+class MemoryOrder : public ::testing::Test {
+ protected:
+  at::Tensor on_mesh(const at::Tensor& plain, const char* text) const {
+    return distribute(plain, Layout::parse(mesh_, text));
+  }
+  const TensorSpec& spec(c10::IntArrayRef sizes, c10::IntArrayRef strides, const char* layout) const {
+    return *mesh_.specs().intern(Layout::parse(mesh_, layout), sizes, strides, at::kFloat);
+  }
+
+  std::unique_ptr<World> world_ = simulated_world({{"tp", 2}});
+  const Mesh& mesh_ = world_->mesh("tp=2");
+};
+
+/// A move gives contiguous shards; the op that asked for it gives a result with the strides of its operand.
+TEST_F(MemoryOrder, ViewsAResultWhoseOperandWasMoved) {
+  const auto plain = exact_tensor({2, 3});
+  for (const char* text : {"[tp=P(sum)]", "[tp=S(0)]", "[tp=S(1)]", "[tp=R]"}) {
+    const auto result = 2 - on_mesh(plain, text).t();
+    EXPECT_EQ(difference(result.t().view({-1}), (2 - plain.t()).t().view({-1}), {}, true), "") << text;
+    EXPECT_ANY_THROW(result.view({-1})) << text;
+  }
+}
+
+TEST_F(MemoryOrder, IsThatOfTheGlobalStrides) {
+  const auto& turned = spec({4, 3}, {1, 4}, "[tp=S(0)]");
+  EXPECT_TRUE(is_in_memory_order(turned, at::zeros({3, 2}).t()));
+  EXPECT_FALSE(is_in_memory_order(turned, at::zeros({2, 3})));
+  EXPECT_TRUE(is_in_memory_order(turned, at::zeros({0, 3}))) << "without elements";
+  EXPECT_TRUE(is_in_memory_order(spec({4, 3}, {0, 1}, "[tp=S(0)]"), at::zeros({2, 3}))) << "repeated elements";
+  const auto shard = exact_tensor({2, 3}), ordered = in_memory_order(turned, shard);
+  EXPECT_TRUE(at::equal(shard, ordered));
+  EXPECT_TRUE(is_in_memory_order(turned, ordered));
+}
+
+TEST_F(MemoryOrder, KeepsTheNodesOfASumOutermost) {
+  const auto& sum = spec({4, 3}, {1, 4}, "[tp=P(sum:8/2)]");
+  const auto ordered = in_memory_order(sum, exact_tensor({2, 4, 3}));
+  EXPECT_EQ(ordered.strides(), c10::IntArrayRef({12, 1, 4}));
+  EXPECT_TRUE(is_in_memory_order(sum, ordered));
+  EXPECT_FALSE(is_in_memory_order(sum, exact_tensor({2, 4, 3})));
+}
+
+}  // namespace
+}  // namespace lockstep::testing
