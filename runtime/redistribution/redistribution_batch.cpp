@@ -11,6 +11,7 @@
 #include "runtime/redistribution/exchange.h"
 #include "runtime/redistribution/local_move.h"
 #include "runtime/redistribution/sent_bytes.h"
+#include "runtime/tensor/memory_order.h"
 
 namespace lockstep {
 namespace {
@@ -179,6 +180,14 @@ void RedistributionBatch::run() {
   }
 }
 
-Shards RedistributionBatch::take(size_t n) { return std::move(entries_[n].shards); }
+Shards RedistributionBatch::take(size_t n) {
+  auto& entry = entries_[n];
+  if (entry.moves.empty()) return std::move(entry.shards);
+  const auto& spec = *entry.moves.back().after;
+  // What only one rank has, or is cut out of a whole, may be a view of another tensor's bytes.
+  for (auto& shard : entry.shards)
+    if (!is_in_memory_order(spec, shard)) shard = in_memory_order(spec, shard);
+  return std::move(entry.shards);
+}
 
 }  // namespace lockstep

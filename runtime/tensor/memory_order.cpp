@@ -8,21 +8,16 @@
 namespace lockstep {
 namespace {
 
-/// Strides of a dense tensor of the shard's sizes.
-std::vector<int64_t> dense_strides(const TensorSpec& spec, c10::IntArrayRef sizes) {
-  const size_t nodes = sizes.size() - spec.strides.size();  // dimensions in front of the spec's
-  std::vector<size_t> dims(spec.strides.size());
+/// Dimensions that a shard has in front of the spec's.
+size_t node_dims(const TensorSpec& spec, c10::IntArrayRef sizes) { return sizes.size() - spec.sizes.size(); }
+
+/// The spec's dimensions, the outermost first.
+c10::SmallVector<size_t, 6> ordered_dims(const TensorSpec& spec) {
+  c10::SmallVector<size_t, 6> dims(spec.sizes.size());
   std::iota(dims.begin(), dims.end(), size_t{0});
   std::stable_sort(dims.begin(), dims.end(),
                    [&](size_t left, size_t right) { return spec.strides[left] > spec.strides[right]; });
-  std::vector<int64_t> strides(sizes.size());
-  int64_t inner = 1;
-  for (size_t d = dims.size(); d-- > 0;) {
-    strides[nodes + dims[d]] = inner;
-    inner *= sizes[nodes + dims[d]];
-  }
-  if (nodes > 0) strides[0] = inner;
-  return strides;
+  return dims;
 }
 
 bool repeats_elements(const TensorSpec& spec) {
@@ -31,18 +26,44 @@ bool repeats_elements(const TensorSpec& spec) {
   return false;
 }
 
+bool is_cut(const TensorSpec& spec, size_t dim) {
+  for (int axis = 0; axis < spec.layout.axis_count(); ++axis)
+    if (spec.layout[axis].is_shard(static_cast<int>(dim))) return true;
+  return false;
+}
+
 }  // namespace
 
 bool is_in_memory_order(const TensorSpec& spec, const at::Tensor& shard) {
-  if (shard.numel() == 0 || repeats_elements(spec)) return true;
-  const auto strides = dense_strides(spec, shard.sizes());
-  for (size_t d = 0; d < strides.size(); ++d)
-    if (shard.sizes()[d] > 1 && shard.strides()[d] != strides[d]) return false;
-  return true;
+  if (shard.numel() <= 1 || repeats_elements(spec)) return true;
+  const size_t nodes = node_dims(spec, shard.sizes());
+  const auto dims = ordered_dims(spec);
+  int64_t least = 0;  // what the next dimension's stride has to be, or more where gaps may be
+  bool may_have_gaps = true;
+  const auto fits = [&](size_t dim, bool is_cut_here) {
+    const int64_t size = shard.sizes()[dim], stride = shard.strides()[dim];
+    if (size == 1) return true;
+    if (stride < least || (stride > least && !may_have_gaps)) return false;
+    least = stride * size, may_have_gaps = is_cut_here;
+    return true;
+  };
+  for (size_t d = dims.size(); d-- > 0;)
+    if (!fits(nodes + dims[d], is_cut(spec, dims[d]))) return false;
+  may_have_gaps = true;  // nodes are never merged with values
+  return nodes == 0 || fits(0, false);
 }
 
 at::Tensor in_memory_order(const TensorSpec& spec, const at::Tensor& shard) {
-  return at::empty_strided(shard.sizes(), dense_strides(spec, shard.sizes()), shard.options()).copy_(shard);
+  const size_t nodes = node_dims(spec, shard.sizes());
+  const auto dims = ordered_dims(spec);
+  std::vector<int64_t> strides(shard.sizes().size());
+  int64_t inner = 1;
+  for (size_t d = dims.size(); d-- > 0;) {
+    strides[nodes + dims[d]] = inner;
+    inner *= shard.sizes()[nodes + dims[d]];
+  }
+  if (nodes > 0) strides[0] = inner;
+  return at::empty_strided(shard.sizes(), strides, shard.options()).copy_(shard);
 }
 
 }  // namespace lockstep

@@ -3,15 +3,17 @@
 
 #include "runtime/tensor/spec.h"
 
-/// In what order the dimensions of a shard lie in memory. LibTorch decides by the strides of the *global* tensor whether a
-/// call of view() is legal; the shards can follow if theirs have the same order.
+/// How a shard lies in memory. LibTorch decides by the strides of the *global* tensor whether a call of view() is
+/// legal; the shards can follow if theirs are related as those are.
 namespace lockstep {
 
-/// Whether the shard of a result is dense, with its dimensions in the order of the spec's strides. Shards of an ordered
-/// Partial have their nodes outermost. True of a tensor without elements, and where the spec repeats elements.
+/// Whether neighbouring dimensions of a dense tensor that a view may merge can be merged in its shard as well: the
+/// shard's dimensions are in the order of the spec's strides, with gaps at most where the layout cuts the inner one of
+/// the two. Shards of an ordered Partial have their nodes outermost. True of a tensor without elements, and of a spec
+/// that repeats elements.
 bool is_in_memory_order(const TensorSpec& spec, const at::Tensor& shard);
 
-/// The same values in that order: a copy.
+/// The same values in that order, without gaps: a copy.
 at::Tensor in_memory_order(const TensorSpec& spec, const at::Tensor& shard);
 
 }  // namespace lockstep

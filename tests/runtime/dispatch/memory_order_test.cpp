@@ -1,11 +1,12 @@
-// The strides of shards follow those of the global tensor, whatever gave them: what may be viewed on one device may be on
-// a mesh.
+// The strides of shards follow those of the global tensor, whatever gave them: what may be viewed on one device may be
+// on a mesh.
 #include "runtime/tensor/memory_order.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "runtime/redistribution/redistribute.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/sharded_calls.h"
 
@@ -33,6 +34,25 @@ TEST_F(MemoryOrder, ViewsAResultWhoseOperandWasMoved) {
     EXPECT_EQ(difference(result.t().view({-1}), (2 - plain.t()).t().view({-1}), {}, true), "") << text;
     EXPECT_ANY_THROW(result.view({-1})) << text;
   }
+}
+
+TEST_F(MemoryOrder, ViewsWhatWasMovedWithoutACopy) {
+  const auto plain = exact_tensor({2, 3, 4});
+  const auto& alone = world_->mesh("alone=1,tp=2");
+  for (const char* text : {"[alone=P(sum), tp=R]", "[alone=R, tp=R]", "[alone=S(0), tp=R]"}) {
+    const auto turned = distribute(plain, Layout::parse(alone, text)).transpose(0, 1);
+    for (const char* to : {"[alone=R, tp=R]", "[alone=R, tp=S(0)]", "[alone=S(1), tp=S(0)]"}) {
+      const auto moved = redistribute(turned, Layout::parse(alone, to));
+      EXPECT_EQ(difference(moved.view({24}), plain.transpose(0, 1).reshape({24}), {}, true), "") << text << to;
+    }
+  }
+}
+
+TEST_F(MemoryOrder, HasGapsOnlyWhereADimensionIsCut) {
+  const auto whole = at::zeros({4, 6, 2});
+  EXPECT_TRUE(is_in_memory_order(spec({4, 6, 2}, {12, 2, 1}, "[tp=S(1)]"), whole.narrow(1, 3, 3)));
+  EXPECT_FALSE(is_in_memory_order(spec({4, 3, 2}, {6, 2, 1}, "[tp=R]"), whole.narrow(1, 3, 3)));
+  EXPECT_TRUE(is_in_memory_order(spec({4, 6}, {6, 1}, "[tp=R]"), whole.select(2, 1))) << "as far apart everywhere";
 }
 
 TEST_F(MemoryOrder, IsThatOfTheGlobalStrides) {
