@@ -2,6 +2,10 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "runtime/context/world.h"
 #include "runtime/dispatch/backend.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -12,6 +16,15 @@ namespace lockstep::testing {
 inline at::Tensor exact_tensor(c10::IntArrayRef sizes, c10::ScalarType dtype = c10::kFloat, int64_t modulus = 61) {
   const int64_t count = c10::multiply_integers(sizes);
   return at::arange(count).mul(7).add(3).remainder(modulus).sub(modulus / 2).reshape(sizes).to(dtype);
+}
+
+/// A view of one dimension, in the order of memory. Throws where elements have gaps between them.
+inline at::Tensor flat_as_it_lies(const at::Tensor& tensor) {
+  std::vector<int64_t> dims(static_cast<size_t>(tensor.dim()));
+  std::iota(dims.begin(), dims.end(), int64_t{0});
+  std::stable_sort(dims.begin(), dims.end(),
+                   [&](int64_t left, int64_t right) { return tensor.stride(left) > tensor.stride(right); });
+  return tensor.permute(dims).view({-1});
 }
 
 /// Equal sizes, dtype and bits (-0 and +0 differ, equal NaNs agree).

@@ -197,6 +197,16 @@ TEST_F(PlantedFault, OfAnUpdateEndsTrainingAtItsStep) {
   expect_golden(report(run("wrong update", command)), kWrongUpdateReport);
 }
 
+/// Without --verify, too: copies of a parameter that one rank updates otherwise are no longer the same.
+TEST_F(PlantedFault, OfOneCopyOfAParameterEndsTrainingAtItsStep) {
+  const std::string replicas = " --parallelism.data_parallel_replicate_degree 2";
+  const auto found = run("wrong update", train("-q --parallelism.data_parallel_shard_degree 1" + replicas));
+  EXPECT_EQ(found.code, 3);
+  EXPECT_THAT(found.out, HasSubstr("INCONSISTENT  step 2, mesh dp_replicate=2: copies of tok_embeddings.weight["));
+  EXPECT_THAT(found.out, HasSubstr("16384 of 16384 elements wrong, on rank 1: times 1.001, everywhere)\n"
+                                   "  before   all copies agreed after the step before\n  again    "));
+}
+
 /// What was right before it is what the next run goes on from.
 TEST_F(PlantedFault, OfAnUpdateIsNotInTheCheckpointThatIsKept) {
   ASSERT_EQ(run("wrong update", train("--verify -q")).code, 3);

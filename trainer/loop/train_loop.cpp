@@ -64,7 +64,7 @@ class Loop {
         outcome_.saved_to = checkpoints_.save(step_, sample_, verified_);
       if (interrupted) break;
     }
-    if (outcome_.findings.empty() && is_as_left()) copies_agree({}, Copies::kAll);
+    if (outcome_.findings.empty() && is_as_left()) all_copies_agree();
     if (recorder_) recorder_->finish();
     outcome_.state_digest = state_digest(run_.state()).text();
     return std::move(outcome_);
@@ -130,11 +130,12 @@ class Loop {
     const auto batch = data_->batch(sample_, job_.training.global_batch_size);
     const double rate = schedule_.learning_rate(step_);
     const bool is_due = verification_.is_due(step_);
+    watch_copies(!(is_due && verification_.compares_bits()));
     const auto make = [&] { return plain_step(batch, rate); };
     const auto made = is_due ? verification_.check(step_, batch, rate, make) : make();
     if (is_due) tell(made.check);
     if (!outcome_.findings.empty()) return;
-    if (!(is_due && verification_.compares_bits()) && !replicas_agree(made.result)) return;
+    if (watches_copies_ && !replicas_agree(made.result)) return;
     sample_ += job_.training.global_batch_size;
     auto metrics = metrics_of(made.result, rate, made.seconds);
     if (is_due) metrics.checked_tokens_per_second = tokens_of_a_step() / seconds_since(begin);
@@ -175,23 +176,32 @@ class Loop {
       outcome_.findings.push_back(finding(check));
   }
 
-  /// A step that was checked bit by bit needs no digests: each rank's values were compared. Digests are taken on the
+  /// A step that is checked bit by bit needs no digests: each rank's values are compared. Digests are taken on the
   /// host: of a GPU's memory not after every step.
+  void watch_copies(bool is_unchecked) {
+    watches_copies_ = is_unchecked && job_.verify.has(kReplicasMode) && !run_.world().shard_device().is_cuda();
+    copies_.clear();
+    run_.on_update({});
+    if (watches_copies_)
+      run_.on_update([this](const ParameterState& entry) { copies_.add(entry, Copies::kParameters); });
+  }
+
   bool replicas_agree(const StepResult& result) {
-    if (run_.world().shard_device().is_cuda()) return true;
     auto numbers = result.scalars;
     numbers.insert(
         numbers.begin(),
         {{"valid_tokens", result.valid_tokens}, {"loss", result.loss}, {"gradient_norm", result.gradient_norm}});
-    return copies_agree(numbers, Copies::kParameters);
+    return no_difference(copies_.difference(run_.state(), numbers), "all copies agreed after the step before");
   }
 
-  bool copies_agree(std::span<const StepScalar> numbers, Copies copies) {
-    if (!job_.verify.has(kReplicasMode)) return true;
-    const auto difference = replica_difference(run_.state(), numbers, copies);
+  bool all_copies_agree() {
+    return !job_.verify.has(kReplicasMode) ||
+           no_difference(replica_difference(run_.state(), {}, Copies::kAll),
+                         "all copies of parameters agree: optimizer state has drifted");
+  }
+
+  bool no_difference(const std::string& difference, const char* where) {
     if (difference.empty()) return true;
-    const char* where = copies == Copies::kAll ? "all copies of parameters agree: optimizer state has drifted"
-                                               : "all copies agreed after the step before";
     outcome_.findings.push_back(fmt::format("INCONSISTENT  step {}, mesh {}: {}\n  before   {}\n  resume   {}",
                                             std::min(step_, job_.training.steps), mesh_of(job_).text(), difference,
                                             where, checkpoints_.way_back(verified_)));
@@ -232,6 +242,8 @@ class Loop {
   const TrainEvents& events_;
   Processes processes_;
   TrainingRun run_;
+  ReplicaDigests copies_;  ///< of the step's updates
+  bool watches_copies_ = false;
   RunContext::Use in_run_{run_.context()};
   RunCheckpoints checkpoints_;
   LearningRateSchedule schedule_;

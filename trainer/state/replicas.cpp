@@ -17,15 +17,6 @@
 namespace lockstep::trainer {
 namespace {
 
-/// A sum of digests, modulo 2^128.
-struct Sum {
-  uint64_t high = 0, low = 0;
-  void add(const Digest& digest, uint64_t times) {
-    high += digest.high * times;
-    low += digest.low * times;
-  }
-};
-
 /// Of how many ranks hold a cut alike.
 uint64_t copies_of(const Layout& layout) {
   uint64_t copies = 1;
@@ -39,37 +30,10 @@ uint64_t times_of(bool is_first, uint64_t copies) { return is_first ? 1 - copies
 
 Digest digest_of_shard(const at::Tensor& shard) { return tensor_digest(bytes_of(shard.cpu().contiguous())); }
 
-/// What a local rank adds for its copies; `odd`: so that two tensors that change places do not make up for each other.
-Sum excess_of(const TrainingState& state, Copies asked, size_t index) {
-  Sum sum;
-  uint64_t odd = 1;
-  for (const auto& entry : state)
-    for (const auto& [prefix, tensor] : entry.tensors()) {
-      if (!prefix.empty() && asked == Copies::kParameters) continue;
-      const auto& layout = layout_of(tensor);
-      const auto copies = copies_of(layout);
-      odd += 2;
-      if (copies == 1) continue;
-      const bool is_first = stands_for_copies(layout, layout.mesh().local_ranks()[index]);
-      sum.add(digest_of_shard(sharded(tensor).shards()->whole()[index]), odd * times_of(is_first, copies));
-    }
-  return sum;
-}
-
 std::string text_of(std::span<const StepScalar> numbers) {
   std::string text;
   for (const auto& [name, value] : numbers) text += fmt::format("{} = {:a}\n", name, value);
   return text;
-}
-
-at::Tensor row_of(const Mesh& mesh, const TrainingState& state, const Digest& numbers, Copies copies, size_t index) {
-  const auto tensors = excess_of(state, copies, index);
-  Sum of_numbers;
-  const bool is_first = mesh.local_ranks()[index] == mesh.ranks()[0];
-  of_numbers.add(numbers, times_of(is_first, static_cast<uint64_t>(mesh.rank_count())));
-  const std::vector<int64_t> words{static_cast<int64_t>(tensors.high), static_cast<int64_t>(tensors.low),
-                                   static_cast<int64_t>(of_numbers.high), static_cast<int64_t>(of_numbers.low)};
-  return at::tensor(words);
 }
 
 std::string difference_of_tensors(const TrainingState& state) {
@@ -105,19 +69,58 @@ std::string difference_of_numbers(const Mesh& mesh, std::span<const StepScalar> 
 
 }  // namespace
 
-std::string replica_difference(const TrainingState& state, std::span<const StepScalar> numbers, Copies copies) {
+void ReplicaDigests::Sum::add(const Digest& digest, uint64_t times) {
+  high += digest.high * times;
+  low += digest.low * times;
+}
+
+void ReplicaDigests::add(const ParameterState& entry, Copies asked) {
+  const PlainTensors guard;
+  for (const auto& [prefix, tensor] : entry.tensors()) {
+    if (!prefix.empty() && asked == Copies::kParameters) continue;
+    const auto& layout = layout_of(tensor);
+    const auto& ranks = layout.mesh().local_ranks();
+    const auto copies = copies_of(layout);
+    sums_.resize(ranks.size());
+    odd_ += 2;
+    for (size_t i = 0; i < ranks.size() && copies > 1; ++i)
+      sums_[i].add(digest_of_shard(sharded(tensor).shards()->whole()[i]),
+                   odd_ * times_of(stands_for_copies(layout, ranks[i]), copies));
+  }
+}
+
+ReplicaDigests::Sum ReplicaDigests::of_numbers(const Mesh& mesh, std::span<const StepScalar> numbers, size_t index) {
+  const auto text = text_of(numbers);
+  Sum sum;
+  sum.add(digest(std::as_bytes(std::span(text))),
+          times_of(mesh.local_ranks()[index] == mesh.ranks()[0], static_cast<uint64_t>(mesh.rank_count())));
+  return sum;
+}
+
+std::string ReplicaDigests::difference(const TrainingState& state, std::span<const StepScalar> numbers) {
   const PlainTensors guard;
   const auto& mesh = layout_of(state.at(0).value).mesh();
-  const auto text_of_numbers = text_of(numbers);
-  const auto digest_of_numbers = digest(std::as_bytes(std::span(text_of_numbers)));
+  sums_.resize(mesh.local_count());
   Shards rows;
-  for (size_t i = 0; i < mesh.local_count(); ++i) rows.push_back(row_of(mesh, state, digest_of_numbers, copies, i));
+  for (size_t i = 0; i < mesh.local_count(); ++i) {
+    const auto of_number = of_numbers(mesh, numbers, i);
+    const std::vector<int64_t> words{static_cast<int64_t>(sums_[i].high), static_cast<int64_t>(sums_[i].low),
+                                     static_cast<int64_t>(of_number.high), static_cast<int64_t>(of_number.low)};
+    rows.push_back(at::tensor(words));
+  }
+  clear();
   const auto sum = rows_of_all_ranks(mesh, rows).sum(0);
   const auto* words = sum.const_data_ptr<int64_t>();
   if ((words[0] | words[1] | words[2] | words[3]) == 0) return "";
   auto text = difference_of_tensors(state);
   if (text.empty()) text = difference_of_numbers(mesh, numbers);
   return text.empty() ? "digests of copies differed, and no longer do" : text;
+}
+
+std::string replica_difference(const TrainingState& state, std::span<const StepScalar> numbers, Copies copies) {
+  ReplicaDigests digests;
+  for (const auto& entry : state) digests.add(entry, copies);
+  return digests.difference(state, numbers);
 }
 
 }  // namespace lockstep::trainer

@@ -88,6 +88,9 @@ class TrainingRun {
   /// were accumulated.
   StepResult apply();
 
+  /// Hears of each parameter right after its update, on every rank in the same order; it changes nothing.
+  void on_update(std::function<void(const ParameterState&)> hearer) { update_hearer_ = std::move(hearer); }
+
   /// Null: nobody listens. Borrowed.
   void set_listener(StepListener* listener) { listener_ = listener; }
 
@@ -139,6 +142,7 @@ class TrainingRun {
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::optional<Underway> underway_;
   StepListener* listener_ = nullptr;
+  std::function<void(const ParameterState&)> update_hearer_;
 };
 
 }  // namespace lockstep::trainer

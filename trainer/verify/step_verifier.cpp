@@ -34,9 +34,11 @@ TrainingRun::Options reference_options(const Job& job, TrainingRun::Options opti
   return candidate_options(job, std::move(options));
 }
 
-/// With canonical numerics the number of microbatches must not matter.
-Job reference_job(const Job& job, const MeshDegrees& mesh) {
-  return compares_bits(job) ? job : with_microbatches_of(job, mesh, {});
+/// With canonical numerics the number of microbatches must not matter: one device has its own. But what the mesh does
+/// at once, with all of its ranks in this process, has room on one device as well, and is quickest at once.
+Job reference_job(const Job& job, const TrainingRun::Options& options) {
+  const bool is_at_once = options.local_ranks.empty() && derive_batching(job, options.mesh).accumulation_steps == 1;
+  return compares_bits(job) && !is_at_once ? job : with_microbatches_of(job, options.mesh, {});
 }
 
 /// What this process sees of a step that is wrong before it began, or without anything to blame.
@@ -76,7 +78,7 @@ StepVerifier::StepVerifier(const Job& job, TrainingRun::Options options)
     : job_(job),
       options_(options),
       bits_(compares_bits(job)),
-      reference_(reference_job(job, options.mesh), reference_options(job, options)),
+      reference_(reference_job(job, options), reference_options(job, options)),
       own_candidate_(std::make_unique<TrainingRun>(job, candidate_options(job, options))),
       candidate_(own_candidate_.get()) {}
 
@@ -84,7 +86,7 @@ StepVerifier::StepVerifier(const Job& job, const TrainingRun::Options& options, 
     : job_(job),
       options_(options),
       bits_(compares_bits(job)),
-      reference_(reference_job(job, options.mesh), reference_options(job, options)),
+      reference_(reference_job(job, options), reference_options(job, options)),
       candidate_(&run) {
   LOCKSTEP_CHECK(bits_);
 }
@@ -243,7 +245,7 @@ Blame StepVerifier::blame_of_none(const StepCheck& check, const BlameObserver& b
 }
 
 void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check) {
-  TrainingRun start(reference_job(job_, options_.mesh), reference_options(job_, options_));
+  TrainingRun start(reference_job(job_, options_), reference_options(job_, options_));
   start_.restore(start);
   const auto trace = trace_reference(step, batch, learning_rate, start.state());
   BlameObserver blamer(trace, tolerance());

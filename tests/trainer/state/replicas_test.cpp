@@ -73,6 +73,28 @@ TEST(Replicas, OptimizerStateOnlyIfAsked) {
   EXPECT_THAT(replica_difference(run->state(), {}, Copies::kParameters), HasSubstr("on rank 1"));
 }
 
+/// What differs as it is written shows, also if it is the same again later; what was forgotten does not.
+TEST(Replicas, DigestsAreOfWhatWasWritten) {
+  const auto run = make_run("dp_replicate=2");
+  ReplicaDigests digests;
+  const auto& last = run->state().back();
+  const auto& copy = sharded(last.value).shards()->whole()[1];
+  run->on_update([&](const ParameterState& entry) {
+    if (entry.name == last.name) flip(copy, 0);
+    digests.add(entry, Copies::kParameters);
+  });
+  run->step(1, testing::batch_for(testing::small_job(), 1), 1e-2);
+  EXPECT_THAT(digests.difference(run->state(), {}), HasSubstr("copies of " + last.name + "[0"));
+  EXPECT_EQ(digests.difference(run->state(), {}), "") << "nothing was added";
+  flip(copy, 0);
+  run->step(2, testing::batch_for(testing::small_job(), 2), 1e-2);
+  flip(copy, 0);
+  EXPECT_EQ(digests.difference(run->state(), {}), "digests of copies differed, and no longer do");
+  run->step(3, testing::batch_for(testing::small_job(), 3), 1e-2);
+  digests.clear();
+  EXPECT_EQ(digests.difference(run->state(), {}), "");
+}
+
 /// The same change of two copies, of two tensors that change places, and two changes that add up to nothing.
 TEST(Replicas, ChangesDoNotMakeUpForEachOther) {
   const at::NoGradGuard no_grad;
