@@ -21,10 +21,11 @@ struct StepRecord {
   };
   int64_t step = 0;
   double valid_tokens = 0, loss = 0, gradient_norm = 0;
-  std::vector<Named> gradients;   ///< raw: before clipping
-  std::vector<Named> parameters;  ///< after the update
-  std::vector<Named> optimizer;   ///< states after the update
-  std::vector<Scalar> scalars;    ///< what the optimizer takes
+  std::vector<Named> gradients;          ///< raw: before clipping
+  std::vector<Named> parameters;         ///< after the update
+  std::vector<Named> optimizer;          ///< states after the update
+  std::vector<Scalar> scalars;           ///< what the optimizer takes
+  std::vector<Named> token_losses = {};  ///< of each microbatch, where they are kept
 };
 
 /// How two records of one step compare.
@@ -33,6 +34,7 @@ struct Comparison {
   int64_t differing_bits = 0;                    ///< in everything compared, if bits are
   std::vector<Difference> beyond;  ///< those beyond the tolerance, in the order of the computation: the first is blamed
   int64_t values = 0;              ///< elements compared in this process
+  double over_bound = 0;           ///< the largest error as a share of its bound, where bounds are derived
   bool agrees() const { return beyond.empty(); }
 };
 

@@ -19,18 +19,23 @@ bool is_summed(const MoveEvent& event) {
 
 }  // namespace
 
-OpCheck::OpCheck(const World& run, int64_t sample)
-    : bits_(run.canonical()), sample_(sample), declared_(run, run.domain()), double_(run, Domain::kFloat64) {}
+OpCheck::OpCheck(const World& run, int64_t sample, Updates updates)
+    : bits_(run.canonical()),
+      sample_(sample),
+      updates_(updates),
+      declared_(run, run.domain()),
+      double_(run, Domain::kFloat64) {}
 
 /// A function of the id: the same on all ranks, and on all meshes.
-bool OpCheck::is_chosen(const std::string& id) const {
+bool OpCheck::is_sampled(const std::string& id) const {
   return sample_ == 1 || digest(id).high % static_cast<uint64_t>(sample_) == 0;
 }
 
 void OpCheck::before_op(const OpEvent& event) {
   ++counts_.ops;
   auto id = event.id.text();
-  if (!is_chosen(id) || is_unwritten(event)) return;
+  const bool is_update = updates_ == Updates::kAll && event.id.phase == Phase::kOptimizer;
+  if ((!is_update && !is_sampled(id)) || is_unwritten(event)) return;
   if (!bits_ && !has_bound(event)) return void(++counts_.without_bound);
   if (listener_) listener_(event);
   begun_.push_back({std::move(id), TakenOperands(event, bits_)});
@@ -101,7 +106,7 @@ std::optional<Difference> OpCheck::first_difference(const TakenOp& op, const std
 
 void OpCheck::after_move(const MoveEvent& event) {
   ++counts_.moves;
-  if (!is_chosen(fmt::format("{} {}", event.id.text(), event.axis))) return;
+  if (!is_sampled(fmt::format("{} {}", event.id.text(), event.axis))) return;
   ++counts_.compared_moves;
   const auto before = all_shards(local_shards(event.before, event.shards_before));
   auto after = all_shards(local_shards(event.after, event.shards_after));

@@ -17,8 +17,10 @@ namespace lockstep {
 /// result by roundings alone.
 class OpCheck final : public Observer {
  public:
-  /// `sample`: one op (or move) of so many, other ones in each step; 1 = all. `run` must outlive this.
-  OpCheck(const World& run, int64_t sample);
+  enum class Updates { kSampled, kAll };
+  /// `sample`: one op (or move) of so many, other ones in each step; 1 = all. `updates`: whether those of the optimizer
+  /// are among them, or compared all. `run` must outlive this.
+  OpCheck(const World& run, int64_t sample, Updates updates = Updates::kSampled);
 
   void before_op(const OpEvent& event) override;
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
@@ -49,7 +51,7 @@ class OpCheck final : public Observer {
     TakenOperands operands;
   };
 
-  bool is_chosen(const std::string& id) const;
+  bool is_sampled(const std::string& id) const;
   void compare_with_one_device(const OpEvent& event, const TakenOperands& operands,
                                std::span<const c10::IValue> results);
   /// `wrong`: the number of the result that has it.
@@ -58,6 +60,7 @@ class OpCheck final : public Observer {
 
   bool bits_;
   int64_t sample_;
+  Updates updates_;
   OneDevice declared_, double_;
   std::vector<Begun> begun_;  ///< ops may nest
   std::optional<Blame> blame_;

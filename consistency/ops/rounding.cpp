@@ -12,6 +12,7 @@
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule.h"
 #include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -49,18 +50,31 @@ ErrorBound bound_of(const OpEvent& event) {
   return bound ? *bound : ErrorBound{};
 }
 
-/// The coarsest float among the operands.
-c10::ScalarType computed_in(const std::vector<at::Tensor>& values) {
-  auto dtype = c10::kDouble;
+/// The coarsest float among them.
+c10::ScalarType coarsest(const std::vector<c10::ScalarType>& dtypes) {
+  auto coarsest = c10::kDouble;
   bool has_float = false;
-  for (const auto& value : values) {
-    if (!value.is_floating_point()) continue;
+  for (const auto dtype : dtypes) {
+    if (!c10::isFloatingType(dtype)) continue;
     has_float = true;
-    const bool is_coarser = short_unit(value.scalar_type()) > short_unit(dtype) ||
-                            arithmetic_unit(value.scalar_type()) > arithmetic_unit(dtype);
-    if (is_coarser) dtype = value.scalar_type();
+    const bool is_coarser =
+        short_unit(dtype) > short_unit(coarsest) || arithmetic_unit(dtype) > arithmetic_unit(coarsest);
+    if (is_coarser) coarsest = dtype;
   }
-  return has_float ? dtype : c10::kFloat;
+  return has_float ? coarsest : c10::kFloat;
+}
+
+c10::ScalarType computed_in(const std::vector<at::Tensor>& values) {
+  std::vector<c10::ScalarType> dtypes;
+  for (const auto& value : values) dtypes.push_back(value.scalar_type());
+  return coarsest(dtypes);
+}
+
+/// As its operands declare.
+c10::ScalarType computed_in(const OpEvent& event) {
+  std::vector<c10::ScalarType> dtypes;
+  for (const auto& operand : sharded_operands(event.arguments)) dtypes.push_back(spec_of(operand.tensor).dtype);
+  return coarsest(dtypes);
 }
 
 /// The arguments of an op with plain tensors in place of its sharded ones.
@@ -95,10 +109,10 @@ std::vector<at::Tensor> of_finished_sums(const ExactCall& call, const std::vecto
   return allowed;
 }
 
-std::vector<at::Tensor> allowed_errors(const TakenOp& op, const std::vector<HeldShards>& results,
+/// `dtype`: what the op computes with.
+std::vector<at::Tensor> allowed_errors(const TakenOp& op, c10::ScalarType dtype, const std::vector<HeldShards>& results,
                                        const Doubles& doubles, const std::vector<at::Tensor>& exact) {
   const PlainTensors guard;
-  const auto dtype = computed_in(op.values);
   const auto arguments = with_operands(op.event, doubles.exact),
              magnitudes = with_operands(op.event, doubles.magnitudes);
   const ExactCall call{
@@ -159,7 +173,7 @@ struct Exact {
 Exact exact_of(const TakenOp& op, const std::vector<HeldShards>& results, OneDevice& device) {
   const auto doubles = doubles_of(op);
   const auto exact = device.run(op.event, doubles.exact);
-  return {exact, allowed_errors(op, results, doubles, exact)};
+  return {exact, allowed_errors(op, computed_in(op.values), results, doubles, exact)};
 }
 
 }  // namespace
@@ -186,6 +200,35 @@ std::vector<Difference> differences_of_rounded(const TakenOp& op, const std::vec
                                       allowed, r));
   }
   return all;
+}
+
+namespace {
+
+/// Of a cast: what one that stores doubles does not round.
+at::Tensor allowed_to_cast(const OpEvent& event, const HeldShards& result, const at::Tensor& exact) {
+  const auto from = computed_in(event), to = result.spec->dtype;
+  if (!exact.is_floating_point() || coarsest({from, to}) == from) return {};
+  return rounded(1, is_short(to) ? short_unit(to) : arithmetic_unit(to), exact.abs());
+}
+
+}  // namespace
+
+std::vector<at::Tensor> allowed_as_declared(const OpEvent& event, const TakenOperands& operands,
+                                            const std::vector<HeldShards>& results) {
+  const auto values = operands.values(event);
+  std::vector<at::Tensor> exact;
+  for (const auto& result : results) exact.push_back(whole_of(result));
+  const TakenOp op{event, operands, values, exact};
+  std::vector<at::Tensor> allowed(results.size());
+  if (!rounds(op)) {
+    for (size_t r = 0; r < results.size(); ++r) allowed[r] = allowed_to_cast(event, results[r], exact[r]);
+    return allowed;
+  }
+  const auto errors = allowed_errors(op, computed_in(event), results, doubles_of(op), exact);
+  for (size_t r = 0; r < results.size(); ++r)
+    if (exact[r].is_floating_point() && errors.at(r).defined())
+      allowed[r] = with_storage(errors[r], exact[r], results[r]);
+  return allowed;
 }
 
 Difference difference_beyond_rounding(const MoveEvent& event, const HeldShards& before, const HeldShards& after) {

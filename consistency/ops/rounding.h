@@ -29,6 +29,11 @@ bool are_close_enough(const TakenOp& op, const std::vector<HeldShards>& results)
 std::vector<Difference> differences_beyond_rounding(const TakenOp& op, const std::vector<HeldShards>& results,
                                                     OneDevice& in_double);
 
+/// Of an op of a run that stores doubles: how far each result may be from what one that stores what tensors declare
+/// gives on the same operands; not defined for what rounds nothing. `results` are the op's. REQUIRES: one device.
+std::vector<at::Tensor> allowed_as_declared(const OpEvent& event, const TakenOperands& operands,
+                                            const std::vector<HeldShards>& results);
+
 /// The same of results that are compared with `op.expected`, which was rounded as they were.
 std::vector<Difference> differences_of_rounded(const TakenOp& op, const std::vector<HeldShards>& results,
                                                OneDevice& in_double);

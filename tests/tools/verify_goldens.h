@@ -346,7 +346,8 @@ exit code 3
 2 steps and one on a batch of its own in float64 beside one device; worst relative difference per mesh
 mesh                              verdict       loss  gradients  parameters  worst op                 comm/step     time
 dp_shard=2                        DIFFERS    ROUNDING    ROUNDING     0.001  mesh::adamw                0.53 MB    TIMEx
-    op by op: 3 of 71 ops and 0 of 44 moves
+    op by op: 13 of 71 ops and 0 of 44 moves
+    the run that trains: at most WITHIN of what its roundings may do
 
 INCONSISTENT  mesh dp_shard=2, step 2: parameter of tok_embeddings.weight[234, 20] = -0.203, one device: -0.202 (relative 0.001; 8192 of 16384 elements wrong, on rank 1: times 1, in [128:256, 0:64])
   op       step 2, microbatch 0, optimizer, tok_embeddings.weight, mesh::adamw #0
@@ -382,7 +383,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "worst_op": "mesh::adamw",
       "ops": {
         "seen": 71,
-        "compared": 3,
+        "compared": 13,
         "moves_seen": 44,
         "moves_compared": 0,
         "without_bound": 0,

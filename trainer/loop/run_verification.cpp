@@ -13,7 +13,7 @@ TrainingRun::Options run_options(const Job& job, const Processes& processes) {
   options.transport = processes.transport;
   if (processes.transport) options.local_ranks = {processes.rank};
   options.as_messages = !job.record.folder.empty();
-  options.keep_gradients = job.verify.enable && job.verify.has(kStepMode) && StepVerifier::compares_bits(job);
+  options.keep_gradients = job.verify.enable && job.verify.has(kStepMode);
   return options;
 }
 
@@ -23,7 +23,10 @@ RunVerification::RunVerification(const Job& job, const Processes& processes, Tra
   if (job.verify.has(kStepMode))
     steps_ = StepVerifier::compares_bits(job) ? std::make_unique<StepVerifier>(job, options, run)
                                               : std::make_unique<StepVerifier>(job, options);
-  if (asks_for_ops(job)) ops_.emplace(run, job.verify.sample);
+  const bool is_whole = steps_ && !compares_bits();
+  if (asks_for_ops(job))
+    ops_.emplace(run, job.verify.sample, is_whole ? OpCheck::Updates::kAll : OpCheck::Updates::kSampled);
+  if (is_whole) whole_ = std::make_unique<NativeRunCheck>(job, options, *steps_, run);
 }
 
 void RunVerification::begin(int64_t first, int64_t sample, bool is_resumed, const RunCheckpoints& checkpoints) {
@@ -56,13 +59,15 @@ RunVerification::Made RunVerification::check(int64_t step, const TokenBatch& bat
     made = make_step();
   watched.reset();
   if (ops_) ops_->judge(check);
+  if (whole_ && check.agrees()) judge_whole(step, batch, rate, made.result, check);
+  made.result.gradients.clear(), made.result.token_losses.clear();
   made.check = std::move(check);
   return made;
 }
 
 StepCheck RunVerification::compared(int64_t step, const TokenBatch& batch, double rate, const MakeStep& make_step) {
   if (!compares_bits())
-    if (auto check = check_native_state(step); !check.agrees()) return check;
+    if (auto check = check_native_start(step); !check.agrees()) return check;
   try {
     return steps_->check(step, batch, rate);
   } catch (const Inconsistency&) {
@@ -71,16 +76,41 @@ StepCheck RunVerification::compared(int64_t step, const TokenBatch& batch, doubl
   }
 }
 
+void RunVerification::judge_whole(int64_t step, const TokenBatch& batch, double rate, const StepResult& result,
+                                  StepCheck& check) {
+  whole_->judge(step, batch, rate, result, check);
+  if (!check.agrees()) return;
+  left_.set(run_.state());
+  left_by_ = step;
+}
+
 /// The float64 pair goes on from what the run left in its own type; the first state is the reference's own.
-StepCheck RunVerification::check_native_state(int64_t step) {
-  auto check = step == first_ ? steps_->check_start(step, run_.state(), run_.mesh()) : StepCheck{};
-  if (check.agrees()) steps_->load(run_.state(), step);
+StepCheck RunVerification::check_native_start(int64_t step) {
+  auto check = step == first_ ? steps_->check_start(step, run_.state(), run_.mesh()) : check_unchanged(step - 1);
+  if (check.agrees()) whole_->begin(step);
+  return check;
+}
+
+/// Of a state that the step after it, a save or the end finds; nothing is known of what an unchecked step left.
+StepCheck RunVerification::check_unchanged(int64_t step) const {
+  StepCheck check;
+  if (left_by_ != step) return check;
+  std::optional<Found> mine;
+  if (const auto changed = left_.first_change(run_.state()); !changed.empty())
+    mine = Found{0, fmt::format("{} was written after step {}", changed, step)};
+  const auto found = earliest(run_.mesh(), mine);
+  if (!found) return check;
+  check.difference = found->text;
+  check.blame = Blame{.kind = "start",
+                      .id = fmt::format("none: step {} has not begun", step + 1),
+                      .worst = found->text,
+                      .before = "a write between two steps; what the step before it left was within its bounds"};
   return check;
 }
 
 StepCheck RunVerification::check_left(int64_t step) {
-  if (!compares_bits()) return {};
-  return steps_->check_start(step + 1, run_.state(), run_.mesh());
+  if (!steps_) return {};
+  return compares_bits() ? steps_->check_start(step + 1, run_.state(), run_.mesh()) : check_unchanged(step);
 }
 
 }  // namespace lockstep::trainer

@@ -5,6 +5,8 @@
 
 #include "trainer/launch/rendezvous.h"
 #include "trainer/loop/run_checkpoints.h"
+#include "trainer/state/state_mark.h"
+#include "trainer/verify/native_run_check.h"
 #include "trainer/verify/op_verifier.h"
 #include "trainer/verify/step_verifier.h"
 
@@ -38,18 +40,24 @@ class RunVerification {
   /// it names the op where a number is not finite.
   Made check(int64_t step, const TokenBatch& batch, double rate, const MakeStep& make_step);
 
-  /// Compares the run's state with what `step`, which was checked last, left on one device. Canonical numerics alone.
+  /// Compares the run's state with what `step`, which was checked last, left: on one device; under native numerics on
+  /// the run itself.
   StepCheck check_left(int64_t step);
 
  private:
   void expect_batches(int64_t first, int64_t sample);
   StepCheck compared(int64_t step, const TokenBatch& batch, double rate, const MakeStep& make_step);
-  StepCheck check_native_state(int64_t step);
+  StepCheck check_native_start(int64_t step);
+  StepCheck check_unchanged(int64_t step) const;
+  void judge_whole(int64_t step, const TokenBatch& batch, double rate, const StepResult& result, StepCheck& check);
 
   const Job& job_;
   TrainingRun& run_;
   std::unique_ptr<StepVerifier> steps_;
   std::optional<OpVerifier> ops_;
+  std::unique_ptr<NativeRunCheck> whole_;  ///< of native numerics
+  StateMark left_;                         ///< native: what the step that was checked last has left
+  int64_t left_by_ = -1;                   ///< that step
   int64_t first_ = 1;
 };
 

@@ -185,23 +185,28 @@ at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
 
 void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
   const RunContext::Use use(context_);
-  auto& [step, batch, rate, valid, sum] = underway();
+  auto& [step, batch, rate, valid, sum, kept_losses] = underway();
   context_.continue_microbatch(microbatch);
   accumulator_->enter(microbatch);
-  at::Tensor part;
+  at::Tensor values, part;
   {
     const models::HooksScope hooks(*hooks_);
     const PhaseScope phase(Phase::kBackward);
     losses.backward(at::div(distribute(at::ones(losses.sizes()), layout_of(losses)), valid));
-    part = world_->canonical() ? mesh_ops::fixed_point_sum(losses.detach()) : at::sum(losses.detach());
+    values = losses.detach();
+    part = world_->canonical() ? mesh_ops::fixed_point_sum(values) : at::sum(values);
   }
   accumulator_->end_microbatch(microbatch);
+  if (options_.keep_gradients) {
+    kept_losses.resize(static_cast<size_t>(batching_.accumulation_steps));
+    kept_losses[static_cast<size_t>(microbatch)] = values;
+  }
   sum = sum.defined() ? at::add(sum, part) : part;
 }
 
 StepResult TrainingRun::apply() {
   const RunContext::Use use(context_);
-  const auto [step, batch, rate, valid, sum] = underway();
+  auto [step, batch, rate, valid, sum, kept_losses] = underway();
   StepResult result;
   result.loss = told_number(mesh(), "loss", loss_of(whole(sum), valid));
   auto gradients = accumulator_->finish();
@@ -213,7 +218,7 @@ StepResult TrainingRun::apply() {
   result.scalars = optimizer_->scalars(step, rate, scale);
   update(gradients, result.scalars);
   report(result);
-  if (options_.keep_gradients) result.gradients = std::move(gradients);
+  if (options_.keep_gradients) result.gradients = std::move(gradients), result.token_losses = std::move(kept_losses);
   return result;
 }
 

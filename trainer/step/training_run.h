@@ -26,6 +26,8 @@ struct StepResult {
   std::vector<StepScalar> scalars = {};  ///< that the optimizer took
   /// Of the trainable parameters, raw (before clipping), in their layouts and order; if asked for.
   std::vector<at::Tensor> gradients;
+  /// Of each token, by microbatch; 0 where there is no label. With the gradients, if asked for.
+  std::vector<at::Tensor> token_losses = {};
 };
 
 /// Hears of the steps of a TrainingRun.
@@ -112,6 +114,7 @@ class TrainingRun {
     double learning_rate;
     double valid_tokens;
     at::Tensor loss_sum = {};  ///< of token losses, still Partial: a float, or fixed-point integers (canonical)
+    std::vector<at::Tensor> token_losses = {};  ///< by microbatch, if gradients are kept
   };
 
   at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,

@@ -6,26 +6,43 @@ namespace lockstep::trainer {
 
 MeshComparison::MeshComparison(const Job& job, const TrainingRun::Options& options)
     : mesh_(options.mesh.text()), verifier_(job, options) {
-  if (!asks_for_ops(job)) return;
-  if (!StepVerifier::compares_bits(job)) trained_ = std::make_unique<TrainingRun>(job, options);
-  ops_.emplace(trained_ ? *trained_ : verifier_.candidate(), job.verify.sample);
+  if (!StepVerifier::compares_bits(job)) {
+    auto trained = options;
+    trained.keep_gradients = true;
+    trained_ = std::make_unique<TrainingRun>(job, trained);
+    whole_ = std::make_unique<NativeRunCheck>(job, options, verifier_, *trained_);
+  }
+  if (trained_)
+    ops_.emplace(*trained_, job.verify.sample, OpCheck::Updates::kAll);
+  else if (asks_for_ops(job))
+    ops_.emplace(verifier_.candidate(), job.verify.sample);
 }
 
 StepCheck MeshComparison::check(int64_t step, const TokenBatch& batch, double learning_rate) {
+  if (trained_) return check_trained(step, batch, learning_rate);
   if (!ops_) return verifier_.check(step, batch, learning_rate);
-  auto& watched = trained_ ? *trained_ : verifier_.candidate();
-  StepCheck check;
-  if (trained_ && step == 1) check = verifier_.check_start(step, trained_->state(), trained_->mesh());
-  if (check.agrees() && trained_) check = verifier_.check(step, batch, learning_rate);
-  if (!check.agrees()) return check;
-  {
-    const ObserverScope scope(watched.world().observers(), ops_->observer());
-    if (trained_)
-      with_place(mesh_, step, [&] { return trained_->step(step, batch, learning_rate); });
-    else
-      check = verifier_.check(step, batch, learning_rate);
-  }
+  const ObserverScope scope(verifier_.candidate().world().observers(), ops_->observer());
+  auto check = verifier_.check(step, batch, learning_rate);
   ops_->judge(check);
+  return check;
+}
+
+StepCheck MeshComparison::check_trained(int64_t step, const TokenBatch& batch, double learning_rate) {
+  StepCheck check;
+  if (step == 1) check = verifier_.check_start(step, trained_->state(), trained_->mesh());
+  if (!check.agrees()) return check;
+  whole_->begin(step);
+  check = verifier_.check(step, batch, learning_rate);
+  if (!check.agrees()) return check;
+  with_place(mesh_, step, [&] {
+    StepResult result;
+    {
+      const ObserverScope scope(trained_->world().observers(), ops_->observer());
+      result = trained_->step(step, batch, learning_rate);
+    }
+    ops_->judge(check);
+    if (check.agrees()) whole_->judge(step, batch, learning_rate, result, check);
+  });
   return check;
 }
 

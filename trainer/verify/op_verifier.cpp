@@ -8,7 +8,8 @@ bool asks_for_ops(const Job& job) {
   return job.verify.has(kOpsMode) || (job.verify.has(kStepMode) && !StepVerifier::compares_bits(job));
 }
 
-OpVerifier::OpVerifier(TrainingRun& run, int64_t sample) : run_(run), check_(run.world(), sample) {
+OpVerifier::OpVerifier(TrainingRun& run, int64_t sample, OpCheck::Updates updates)
+    : run_(run), check_(run.world(), sample, updates) {
   check_.on_chosen([this](const OpEvent& event) { capture(event); });
 }
 

@@ -14,8 +14,8 @@ bool asks_for_ops(const Job& job);
 /// Mode ops: while it watches, ops and moves of a run are compared, each by itself, with one device's (OpCheck).
 class OpVerifier {
  public:
-  /// `run` must outlive this. `sample`: one op of so many.
-  OpVerifier(TrainingRun& run, int64_t sample);
+  /// `run` must outlive this. `sample`, `updates`: as OpCheck has them.
+  OpVerifier(TrainingRun& run, int64_t sample, OpCheck::Updates updates = OpCheck::Updates::kSampled);
 
   /// To be among the run's observers while it makes a step.
   Observer& observer() { return check_; }

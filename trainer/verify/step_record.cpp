@@ -20,6 +20,8 @@ StepRecord record_of(int64_t step, const StepResult& result, const TrainingState
       record.optimizer.push_back({fmt::format("{} of {}", slot.name, entry.name), slot.tensor});
   }
   for (const auto& [name, value] : result.scalars) record.scalars.push_back({name, value});
+  for (size_t m = 0; m < result.token_losses.size(); ++m)
+    record.token_losses.push_back({fmt::format("microbatch {}", m), result.token_losses[m]});
   return record;
 }
 

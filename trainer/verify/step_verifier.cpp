@@ -13,7 +13,6 @@
 #include "trainer/verify/batch_check.h"
 #include "trainer/verify/blame_reference.h"
 #include "trainer/verify/place_of_errors.h"
-#include "trainer/verify/step_record.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -166,7 +165,7 @@ StepCheck StepVerifier::checked(int64_t step, const TokenBatch& batch, double le
   run_both(step, batch, learning_rate, check);
   if (!check.agrees()) explain(step, batch, learning_rate, check);
   check.result.gradients.clear();  // their memory is the next step's
-  reference_result_ = {};
+  if (bits_) reference_result_ = {};
   next_step_ = step + 1;
   is_first_ = false;
   return check;
@@ -226,6 +225,12 @@ OpTrace StepVerifier::trace_reference(int64_t step, const TokenBatch& batch, dou
   const ObserverScope scope(reference.world().observers(), trace);
   reference.step(step, batch, learning_rate);
   return trace;
+}
+
+void StepVerifier::restore_start(TrainingState& state) {
+  TrainingRun start(reference_job(job_, options_), reference_options(job_, options_));
+  start_.restore(start);
+  copy_state(start.state(), state);
 }
 
 /// Nothing that was compared differs.

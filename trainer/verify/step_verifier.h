@@ -8,6 +8,7 @@
 #include "consistency/ops/op_check.h"
 #include "replay/store/op_case.h"
 #include "trainer/step/training_run.h"
+#include "trainer/verify/step_record.h"
 #include "trainer/verify/step_start.h"
 
 namespace lockstep {
@@ -29,6 +30,7 @@ struct StepCheck {
   double seconds = 0;                     ///< of the step on the mesh
   double seconds_ratio = 0;               ///< over the time on one device
   std::optional<OpCheck::Counts> ops;     ///< of mode ops, since the run began
+  double run_over_bound = 0;  ///< native: the largest distance of the run from its step in double, of its bound
 
   bool agrees() const { return difference.empty(); }
 };
@@ -70,6 +72,12 @@ class StepVerifier {
   StepCheck check(int64_t step, const TokenBatch& batch, double learning_rate);
 
   TrainingRun& candidate() { return *candidate_; }
+
+  /// What one device made of the step that was checked last. REQUIRES: native numerics, where it is kept for so long.
+  StepRecord reference_record(int64_t step) const { return record_of(step, reference_result_, reference_.state()); }
+
+  /// Gives `state` what the step that was checked last began from.
+  void restore_start(TrainingState& state);
 
  private:
   double tolerance() const { return bits_ ? kBits : kFloat64Tolerance; }

@@ -8,7 +8,7 @@
 #include "runtime/transport/transport.h"
 #include "tools/bench/bench_run.h"
 #include "trainer/state/replicas.h"
-#include "trainer/verify/op_verifier.h"
+#include "trainer/verify/mesh_comparison.h"
 
 namespace lockstep::bench {
 namespace {
@@ -115,6 +115,24 @@ BenchRow ops_check(const char* name) {
   return row;
 }
 
+/// What `lockstep verify` makes of a step under native numerics: the pair in double, the run that trains with a sample
+/// of its ops, and the shaken step.
+BenchRow native_verified_step(const char* name) {
+  const auto degrees = trainer::parse_mesh("dp_shard=2,tp=2");
+  const auto job = bench_job(kDemo, degrees, Numerics::kNative);
+  trainer::TrainingRun::Options options;
+  options.mesh = degrees;
+  trainer::MeshComparison comparison(job, options);
+  BenchRun plain(job);
+  const auto batch = token_batch(kDemo);
+  int64_t step = 0;
+  bool agree = true;
+  const auto ours = [&] { agree &= comparison.check(++step, batch, 1e-3).agrees(); };
+  auto row = make_row(name, time_in_pairs(ours, plain, kFewSteps), "unchecked", "ms", 1e3);
+  LOCKSTEP_CHECK(agree);
+  return row;
+}
+
 struct Case {
   const char* name;
   BenchRow (*measure)(const char* name);
@@ -125,6 +143,7 @@ constexpr Case kCases[] = {{"verified_step_vs_two_steps", verified_step},
                            {"collectives_check", collectives_check},
                            {"ops_check_sampled", ops_check<Numerics::kCanonical, 50>},
                            {"ops_check_all", ops_check<Numerics::kCanonical, 1>},
+                           {"native_verified_step", native_verified_step},
                            {"native_ops_check_sampled", ops_check<Numerics::kNative, 50>},
                            {"native_ops_check_all", ops_check<Numerics::kNative, 1>}};
 
@@ -133,7 +152,7 @@ constexpr Case kCases[] = {{"verified_step_vs_two_steps", verified_step},
 void measure_verify(const std::string& patterns, const std::function<void(const BenchRow&)>& report) {
   at::set_num_threads(1);
   std::vector<std::string> names;
-  for (const auto& each : kCases) names.push_back(each.name);
+  for (const auto& each : kCases) names.emplace_back(each.name);
   require_fit("verify", names, patterns);
   for (const auto& each : kCases)
     if (fits(each.name, patterns)) report(each.measure(each.name));

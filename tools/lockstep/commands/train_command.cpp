@@ -150,7 +150,10 @@ class Reporter {
 
   /// What mode ops compared, if it did.
   std::string ops_text(const char* before) const {
-    return ops_ ? fmt::format("{} op by op: {}", before, ops_->text()) : "";
+    const auto whole = run_over_bound_ > 0 ? fmt::format("{} as a whole: at most {:.2g} of what its roundings may do",
+                                                         before, run_over_bound_)
+                                           : "";
+    return (ops_ ? fmt::format("{} op by op: {}", before, ops_->text()) : "") + whole;
   }
 
   void step(const trainer::StepMetrics& metrics) {
@@ -168,6 +171,7 @@ class Reporter {
     gradient_ = std::max(gradient_, check.comparison.gradient);
     parameter_ = std::max(parameter_, check.comparison.parameter);
     if (check.ops) ops_ = check.ops;
+    run_over_bound_ = std::max(run_over_bound_, check.run_over_bound);
   }
 
   const JobArguments& arguments_;
@@ -179,6 +183,7 @@ class Reporter {
   int64_t checked_ = 0, differing_bits_ = 0;
   double loss_ = 0, gradient_ = 0, parameter_ = 0;
   std::optional<OpCheck::Counts> ops_;
+  double run_over_bound_ = 0;
   std::string again_;  ///< after the finding, if a step has one
 };
 

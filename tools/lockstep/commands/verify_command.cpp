@@ -86,6 +86,8 @@ void print_row(const MeshVerdict& verdict) {
             verdict.agrees ? "agrees" : "DIFFERS", verdict.loss, verdict.gradient, verdict.parameter, verdict.worst,
             verdict.bytes / 1e6, verdict.ratio);
   if (verdict.ops) print_out("    op by op: {}\n", verdict.ops->text());
+  if (verdict.run_over_bound > 0)
+    print_out("    the run that trains: at most {:.2g} of what its roundings may do\n", verdict.run_over_bound);
   flush_out();
 }
 

@@ -39,11 +39,11 @@ Json json_of(const trainer::StepCheck& check, int64_t step, const trainer::Findi
           {"next", finding.next}};
 }
 
-/// Bits have no bound: equal (0), or not (null). Else of the pair in double, and of the ops of the run that trains.
+/// Bits have no bound: equal (0), or not (null). Else of the pair in double, and of the run that trains and its ops.
 Json error_over_bound(const MeshVerdict& verdict, bool bits) {
   if (bits) return verdict.agrees ? Json(0.0) : nullptr;
   const double pair = std::max({verdict.loss, verdict.gradient, verdict.parameter}) / kFloat64Tolerance;
-  return std::max(pair, verdict.ops ? verdict.ops->over_bound : 0.0);
+  return std::max({pair, verdict.run_over_bound, verdict.ops ? verdict.ops->over_bound : 0.0});
 }
 
 Json ops_json(const std::optional<OpCheck::Counts>& ops) {
@@ -98,6 +98,7 @@ void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trai
   verdict.bytes = check.bytes;
   verdict.ratio = check.seconds_ratio;
   if (check.ops) verdict.ops = check.ops;
+  verdict.run_over_bound = std::max(verdict.run_over_bound, check.run_over_bound);
   if (verdict.agrees) return;
   const auto finding = trainer::with_next(trainer::finding_with_case(check, job.job.dump_folder), again);
   const auto& blame = check.blame.value();

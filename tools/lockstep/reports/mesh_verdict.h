@@ -21,6 +21,7 @@ struct MeshVerdict {
   double loss = 0, gradient = 0, parameter = 0, bytes = 0, ratio = 0;
   int64_t differing_bits = 0;
   std::optional<OpCheck::Counts> ops;  ///< of mode ops
+  double run_over_bound = 0;           ///< native: StepCheck::run_over_bound, the largest of all steps
   std::string worst = "-", finding;
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   std::optional<trainer::PriceTable> prices;  ///< under canonical numerics

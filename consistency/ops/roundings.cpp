@@ -1,0 +1,58 @@
+#include "consistency/ops/roundings.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+
+#include "consistency/ops/rounding.h"
+#include "core/digest/digest.h"
+#include "core/error.h"
+#include "rng/distribution.h"
+#include "rng/subarray.h"
+#include "runtime/context/random.h"
+#include "runtime/dispatch/op_results.h"
+#include "runtime/tensor/lazy_copy.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep {
+namespace {
+
+/// -1 or 1 for each element.
+at::Tensor signs(c10::IntArrayRef sizes, uint64_t stream) {
+  constexpr uint64_t kSeed = 1;
+  auto drawn = at::empty(sizes, c10::kDouble);
+  fill_random(drawn, rng::uniform(-1, 1), kSeed, stream,
+              rng::Subarray::of(sizes.vec(), {std::vector<int64_t>(sizes.size()), sizes.vec()}));
+  return at::where(drawn < 0, at::full({}, -1.0, drawn.options()), at::full({}, 1.0, drawn.options()));
+}
+
+}  // namespace
+
+void Roundings::before_op(const OpEvent& event) {
+  if (!is_unwritten(event) && has_bound(event)) begun_.push_back({event.id.text(), TakenOperands(event, false)});
+}
+
+void Roundings::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
+  const auto id = event.id.text();
+  if (begun_.empty() || begun_.back().id != id) return;
+  const auto begun = std::move(begun_.back());
+  begun_.pop_back();
+  const PlainTensors guard;
+  const at::NoGradGuard no_grad;
+  const auto given = op_results(event, results);
+  std::vector<HeldShards> held;
+  for (const auto& result : given) held.push_back(local_shards(result.tensor));
+  const auto allowed = allowed_as_declared(event, begun.operands, held);
+  for (size_t r = 0; r < given.size(); ++r) {
+    if (!allowed[r].defined()) continue;
+    const auto& value = sharded(given[r].tensor).shards()->local_tensors()[0];
+    LOCKSTEP_CHECK_EQ(value.numel(), spec_of(given[r].tensor).element_count(), "{} on one device", id);
+    before_write(value);
+    const auto errors = allowed[r].masked_fill(allowed[r].isinf(), 0).broadcast_to(value.sizes());
+    at::Tensor(value).add_(errors * signs(value.sizes(), digest(id).high + r));
+    rounded_values_ += value.numel();
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,154 @@
+// The run that trains under native numerics, as a whole: what its roundings may do, and no more.
+#include "trainer/verify/native_run_check.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/tensor/lazy_copy.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "tests/support/small_models.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using testing::batch_for;
+using ::testing::HasSubstr;
+using testing::native_job;
+using testing::small_llama_on;
+
+/// A run on a mesh, and what it is compared with.
+class Compared {
+ public:
+  explicit Compared(const char* mesh, Job job = native_job())
+      : job_(std::move(job)),
+        run_(job_, keeping_gradients(mesh)),
+        pair_(job_, small_llama_on(mesh)),
+        check_(job_, small_llama_on(mesh), pair_, run_) {}
+
+  StepCheck step(int64_t step) {
+    const auto batch = batch_for(job_, step);
+    check_.begin(step);
+    auto check = pair_.check(step, batch, 1e-2);
+    EXPECT_TRUE(check.agrees()) << check.difference;
+    check_.judge(step, batch, 1e-2, run_.step(step, batch, 1e-2), check);
+    return check;
+  }
+
+  TrainingRun& run() { return run_; }
+
+ private:
+  static TrainingRun::Options keeping_gradients(const char* mesh) {
+    auto options = small_llama_on(mesh);
+    options.keep_gradients = true;
+    return options;
+  }
+
+  Job job_;
+  TrainingRun run_;
+  StepVerifier pair_;
+  NativeRunCheck check_;
+};
+
+class NativeRunOn : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NativeRunOn, IsWithinWhatItsRoundingsMayDo) {
+  auto job = native_job();
+  for (const char* dtype : {"float32", "bfloat16"})
+    for (const int64_t local : {12, 2}) {
+      job.training.mixed_precision_param = dtype;
+      job.training.local_batch_size = local;
+      Compared compared(GetParam(), job);
+      for (int64_t step = 1; step <= 2; ++step) {
+        const auto check = compared.step(step);
+        EXPECT_TRUE(check.agrees()) << dtype << ": " << check.difference;
+        EXPECT_GT(check.run_over_bound, 0) << "nothing was compared";
+        EXPECT_LT(check.run_over_bound, 0.5) << dtype;
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, NativeRunOn,
+                         ::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2", "tp=3", "cp=2",
+                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2,tp=3"));
+
+/// Multiplies what one rank has behind every move, in the run that trains alone.
+class WrongMoves final : public Observer {
+ public:
+  WrongMoves(std::string op, double factor) : op_(std::move(op)), factor_(factor) {}
+  void after_move(const MoveEvent& event) override {
+    if (event.id.op != op_) return;
+    const PlainTensors guard;
+    const at::NoGradGuard no_grad;
+    before_write(event.shards_after[1]);
+    at::Tensor(event.shards_after[1]).mul_(factor_);
+    ++spoiled;
+  }
+  int64_t spoiled = 0;
+
+ private:
+  std::string op_;
+  double factor_;
+};
+
+TEST(NativeRun, AWrongMoveIsBlamedOnIt) {
+  for (const char* op : {"gather_parameters", "reduce_gradients"}) {
+    Compared compared("dp_shard=3");
+    WrongMoves wrong(op, 1.01);
+    const ObserverScope scope(compared.run().world().observers(), wrong);
+    const auto check = compared.step(1);
+    EXPECT_GT(wrong.spoiled, 0);
+    EXPECT_THAT(check.difference, HasSubstr(" times what rounding may do; ")) << op;
+    ASSERT_TRUE(check.blame) << op;
+    EXPECT_EQ(check.blame->kind, "collective");
+    EXPECT_EQ(check.blame->op, op);
+  }
+}
+
+/// What a microbatch gives a parameter, on one rank.
+class WrongGradient final : public StepListener {
+ public:
+  void begin_step(int64_t, const TokenBatch&, double, const TrainingState&) override {}
+  void end_step(std::span<const StepScalar>) override {}
+  void take_gradient(int64_t, const std::string& parameter, at::Tensor& gradient) override {
+    if (parameter != "layers.1.attention.wo.weight") return;
+    const PlainTensors guard;
+    const at::NoGradGuard no_grad;
+    sharded(gradient).shards()->local_tensors()[1].mul_(1.02);
+  }
+};
+
+/// No op is wrong: what is says so, and how far it is beyond.
+TEST(NativeRun, AGradientThatNoOpMadeIsNoticed) {
+  Compared compared("tp=2");
+  WrongGradient wrong;
+  compared.run().set_listener(&wrong);
+  const auto check = compared.step(1);
+  compared.run().set_listener(nullptr);
+  EXPECT_THAT(check.difference, HasSubstr("gradient of layers.1.attention.wo.weight["));
+  EXPECT_THAT(check.difference, HasSubstr(", on rank 1"));
+  ASSERT_TRUE(check.blame);
+  EXPECT_EQ(check.blame->kind, "step");
+  EXPECT_THAT(check.blame->before, HasSubstr("compared with one device each, agree"));
+}
+
+/// A run whose own state is written before its step goes on from it, as its references do; one in the middle of it does
+/// not.
+TEST(NativeRun, AWrongUpdateIsNoticed) {
+  Compared compared("dp_replicate=2");
+  int written = 0;
+  compared.run().on_update([&](const ParameterState& entry) {
+    const at::NoGradGuard no_grad;
+    const PlainTensors guard;
+    if (entry.name == "layers.1.attention.wo.weight") sharded(entry.slots[0].tensor).shards()->whole()[1].mul_(1.05), ++written;
+  });
+  const auto check = compared.step(1);
+  EXPECT_EQ(written, 2) << "in the step, and when it was made again";
+  EXPECT_THAT(check.difference, HasSubstr("optimizer state of mean of layers.1.attention.wo.weight["));
+  EXPECT_THAT(check.difference, HasSubstr(", on rank 1"));
+}
+
+}  // namespace
+}  // namespace lockstep::trainer
