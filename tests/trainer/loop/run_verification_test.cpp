@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/files/atomic_file.h"
@@ -11,8 +10,6 @@
 
 namespace lockstep::trainer {
 namespace {
-
-using ::testing::StartsWith;
 
 /// Native numerics: a run's own state is what its references go on from, so that a write to it between two steps shows by
 /// its bits alone.
