@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "consistency/ops/rounding.h"
+#include "consistency/ops/roundings.h"
 #include "consistency/traced_op.h"
 #include "core/digest/digest.h"
 #include "core/error.h"
@@ -35,6 +36,7 @@ void OpCheck::before_op(const OpEvent& event) {
   ++counts_.ops;
   auto id = event.id.text();
   const bool is_update = updates_ == Updates::kAll && event.id.phase == Phase::kOptimizer;
+  if (is_update) seen_updates_.push_back(text_of_update(event.id));
   if ((!is_update && !is_sampled(id)) || is_unwritten(event)) return;
   if (!bits_ && !has_bound(event)) return void(++counts_.without_bound);
   if (listener_) listener_(event);

@@ -41,6 +41,9 @@ class OpCheck final : public Observer {
   };
   const Counts& counts() const { return counts_; }
 
+  /// The ops of the optimizer since this was asked last (text_of_update()).
+  std::vector<std::string> take_updates() { return std::exchange(seen_updates_, {}); }
+
   /// Hears, in before_op(), of each op that is going to be compared.
   void on_chosen(std::function<void(const OpEvent&)> listener) { listener_ = std::move(listener); }
 
@@ -66,6 +69,7 @@ class OpCheck final : public Observer {
   std::optional<Blame> blame_;
   std::vector<at::Tensor> expected_;
   Counts counts_;
+  std::vector<std::string> seen_updates_;
   std::function<void(const OpEvent&)> listener_;
 };
 

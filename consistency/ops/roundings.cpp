@@ -29,7 +29,10 @@ at::Tensor signs(c10::IntArrayRef sizes, uint64_t stream) {
 
 }  // namespace
 
+std::string text_of_update(const OpId& id) { return fmt::format("{}, {} #{}", id.module, id.op, id.occurrence); }
+
 void Roundings::before_op(const OpEvent& event) {
+  if (event.id.phase == Phase::kOptimizer) updates_.push_back(text_of_update(event.id));
   if (!is_unwritten(event) && has_bound(event)) begun_.push_back({event.id.text(), TakenOperands(event, false)});
 }
 
@@ -50,7 +53,7 @@ void Roundings::after_op(const OpEvent& event, std::span<const c10::IValue> resu
     LOCKSTEP_CHECK_EQ(value.numel(), spec_of(given[r].tensor).element_count(), "{} on one device", id);
     before_write(value);
     const auto errors = allowed[r].masked_fill(allowed[r].isinf(), 0).broadcast_to(value.sizes());
-    at::Tensor(value).add_(errors * signs(value.sizes(), digest(id).high + r));
+    at::Tensor(value).add_((errors * signs(value.sizes(), digest(id).high + r)).to(value.device()));
     rounded_values_ += value.numel();
   }
 }

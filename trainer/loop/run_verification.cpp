@@ -78,7 +78,7 @@ StepCheck RunVerification::compared(int64_t step, const TokenBatch& batch, doubl
 
 void RunVerification::judge_whole(int64_t step, const TokenBatch& batch, double rate, const StepResult& result,
                                   StepCheck& check) {
-  whole_->judge(step, batch, rate, result, check);
+  whole_->judge(step, batch, rate, result, *ops_, check);
   if (!check.agrees()) return;
   left_.set(run_.state());
   left_by_ = step;
@@ -96,8 +96,10 @@ StepCheck RunVerification::check_unchanged(int64_t step) const {
   StepCheck check;
   if (left_by_ != step) return check;
   std::optional<Found> mine;
-  if (const auto changed = left_.first_change(run_.state()); !changed.empty())
-    mine = Found{0, fmt::format("{} was written after step {}", changed, step)};
+  agreed(run_.mesh(), [&] {
+    if (const auto changed = left_.first_change(run_.state()); !changed.empty())
+      mine = Found{0, fmt::format("{} was written after step {}", changed, step)};
+  });
   const auto found = earliest(run_.mesh(), mine);
   if (!found) return check;
   check.difference = found->text;

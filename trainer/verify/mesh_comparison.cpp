@@ -41,7 +41,7 @@ StepCheck MeshComparison::check_trained(int64_t step, const TokenBatch& batch, d
       result = trained_->step(step, batch, learning_rate);
     }
     ops_->judge(check);
-    if (check.agrees()) whole_->judge(step, batch, learning_rate, result, check);
+    if (check.agrees()) whole_->judge(step, batch, learning_rate, result, *ops_, check);
   });
   return check;
 }

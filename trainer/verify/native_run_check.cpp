@@ -1,11 +1,19 @@
 #include "trainer/verify/native_run_check.h"
 
+#include <cmath>
+#include <map>
+
+#include "consistency/held_shards.h"
+#include "consistency/ops/roundings.h"
 #include "consistency/ops/step_rounding.h"
+#include "core/error.h"
 #include "runtime/context/observer.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
 #include "trainer/verify/agreed_blame.h"
 #include "trainer/verify/blame_reference.h"
-#include "trainer/verify/op_verifier.h"
 #include "trainer/verify/step_record.h"
 
 namespace lockstep::trainer {
@@ -21,11 +29,19 @@ TrainingRun::Options on_one_device(TrainingRun::Options options) {
   return options;
 }
 
-/// Where replicas have microbatches of their own, one of one device holds other samples: losses are of other tokens.
-StepRecord record_of_run(int64_t step, const StepResult& result, const TrainingRun& run) {
-  auto record = record_of(step, result, run.state());
-  if (run.batching().replicas > 1 && run.batching().accumulation_steps > 1) record.token_losses.clear();
-  return record;
+/// What parts of sums of several ranks come to, put together without the collectives under suspicion. A collective.
+at::Tensor finished(const at::Tensor& losses) {
+  if (!spec_of(losses).any_partial) return losses;
+  const PlainTensors guard;
+  return distribute(whole_of(all_shards(local_shards(losses))), Layout::replicated(layout_of(losses).mesh()));
+}
+
+Difference another_update(const std::string& name, int64_t expected, int64_t made) {
+  Difference difference;
+  difference.kind = "times that the update ran", difference.name = name;
+  difference.reference = static_cast<double>(expected), difference.candidate = static_cast<double>(made);
+  difference.relative = HUGE_VAL, difference.wrong_elements = difference.elements = 1;
+  return difference;
 }
 
 /// Where every op does what its bound allows it.
@@ -47,16 +63,50 @@ void NativeRunCheck::begin(int64_t step) {
   copy_state(run_.state(), shaken_.state());
 }
 
+/// Where replicas have microbatches of their own, one of one device holds other samples: losses are of other tokens.
+StepRecord NativeRunCheck::record_of_run(int64_t step, const StepResult& result) {
+  auto record = record_of(step, result, run_.state());
+  const auto& batching = run_.batching();
+  if (batching.replicas > 1 && batching.accumulation_steps > 1) record.token_losses.clear();
+  for (auto& losses : record.token_losses) losses.value = finished(losses.value);
+  return record;
+}
+
+void NativeRunCheck::shake(int64_t step, const TokenBatch& batch, double learning_rate) {
+  Roundings roundings;
+  const ObserverScope scope(shaken_.world().observers(), roundings);
+  try {
+    shaken_result_ = shaken_.step(step, batch, learning_rate);
+  } catch (const Inconsistency&) {
+    fail<Inconsistency>(
+        "step {} cannot be compared as a whole: off by what its roundings may do, its loss or gradient norm is not "
+        "finite on one device in float64; the run's is",
+        step);
+  }
+  LOCKSTEP_CHECK(roundings.rounded_values() > 0);
+  updates_ = roundings.updates();
+}
+
+Comparison NativeRunCheck::compared(const StepRecord& run, const std::vector<std::string>& updates) const {
+  auto comparison = compare_within_roundings(pair_.reference_record(run.step),
+                                             record_of(run.step, shaken_result_, shaken_.state()), run);
+  std::map<std::string, std::pair<int64_t, int64_t>> times;
+  for (const auto& update : updates_) ++times[update].first;
+  for (const auto& update : updates) ++times[update].second;
+  for (const auto& [name, counts] : times)
+    if (counts.first != counts.second) comparison.beyond.push_back(another_update(name, counts.first, counts.second));
+  comparison.values += static_cast<int64_t>(times.size());
+  return comparison;
+}
+
 void NativeRunCheck::judge(int64_t step, const TokenBatch& batch, double learning_rate, const StepResult& result,
-                           StepCheck& check) {
+                           OpVerifier& ops, StepCheck& check) {
+  const auto record = record_of_run(step, result);
+  const auto updates = ops.take_updates();
   Comparison comparison;
   agreed(run_.mesh(), [&] {
-    Roundings roundings;
-    const ObserverScope scope(shaken_.world().observers(), roundings);
-    const auto shaken = shaken_.step(step, batch, learning_rate);
-    LOCKSTEP_CHECK(roundings.rounded_values() > 0);
-    comparison = compare_within_roundings(pair_.reference_record(step), record_of(step, shaken, shaken_.state()),
-                                          record_of_run(step, result, run_));
+    shake(step, batch, learning_rate);
+    comparison = compared(record, updates);
   });
   check.run_over_bound = comparison.over_bound;
   check.difference = agreed_difference(run_.mesh(), comparison);
@@ -66,17 +116,21 @@ void NativeRunCheck::judge(int64_t step, const TokenBatch& batch, double learnin
 }
 
 void NativeRunCheck::explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check) {
-  pair_.restore_start(run_.state());
-  OpVerifier ops(run_, /*sample=*/1);
-  StepCheck watched;
-  {
+  agreed(run_.mesh(), [&] { pair_.restore_start(run_.state()); });
+  OpVerifier ops(run_, /*sample=*/1, OpCheck::Updates::kAll);
+  std::optional<StepRecord> again;
+  try {
     const ObserverScope scope(run_.world().observers(), ops.observer());
-    run_.step(step, batch, learning_rate);
+    again = record_of_run(step, run_.step(step, batch, learning_rate));
+  } catch (const Inconsistency&) {  // on all ranks alike; what its ops did is known
   }
+  StepCheck watched;
   ops.judge(watched);
   check.ops = watched.ops;
   check.blame = watched.blame ? watched.blame : blame_of_none(step, check);
   check.op_case = std::move(watched.op_case);
+  const auto updates = ops.take_updates();
+  check.blame->transient = !any_rank(run_.mesh(), !again || !compared(*again, updates).agrees());
 }
 
 }  // namespace lockstep::trainer

@@ -17,6 +17,9 @@ class OpVerifier {
   /// `run` must outlive this. `sample`, `updates`: as OpCheck has them.
   OpVerifier(TrainingRun& run, int64_t sample, OpCheck::Updates updates = OpCheck::Updates::kSampled);
 
+  /// The ops of the optimizer since this was asked last. REQUIRES: Updates::kAll.
+  std::vector<std::string> take_updates() { return check_.take_updates(); }
+
   /// To be among the run's observers while it makes a step.
   Observer& observer() { return check_; }
 

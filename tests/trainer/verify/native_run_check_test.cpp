@@ -26,6 +26,7 @@ class Compared {
       : job_(std::move(job)),
         run_(job_, keeping_gradients(mesh)),
         pair_(job_, small_llama_on(mesh)),
+        ops_(run_, /*sample=*/1'000'000, OpCheck::Updates::kAll),
         check_(job_, small_llama_on(mesh), pair_, run_) {}
 
   StepCheck step(int64_t step) {
@@ -33,7 +34,14 @@ class Compared {
     check_.begin(step);
     auto check = pair_.check(step, batch, 1e-2);
     EXPECT_TRUE(check.agrees()) << check.difference;
-    check_.judge(step, batch, 1e-2, run_.step(step, batch, 1e-2), check);
+    StepResult result;
+    {
+      const ObserverScope scope(run_.world().observers(), ops_.observer());
+      result = run_.step(step, batch, 1e-2);
+    }
+    ops_.judge(check);
+    EXPECT_TRUE(check.agrees()) << "by its ops: " << check.difference;
+    check_.judge(step, batch, 1e-2, result, ops_, check);
     return check;
   }
 
@@ -49,6 +57,7 @@ class Compared {
   Job job_;
   TrainingRun run_;
   StepVerifier pair_;
+  OpVerifier ops_;
   NativeRunCheck check_;
 };
 
@@ -142,12 +151,42 @@ TEST(NativeRun, AWrongUpdateIsNoticed) {
   compared.run().on_update([&](const ParameterState& entry) {
     const at::NoGradGuard no_grad;
     const PlainTensors guard;
-    if (entry.name == "layers.1.attention.wo.weight") sharded(entry.slots[0].tensor).shards()->whole()[1].mul_(1.05), ++written;
+    if (entry.name == "layers.1.attention.wo.weight")
+      sharded(entry.slots[0].tensor).shards()->whole()[1].mul_(1.05), ++written;
   });
   const auto check = compared.step(1);
   EXPECT_EQ(written, 2) << "in the step, and when it was made again";
   EXPECT_THAT(check.difference, HasSubstr("optimizer state of mean of layers.1.attention.wo.weight["));
   EXPECT_THAT(check.difference, HasSubstr(", on rank 1"));
+}
+
+/// Right ops, one too many: what each gives, it gives on one device as well.
+TEST(NativeRun, AnUpdateTooManyIsNoticed) {
+  Compared compared("dp_shard=3");
+  compared.run().on_update([&](const ParameterState& entry) {
+    const at::NoGradGuard no_grad;
+    if (entry.name == "layers.1.attention.wo.weight") at::Tensor(entry.value).mul_(1.0);
+  });
+  const auto check = compared.step(1);
+  EXPECT_THAT(check.difference, HasSubstr("times that the update ran of layers.1.attention.wo.weight, mul_"));
+  ASSERT_TRUE(check.blame);
+  EXPECT_FALSE(check.blame->transient);
+}
+
+/// What is wrong once alone is said to be.
+TEST(NativeRun, WhatDoesNotComeBackIsTransient) {
+  Compared compared("dp_shard=3");
+  bool is_written = false;
+  compared.run().on_update([&](const ParameterState& entry) {
+    const at::NoGradGuard no_grad;
+    const PlainTensors guard;
+    if (is_written || entry.name != "layers.1.attention.wo.weight") return;
+    sharded(entry.slots[0].tensor).shards()->whole()[1].mul_(1.05), is_written = true;
+  });
+  const auto check = compared.step(1);
+  EXPECT_FALSE(check.difference.empty());
+  ASSERT_TRUE(check.blame);
+  EXPECT_TRUE(check.blame->transient);
 }
 
 }  // namespace
