@@ -86,6 +86,7 @@ Tensor Gpt2Embeddings::forward(const Tensor& tokens, const Tensor& positions) {
 Gpt2Attention::Gpt2Attention(Module& owner, std::string name, const Gpt2Options& o)
     : Module(owner, std::move(name)),
       heads_(o.heads),
+      attention_dropout_(o.attention_dropout),
       qkv_(*this, "qkv", qkv_options(o, path())),
       out_(*this, "wo", out_options(o)) {}
 
@@ -95,7 +96,7 @@ Tensor Gpt2Attention::forward(const Tensor& x) {
   const auto parts = qkv_.forward(x).view({batch, length, heads_, 3, width / heads_}).unbind(3);
   const auto query = parts[0].transpose(1, 2);
   const auto key = whole(parts[1].transpose(1, 2), 2), value = whole(parts[2].transpose(1, 2), 2);
-  const auto mixed = at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, /*dropout_p=*/0.0,
+  const auto mixed = at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, attention_dropout_,
                                                       /*is_causal=*/true);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, width}));
 }
@@ -156,8 +157,8 @@ Tensor Gpt2::forward(const Tensor& tokens) {
 
 std::string Gpt2::sizes_text() const {
   const auto& o = options_;
-  return fmt::format("width {}, layers {}, heads {}, hidden {}, vocabulary {}, positions {}, dropout {}", o.width,
-                     o.layers, o.heads, o.hidden, o.vocabulary, o.positions, o.dropout);
+  return fmt::format("width {}, layers {}, heads {}, hidden {}, vocabulary {}, positions {}, {}", o.width, o.layers,
+                     o.heads, o.hidden, o.vocabulary, o.positions, dropout_text(o));
 }
 
 std::vector<Module*> Gpt2::blocks() {

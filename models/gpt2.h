@@ -8,13 +8,15 @@
 namespace lockstep::models {
 
 /// GPT-2 (Radford et al., 2019) with its published sizes. Its dropout falls on the embeddings and on both residual
-/// branches; attention's probabilities, of which GPT-2 drops a tenth, too, never leave their op and are kept.
+/// branches. GPT-2 drops a tenth of attention's weights, too; here they are kept unless a job asks for it
+/// (`attention_dropout`): that holds the matrix of all weights, which attention without it does not.
 struct Gpt2Options {
   int64_t width = 128, layers = 2, heads = 4;
   int64_t hidden = 512;  ///< of the feed-forward
   int64_t vocabulary = 256;
   int64_t positions = 1024;  ///< tokens of the longest sequence
   double dropout = 0.1;
+  double attention_dropout = 0;
   /// Heads, hidden units and the vocabulary are cut between leaves of canonical sums only (sum_tree.h).
   bool cut_between_leaves = false;
 
@@ -49,6 +51,7 @@ class Gpt2Attention : public Module {
 
  private:
   int64_t heads_;
+  double attention_dropout_;
   Linear qkv_, out_;
 };
 

@@ -110,7 +110,7 @@ Tensor Attention::forward(const Tensor& x, const Tensor& cosines, const Tensor& 
   const auto key = whole(rotate(parts[1].squeeze(3).transpose(1, 2), cosines, sines), 2);
   const auto value = whole(parts[2].squeeze(3).transpose(1, 2), 2);
   const auto mixed = at::scaled_dot_product_attention(rotate(query, cosines, sines), key, value,
-                                                      /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true,
+                                                      /*attn_mask=*/{}, options_.attention_dropout, /*is_causal=*/true,
                                                       /*scale=*/std::nullopt, /*enable_gqa=*/queries > 1);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, options_.width}));
 }
@@ -191,8 +191,8 @@ Tensor Llama::forward(const Tensor& tokens) {
 
 std::string Llama::sizes_text() const {
   const auto& o = options_;
-  return fmt::format("width {}, layers {}, heads {}, key_value_heads {}, hidden {}, vocabulary {}, dropout {}", o.width,
-                     o.layers, o.heads, o.key_value_heads, o.hidden, o.vocabulary, o.dropout);
+  return fmt::format("width {}, layers {}, heads {}, key_value_heads {}, hidden {}, vocabulary {}, {}", o.width,
+                     o.layers, o.heads, o.key_value_heads, o.hidden, o.vocabulary, dropout_text(o));
 }
 
 std::vector<Module*> Llama::blocks() {

@@ -15,7 +15,8 @@ struct LlamaOptions {
   int64_t vocabulary = 2048, length = 2048;
   bool tied_head = false;
   double rope_factor = 8;
-  double dropout = 0;  ///< on both residual branches
+  double dropout = 0;            ///< on both residual branches
+  double attention_dropout = 0;  ///< of the weights of attention
   /// Heads, hidden units and the vocabulary are cut between leaves of canonical sums only (sum_tree.h).
   bool cut_between_leaves = false;
 

@@ -38,6 +38,14 @@ const Options& flavor_of(const char* model, std::span<const Flavor<Options>> fla
 /// Throws BadInput, naming the job keys, unless model.KEY, which is `size`, is a multiple of model.OF, which is `unit`.
 void require_multiple(const char* key, int64_t size, const char* of, int64_t unit);
 
+/// "dropout 0.1", and that of attention's weights if it is not 0.
+template <class Options>
+std::string dropout_text(const Options& options) {
+  const auto text = fmt::format("dropout {}", options.dropout);
+  if (!(options.attention_dropout > 0)) return text;
+  return text + fmt::format(", attention_dropout {}", options.attention_dropout);
+}
+
 /// The leaf of a canonical sum over so many elements.
 int64_t leaf_of(int64_t elements);
 

@@ -70,9 +70,7 @@ std::map<std::string_view, ErrorBound> all_bounds() {
   return all;
 }
 
-bool is_exact_family(const Rule& rule) {
-  return (rule.traits & Rule::kRearranges) != 0 || std::string_view(rule.family) == "factory";
-}
+bool is_exact_family(const Rule& rule) { return (rule.traits & Rule::kRearranges) != 0 || reads_no_values(rule); }
 
 }  // namespace
 

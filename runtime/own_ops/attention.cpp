@@ -10,6 +10,7 @@
 #include "runtime/kernels/tensors/canonical_attention.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/attention_dropout.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
 
@@ -52,20 +53,22 @@ OpSharding attention_backward_sharding(const Call& call) {
   return sharding;
 }
 
-/// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e], operands `first` and on.
+/// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e].
+void check_heads(std::string_view op, c10::IntArrayRef query, c10::IntArrayRef key, c10::IntArrayRef value) {
+  const bool same_batch = query[0] == key[0] && query[0] == value[0];
+  const bool whole_groups = key[1] == 0 ? query[1] == 0 : query[1] % key[1] == 0;
+  if (!same_batch || !whole_groups || key[1] != value[1] || key[2] != value[2] || query[3] != key[3])
+    fail<BadInput>("{}: query {}, key {} and value {} do not fit: expected [b, h*g, l, d], [b, h, s, d], [b, h, s, e]",
+                   op, c10::str(query), c10::str(key), c10::str(value));
+}
+
+/// Operands `first` and on: query, key, value.
 void check_heads(const Call& call, size_t first) {
   for (size_t i = first; i < first + 3; ++i)
     if (call.dims(i) != 4)
       fail<BadInput>("{}: query, key and value should be [batch, heads, length, size]; operand {} has {} dimensions",
                      call.op, i, call.dims(i));
-  const auto &query = call.operand_sizes[first], &key = call.operand_sizes[first + 1],
-             &value = call.operand_sizes[first + 2];
-  const bool same_batch = query[0] == key[0] && query[0] == value[0];
-  const bool whole_groups = key[1] == 0 ? query[1] == 0 : query[1] % key[1] == 0;
-  if (!same_batch || !whole_groups || key[1] != value[1] || key[2] != value[2] || query[3] != key[3])
-    fail<BadInput>("{}: query {}, key {} and value {} do not fit: expected [b, h*g, l, d], [b, h, s, d], [b, h, s, e]",
-                   call.op, c10::str(c10::IntArrayRef(query)), c10::str(c10::IntArrayRef(key)),
-                   c10::str(c10::IntArrayRef(value)));
+  check_heads(call.op, call.operand_sizes[first], call.operand_sizes[first + 1], call.operand_sizes[first + 2]);
 }
 
 /// Sizes of the output and of each row's log-sum-exp. Operands `first` and on: query, key, value.
@@ -149,16 +152,31 @@ struct Attention : torch::autograd::Function<Attention> {
   }
 };
 
+/// What the op's own plan refuses. Its parts would broadcast and promote.
+void check_composed(const Tensor& query, const Tensor& key, const Tensor& value) {
+  if (key.dim() != 4 || value.dim() != 4)
+    fail<BadInput>("attention: key and value should be [batch, heads, length, size]; they have {} and {} dimensions",
+                   key.dim(), value.dim());
+  check_heads("attention", query.sizes(), key.sizes(), value.sizes());
+  if (query.scalar_type() != key.scalar_type() || query.scalar_type() != value.scalar_type())
+    fail<BadInput>("attention: query, key and value have dtypes {}, {} and {}; expected one",
+                   c10::toString(query.scalar_type()), c10::toString(key.scalar_type()),
+                   c10::toString(value.scalar_type()));
+}
+
 Tensor aten_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
                       double dropout, bool causal, std::optional<double> scale, bool grouped) {
   if (mask && mask->defined()) fail<BadInput>("attention on the mesh takes no explicit mask; use is_causal");
-  if (dropout > 0) fail<BadInput>("attention on the mesh takes no dropout inside; apply it to the output");
   if (query.dim() != 4) fail<BadInput>("attention on the mesh takes [batch, heads, length, size] tensors");
   if (!grouped && key.dim() == 4 && key.size(1) != query.size(1) && key.size(1) != 1)
     fail<BadInput>("attention: {} heads of the query and {} of the key are groups only with enable_gqa", query.size(1),
                    key.size(1));
-  return Attention::apply(query, key, value, causal,
-                          scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1)))));
+  const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
+  if (dropout > 0) {
+    check_composed(query, key, value);
+    return attention_with_dropout(query, key, value, dropout, causal, factor);
+  }
+  return Attention::apply(query, key, value, causal, factor);
 }
 
 void register_derivatives(torch::Library& aten, torch::Library& /*mesh*/) {

@@ -51,7 +51,7 @@ void infer_written(const c10::OperatorHandle& op, Call& call, Plan& plan) {
     infer_on_meta(op, call, plan);
   else
     check_operands(*plan.rule, call);
-  if (std::string_view(plan.rule->family) == "pointwise") check_fits_written(*plan.rule, call, written);
+  if (is_pointwise(*plan.rule)) check_fits_written(*plan.rule, call, written);
   const auto* self = plan.given[written];
   call.results = {{self->sizes, self->strides, self->dtype}};
 }

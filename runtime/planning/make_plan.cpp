@@ -161,8 +161,7 @@ class Maker {
   }
 
   bool widens_integers() const {
-    if (mesh_.world().domain() != Domain::kFloat64 || std::string_view(plan_->rule->family) != "pointwise")
-      return false;
+    if (mesh_.world().domain() != Domain::kFloat64 || !is_pointwise(*plan_->rule)) return false;
     const auto is_integer = [](c10::ScalarType dtype) { return c10::isIntegralType(dtype, /*includeBool=*/true); };
     return plan_->dtype_arguments.empty() && any_floating_result() &&
            std::all_of(call_.operand_dtypes.begin(), call_.operand_dtypes.end(), is_integer);

@@ -65,6 +65,20 @@ OpSharding reduced_over(const Call& call, const std::vector<int>& dims, bool kee
 
 OpSharding reduced_over_all(const Call& call) { return reduced_over(call, all_dimensions(call.dims(0)), false); }
 
+bool is_pointwise(const Rule& rule) {
+  std::string_view dims = rule.dims;
+  while (dims.starts_with("...")) {
+    dims.remove_prefix(3);
+    if (dims.empty()) return true;
+    dims.remove_prefix(dims.starts_with("->") ? 2 : dims.starts_with(",") ? 1 : 0);
+  }
+  return false;
+}
+
+bool reads_no_values(const Rule& rule) {
+  return (rule.traits & Rule::kReadsSizesOnly) != 0 || std::string_view(rule.dims).starts_with("->");
+}
+
 OpSharding op_sharding_of(const Rule& rule, const Call& call) {
   OpSharding sharding =
       rule.sharding ? rule.sharding(call) : parse_op_sharding(rule.dims, call.operand_sizes, call.result_sizes());

@@ -48,7 +48,7 @@ struct Call {
 /// One row of the op table. In-place forms are derived from the functional row through the schema.
 struct Rule {
   const char* op;               ///< "mm", "add.Tensor"
-  const char* family;           ///< "matmul", "pointwise", ...
+  const char* family;           ///< "matmul", "pointwise", ...: what tables are ordered by; decides nothing
   const char* dims;             ///< see parse_op_sharding(); for rules with a sharding function, a description of it
   const char* linearity = "-";  ///< see parse_linearity()
   enum Trait : unsigned {
@@ -73,6 +73,11 @@ struct Rule {
   /// kRandom: whether the call draws; null: always.
   bool (*draws)(const c10::FunctionSchema&, std::span<const c10::IValue>) = nullptr;
 };
+
+/// Whether operands and results are all "...": an element comes from those at its place alone.
+bool is_pointwise(const Rule& rule);
+/// Whether results depend on sizes and numbers alone: new tensors, filled.
+bool reads_no_values(const Rule& rule);
 
 /// How a reduction of operand 0 over `dims` may be sharded: its results lack them, or have one element there (`keep`).
 OpSharding reduced_over(const Call& call, const std::vector<int>& dims, bool keep);

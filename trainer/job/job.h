@@ -23,7 +23,7 @@ struct ModelSection {
   std::string flavor = "debugmodel";
   /// Instead of the flavor's; none: the flavor's.
   std::optional<int64_t> width, layers, heads, key_value_heads, hidden, vocabulary;
-  std::optional<double> dropout;
+  std::optional<double> dropout, attention_dropout;
 };
 
 struct OptimizerSection {

@@ -99,6 +99,9 @@ constexpr Key kKeys[] = {
      "Tokens that the model knows, instead of the flavor's. (Not in torchtitan.)"},
     {"model", "dropout", at<&Job::model, &ModelSection::dropout>(), kBelowOne,
      "Share of activations that training drops, instead of the flavor's. (Not in torchtitan.)"},
+    {"model", "attention_dropout", at<&Job::model, &ModelSection::attention_dropout>(), kBelowOne,
+     "Share of attention's weights that training drops; the flavors drop none. Holds the matrix of all weights. Not of "
+     "mlp. (Not in torchtitan.)"},
 
     {"optimizer", "name", at<&Job::optimizer, &OptimizerSection::name>(), one_of(kOptimizerNames), "Optimizer"},
     {"optimizer", "lr", at<&Job::optimizer, &OptimizerSection::lr>(), kAtLeast0, "Peak learning rate."},

@@ -12,8 +12,8 @@ class StateMark {
  public:
   void set(const TrainingState& state) { digests_ = of(state); }
 
-  /// "optimizer.mean.head.weight on rank 2": the first shard of this process that is another now; empty: none. REQUIRES: a
-  /// state of the same tensors; set().
+  /// "optimizer.mean.head.weight on rank 2": the first shard of this process that is another now; empty: none.
+  /// REQUIRES: a state of the same tensors; set().
   std::string first_change(const TrainingState& state) const;
 
  private:

@@ -22,6 +22,7 @@ std::unique_ptr<models::Model> make_llama(const Job& job) {
   auto options = models::llama_flavor(job.model.flavor);
   take_sizes(job.model, options);
   options.heads = job.model.heads.value_or(options.heads);
+  options.attention_dropout = job.model.attention_dropout.value_or(options.attention_dropout);
   options.key_value_heads = job.model.key_value_heads.value_or(options.key_value_heads);
   options.length = job.training.seq_len;
   options.cut_between_leaves = job.numerics.is_canonical();
@@ -29,7 +30,8 @@ std::unique_ptr<models::Model> make_llama(const Job& job) {
   return std::make_unique<models::Llama>(options);
 }
 
-void refuse_size(const Job& job, const char* key, std::optional<int64_t> size) {
+template <class Size>
+void refuse_size(const Job& job, const char* key, std::optional<Size> size) {
   if (size)
     fail<BadInput>("model.{} {}: model.name \"{}\" has no such size; leave it out.", key, *size, job.model.name);
 }
@@ -40,6 +42,7 @@ std::unique_ptr<models::Model> make_gpt2(const Job& job) {
   auto options = models::gpt2_flavor(job.model.flavor);
   take_sizes(job.model, options);
   options.heads = job.model.heads.value_or(options.heads);
+  options.attention_dropout = job.model.attention_dropout.value_or(options.attention_dropout);
   options.cut_between_leaves = job.numerics.is_canonical();
   models::require_fitting_sizes(options);
   if (job.training.seq_len > options.positions)
@@ -51,6 +54,7 @@ std::unique_ptr<models::Model> make_gpt2(const Job& job) {
 std::unique_ptr<models::Model> make_mlp(const Job& job) {
   refuse_size(job, "heads", job.model.heads);
   refuse_size(job, "key_value_heads", job.model.key_value_heads);
+  refuse_size(job, "attention_dropout", job.model.attention_dropout);
   auto options = models::mlp_flavor(job.model.flavor);
   take_sizes(job.model, options);
   return std::make_unique<models::Mlp>(options);

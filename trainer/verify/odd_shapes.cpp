@@ -129,6 +129,11 @@ void draw_way_of_computing(Draw& draw, const Job& job) {
   draw.set("training.mixed_precision_param", job.numerics.rounded_levels > 0 ? "bfloat16" : type);
 }
 
+/// Attention that drops weights is another op than attention that drops none.
+void draw_attention(Draw& draw, const Job& job) {
+  if (job.model.name != "mlp") draw.set("model.attention_dropout", draw.one_of<std::string>({"0.0", "0.0", "0.1"}));
+}
+
 }  // namespace
 
 std::vector<Setting> odd_shapes(uint64_t seed, const Job& job, std::span<const MeshDegrees> meshes) {
@@ -136,6 +141,7 @@ std::vector<Setting> odd_shapes(uint64_t seed, const Job& job, std::span<const M
   draw_model(draw, job);
   draw_batch(draw, job, meshes);
   draw_way_of_computing(draw, job);
+  draw_attention(draw, job);
   return draw.settings;
 }
 

@@ -21,6 +21,20 @@ TEST(RulesTable, HasACaseForEveryRowAndARowForEveryCase) {
   for (const auto& op : cases) EXPECT_TRUE(rows.contains(op)) << op << " has a case but no row";
 }
 
+TEST(RulesTable, WhatARowIsFollowsFromItsDims) {
+  const auto is = [](const char* dims) { return is_pointwise(Rule{"op", "family", dims}); };
+  for (const char* dims : {"...->...", "...,...->...", "...->...,...", "...,...,...,...->..."})
+    EXPECT_TRUE(is(dims)) << dims;
+  for (const char* dims : {"", "->...", "mk,kn->mn", "...k,...->...", "...->...d", "all but dim"})
+    EXPECT_FALSE(is(dims)) << dims;
+  for (const auto& [op, rule] : built_in_rules()->rows()) {
+    const std::string family = rule.family;
+    if (family == "pointwise") EXPECT_TRUE(is_pointwise(rule)) << op;
+    if (family == "matmul" || family == "attention" || family == "row") EXPECT_FALSE(is_pointwise(rule)) << op;
+    EXPECT_EQ(reads_no_values(rule), family == "factory") << op;
+  }
+}
+
 /// Writes {"op": comparisons, ...} to the file that LOCKSTEP_RULE_CASES names.
 class CaseReport : public ::testing::Environment {
  public:

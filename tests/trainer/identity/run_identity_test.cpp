@@ -25,6 +25,7 @@ TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
                                                                        "lr_scheduler.min_lr_factor",
                                                                        "lr_scheduler.total_steps",
                                                                        "lr_scheduler.warmup_steps",
+                                                                       "model.attention_dropout",
                                                                        "model.dropout",
                                                                        "model.flavor",
                                                                        "model.heads",

@@ -11,8 +11,8 @@
 namespace lockstep::trainer {
 namespace {
 
-/// Native numerics: a run's own state is what its references go on from, so that a write to it between two steps shows by
-/// its bits alone.
+/// Native numerics: a run's own state is what its references go on from, so that a write to it between two steps shows
+/// by its bits alone.
 class NativeVerification : public ::testing::Test {
  protected:
   static Job job_in(const TemporaryFolder& folder) {
@@ -35,7 +35,8 @@ class NativeVerification : public ::testing::Test {
   StepCheck check(int64_t step) {
     const auto batch = data_->batch((step - 1) * job_.training.global_batch_size, job_.training.global_batch_size);
     const double rate = LearningRateSchedule(job_).learning_rate(step);
-    return verification_.check(step, batch, rate, [&] { return RunVerification::Made{run_.step(step, batch, rate)}; }).check;
+    return verification_.check(step, batch, rate, [&] { return RunVerification::Made{run_.step(step, batch, rate)}; })
+        .check;
   }
   void write() {
     const at::NoGradGuard no_grad;
