@@ -41,7 +41,7 @@ void require_multiple(const char* key, int64_t size, const char* of, int64_t uni
 /// "dropout 0.1", and that of attention's weights if it is not 0.
 template <class Options>
 std::string dropout_text(const Options& options) {
-  const auto text = fmt::format("dropout {}", options.dropout);
+  auto text = fmt::format("dropout {}", options.dropout);
   if (!(options.attention_dropout > 0)) return text;
   return text + fmt::format(", attention_dropout {}", options.attention_dropout);
 }
