@@ -21,8 +21,7 @@ constexpr int64_t kBatch = 4, kHeads = 6, kGroups = 3, kLength = 64, kSize = 8;
 
 struct Inputs {
   Tensor query = at::randn({kBatch, kHeads, kLength, kSize}), key = at::randn({kBatch, kGroups, kLength, kSize}),
-         value = at::randn({kBatch, kGroups, kLength, kSize}),
-         gradient = at::randn({kBatch, kHeads, kLength, kSize});
+         value = at::randn({kBatch, kGroups, kLength, kSize}), gradient = at::randn({kBatch, kHeads, kLength, kSize});
 };
 
 Inputs to(const Inputs& in, c10::ScalarType dtype) {
@@ -170,9 +169,10 @@ TEST_F(AttentionDropout, RefusesWhatDoesNotFit) {
   dtypes.value = in_.value.to(at::kBFloat16);
   for (const auto& in : {heads, batch, values, dims, dtypes})
     for (const double dropout : {0.0, 0.3}) EXPECT_NE(refused(in, dropout), "") << dropout;
-  EXPECT_EQ(refused(heads, 0.3),
-            "attention: query [4, 1, 64, 8], key [4, 3, 64, 8] and value [4, 3, 64, 8] do not fit: expected [b, h*g, l, "
-            "d], [b, h, s, d], [b, h, s, e]");
+  EXPECT_EQ(
+      refused(heads, 0.3),
+      "attention: query [4, 1, 64, 8], key [4, 3, 64, 8] and value [4, 3, 64, 8] do not fit: expected [b, h*g, l, "
+      "d], [b, h, s, d], [b, h, s, e]");
   EXPECT_NE(refused(in_, 1.5), "");
 }
 
