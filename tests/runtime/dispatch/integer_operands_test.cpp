@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -28,6 +29,23 @@ TEST(IntegerOperands, AreWidenedBeforeAFloatValuedOp) {
   check(at::div(x, distribute(other, layout_of(x))), at::div(plain.to(c10::kDouble), 3));
   check(at::mul(x, 0.1), at::mul(plain.to(c10::kDouble), 0.1));
   EXPECT_EQ(at::add(x, x).scalar_type(), c10::kLong);
+}
+
+/// What is cut off of each part of a sum is not what is cut off of the sum: refused, or right.
+TEST(IntegerOperands, TakeNoPartsOfFloats) {
+  const auto world = testing::simulated_world({{"tp", 2}}, {.numerics = Numerics::kNative});
+  const auto& mesh = world->mesh("tp=2");
+  const auto plain = at::arange(1, 6, at::kFloat) / 4;
+  for (const char* target : {"[tp=P(sum)]", "[tp=R]", "[tp=S(0)]"}) {
+    const auto parts = at::mul(distribute(plain * 2, Layout::parse(mesh, "[tp=P(sum)]")), 0.5);
+    const auto x = distribute(at::zeros({5}, at::kLong), Layout::parse(mesh, target));
+    try {
+      at::Tensor(x).copy_(parts);
+    } catch (const BadInput&) {
+      continue;
+    }
+    EXPECT_TRUE(testing::same_bits(gather(x), plain.to(at::kLong))) << target;
+  }
 }
 
 }  // namespace
