@@ -5,16 +5,13 @@
 
 #include <limits>
 
-#include "runtime/tensor/domain.h"
+#include "runtime/own_ops/widened.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
 
 using at::Tensor;
-
-/// In the dtype that sums are kept in: weights are not rounded to 16 bits.
-Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kDeclared, tensor.scalar_type())); }
 
 /// [b, h, s, d] -> [b, h * group, s, d]: each head for all queries that share it.
 Tensor repeated(const Tensor& heads, int64_t group) {

@@ -6,6 +6,7 @@
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/own_ops/widened.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/domain.h"
@@ -50,9 +51,6 @@ bool has_leaf_for_each_sample(const Tensor& gradient) {
 bool sums_by_sample(const Tensor& gradient) {
   return has_leaf_for_each_sample(gradient) && !layout_of(gradient).cutters(1).empty();
 }
-
-/// In the dtype that sums are kept in, so that no sample's is rounded.
-Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kDeclared, tensor.scalar_type())); }
 
 }  // namespace
 

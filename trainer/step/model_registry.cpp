@@ -18,11 +18,17 @@ void take_sizes(const ModelSection& model, Options& options) {
   options.dropout = model.dropout.value_or(options.dropout);
 }
 
+/// Of models that have attention.
+template <class Options>
+void take_attention(const ModelSection& model, Options& options) {
+  options.heads = model.heads.value_or(options.heads);
+  options.attention_dropout = model.attention_dropout.value_or(options.attention_dropout);
+}
+
 std::unique_ptr<models::Model> make_llama(const Job& job) {
   auto options = models::llama_flavor(job.model.flavor);
   take_sizes(job.model, options);
-  options.heads = job.model.heads.value_or(options.heads);
-  options.attention_dropout = job.model.attention_dropout.value_or(options.attention_dropout);
+  take_attention(job.model, options);
   options.key_value_heads = job.model.key_value_heads.value_or(options.key_value_heads);
   options.length = job.training.seq_len;
   options.cut_between_leaves = job.numerics.is_canonical();
@@ -41,8 +47,7 @@ std::unique_ptr<models::Model> make_gpt2(const Job& job) {
   refuse_size(job, "key_value_heads", job.model.key_value_heads);
   auto options = models::gpt2_flavor(job.model.flavor);
   take_sizes(job.model, options);
-  options.heads = job.model.heads.value_or(options.heads);
-  options.attention_dropout = job.model.attention_dropout.value_or(options.attention_dropout);
+  take_attention(job.model, options);
   options.cut_between_leaves = job.numerics.is_canonical();
   models::require_fitting_sizes(options);
   if (job.training.seq_len > options.positions)

@@ -16,23 +16,31 @@ namespace {
 constexpr BatchSize kDemo{4, 128};
 constexpr PairedOptions kFewSteps{.pairs = 31, .seconds = 0, .own_time = true};
 
+/// Steps of the job on its mesh, each checked by a `Checker` of that job.
+template <class Checker>
+class CheckedSteps {
+ public:
+  explicit CheckedSteps(const trainer::Job& job) : checker_(job, {.mesh = trainer::mesh_of(job)}) {}
+  void operator()() { agree_ &= checker_.check(++step_, batch_, 1e-3).agrees(); }
+  bool agree() const { return agree_; }
+
+ private:
+  Checker checker_;
+  trainer::TokenBatch batch_ = token_batch(kDemo);
+  int64_t step_ = 0;
+  bool agree_ = true;
+};
+
 BenchRow verified_step(const char* name) {
-  const auto degrees = trainer::parse_mesh("dp_shard=2,tp=2");
-  const auto job = bench_job(kDemo, degrees, Numerics::kCanonical);
-  trainer::TrainingRun::Options options;
-  options.mesh = degrees;
-  trainer::StepVerifier verifier(job, options);
-  const auto batch = token_batch(kDemo);
+  const auto job = bench_job(kDemo, trainer::parse_mesh("dp_shard=2,tp=2"), Numerics::kCanonical);
+  CheckedSteps<trainer::StepVerifier> ours(job);
   BenchRun mesh(job), device(bench_job(kDemo, {}, Numerics::kCanonical));
-  int64_t step = 0;
-  bool agree = true;
-  const auto ours = [&] { agree &= verifier.check(++step, batch, 1e-3).agrees(); };
   const auto peer = [&] {
     mesh();
     device();
   };
   auto row = make_row(name, time_in_pairs(ours, peer, kFewSteps), "two steps", "ms", 1e3);
-  LOCKSTEP_CHECK(agree);
+  LOCKSTEP_CHECK(ours.agree());
   return row;
 }
 
@@ -118,18 +126,11 @@ BenchRow ops_check(const char* name) {
 /// What `lockstep verify` makes of a step under native numerics: the pair in double, the run that trains with a sample
 /// of its ops, and the shaken step.
 BenchRow native_verified_step(const char* name) {
-  const auto degrees = trainer::parse_mesh("dp_shard=2,tp=2");
-  const auto job = bench_job(kDemo, degrees, Numerics::kNative);
-  trainer::TrainingRun::Options options;
-  options.mesh = degrees;
-  trainer::MeshComparison comparison(job, options);
+  const auto job = bench_job(kDemo, trainer::parse_mesh("dp_shard=2,tp=2"), Numerics::kNative);
+  CheckedSteps<trainer::MeshComparison> ours(job);
   BenchRun plain(job);
-  const auto batch = token_batch(kDemo);
-  int64_t step = 0;
-  bool agree = true;
-  const auto ours = [&] { agree &= comparison.check(++step, batch, 1e-3).agrees(); };
   auto row = make_row(name, time_in_pairs(ours, plain, kFewSteps), "unchecked", "ms", 1e3);
-  LOCKSTEP_CHECK(agree);
+  LOCKSTEP_CHECK(ours.agree());
   return row;
 }
 
