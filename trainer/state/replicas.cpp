@@ -6,12 +6,11 @@
 #include <algorithm>
 
 #include "consistency/difference.h"
-#include "core/digest/tensor_digest.h"
 #include "core/error.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 #include "trainer/launch/rank_texts.h"
+#include "trainer/state/shard_digest.h"
 #include "trainer/state/stored_tensors.h"
 
 namespace lockstep::trainer {
@@ -27,8 +26,6 @@ uint64_t copies_of(const Layout& layout) {
 
 /// All copies are added, and the first taken off as often as there are copies: nothing is left if they are the same.
 uint64_t times_of(bool is_first, uint64_t copies) { return is_first ? 1 - copies : 1; }
-
-Digest digest_of_shard(const at::Tensor& shard) { return tensor_digest(bytes_of(shard.cpu().contiguous())); }
 
 std::string text_of(std::span<const StepScalar> numbers) {
   std::string text;

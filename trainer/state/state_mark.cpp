@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "core/digest/tensor_digest.h"
 #include "core/error.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "trainer/state/shard_digest.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -26,9 +25,8 @@ void for_each_shard(const TrainingState& state, const Visit& visit) {
 
 std::vector<Digest> StateMark::of(const TrainingState& state) {
   std::vector<Digest> digests;
-  for_each_shard(state, [&](const std::string&, int, const at::Tensor& shard) {
-    digests.push_back(tensor_digest(bytes_of(shard.cpu().contiguous())));
-  });
+  for_each_shard(state,
+                 [&](const std::string&, int, const at::Tensor& shard) { digests.push_back(digest_of_shard(shard)); });
   return digests;
 }
 
