@@ -178,8 +178,8 @@ TEST_F(Runs, ATruncatedCheckpointIsNamedAndLeftAlone) {
 TEST_F(Runs, AFullDiskIsAnErrorAndKeepsTheOldCheckpoint) {
   ASSERT_EQ(train("--training.steps 2 --lr_scheduler.total_steps 4 --checkpoint.enable true").code, 0);
   // ThreadSanitizer maps a file of its own of TMPDIR at the start, which the limit would cut.
-  const auto program = "ulimit -f 100; TMPDIR=/nowhere exec '" LOCKSTEP_BINARY "' train " + job_ +
-                       " -q --checkpoint.enable true";
+  const auto program =
+      "ulimit -f 100; TMPDIR=/nowhere exec '" LOCKSTEP_BINARY "' train " + job_ + " -q --checkpoint.enable true";
   const auto run = run_binary("/bin/sh", "-c \"" + program + "\"");
   EXPECT_EQ(run.code, 5) << run.err;
   EXPECT_THAT(run.err, HasSubstr("File too large"));

@@ -1,7 +1,6 @@
 #include "trainer/loop/run_verification.h"
 
 #include "core/error.h"
-#include "runtime/context/observer.h"
 #include "trainer/data/dataset.h"
 #include "trainer/launch/together.h"
 
@@ -48,8 +47,8 @@ void RunVerification::expect_batches(int64_t first, int64_t sample) {
 
 RunVerification::Made RunVerification::check(int64_t step, const TokenBatch& batch, double rate,
                                              const MakeStep& make_step) {
-  std::optional<ObserverScope> watched;
-  if (ops_) watched.emplace(run_.world().observers(), ops_->observer());
+  std::optional<OpVerifier::Watch> watched;
+  if (ops_) watched.emplace(*ops_);
   StepCheck check;
   if (steps_) check = compared(step, batch, rate, make_step);
   Made made;

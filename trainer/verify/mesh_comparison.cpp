@@ -21,7 +21,7 @@ MeshComparison::MeshComparison(const Job& job, const TrainingRun::Options& optio
 StepCheck MeshComparison::check(int64_t step, const TokenBatch& batch, double learning_rate) {
   if (trained_) return check_trained(step, batch, learning_rate);
   if (!ops_) return verifier_.check(step, batch, learning_rate);
-  const ObserverScope scope(verifier_.candidate().world().observers(), ops_->observer());
+  const OpVerifier::Watch watch(*ops_);
   auto check = verifier_.check(step, batch, learning_rate);
   ops_->judge(check);
   return check;
@@ -37,7 +37,7 @@ StepCheck MeshComparison::check_trained(int64_t step, const TokenBatch& batch, d
   with_place(mesh_, step, [&] {
     StepResult result;
     {
-      const ObserverScope scope(trained_->world().observers(), ops_->observer());
+      const OpVerifier::Watch watch(*ops_);
       result = trained_->step(step, batch, learning_rate);
     }
     ops_->judge(check);

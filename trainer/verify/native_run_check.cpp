@@ -44,6 +44,13 @@ Difference another_update(const std::string& name, int64_t expected, int64_t mad
   return difference;
 }
 
+/// What no op of the optimizer wrote, on this process's ranks.
+std::optional<Found> found_write(OpVerifier& ops) {
+  const auto change = ops.take_write();
+  if (change.empty()) return std::nullopt;
+  return Found{0, fmt::format("{} was written in the step by something else than its update", change)};
+}
+
 /// Where every op does what its bound allows it.
 Blame blame_of_none(int64_t step, const StepCheck& check) {
   return {.kind = "step",
@@ -104,12 +111,15 @@ void NativeRunCheck::judge(int64_t step, const TokenBatch& batch, double learnin
   const auto record = record_of_run(step, result);
   const auto updates = ops.take_updates();
   Comparison comparison;
+  std::optional<Found> write;
   agreed(run_.mesh(), [&] {
+    write = found_write(ops);
     shake(step, batch, learning_rate);
     comparison = compared(record, updates);
   });
   check.run_over_bound = comparison.over_bound;
   check.difference = agreed_difference(run_.mesh(), comparison);
+  if (const auto found = earliest(run_.mesh(), write); found && check.agrees()) check.difference = found->text;
   if (check.agrees()) return;
   check.comparison = std::move(comparison);
   explain(step, batch, learning_rate, check);
@@ -120,7 +130,7 @@ void NativeRunCheck::explain(int64_t step, const TokenBatch& batch, double learn
   OpVerifier ops(run_, /*sample=*/1, OpCheck::Updates::kAll);
   std::optional<StepRecord> again;
   try {
-    const ObserverScope scope(run_.world().observers(), ops.observer());
+    const OpVerifier::Watch watch(ops);
     again = record_of_run(step, run_.step(step, batch, learning_rate));
   } catch (const Inconsistency&) {  // on all ranks alike; what its ops did is known
   }
@@ -130,7 +140,7 @@ void NativeRunCheck::explain(int64_t step, const TokenBatch& batch, double learn
   check.blame = watched.blame ? watched.blame : blame_of_none(step, check);
   check.op_case = std::move(watched.op_case);
   const auto updates = ops.take_updates();
-  check.blame->transient = !any_rank(run_.mesh(), !again || !compared(*again, updates).agrees());
+  check.blame->transient = !any_rank(run_.mesh(), !again || found_write(ops) || !compared(*again, updates).agrees());
 }
 
 }  // namespace lockstep::trainer

@@ -12,7 +12,7 @@ namespace lockstep::trainer {
 /// the op's own bound allows it, in random directions (Roundings). Roundings of the run's ops are no larger, so the
 /// distance between its tensors and those in double is no longer than that of the shaken step's, but for chance
 /// (largest_ratio_of_lengths()). docs/bounds.md says what that takes for granted. Each update has to have run as often
-/// as on one device.
+/// as on one device, and nothing else may have written to the state.
 class NativeRunCheck {
  public:
   /// `pair`: the two steps in double; `run`: on the mesh of `options`, keeping gradients. Both must outlive this.

@@ -9,8 +9,14 @@ bool asks_for_ops(const Job& job) {
 }
 
 OpVerifier::OpVerifier(TrainingRun& run, int64_t sample, OpCheck::Updates updates)
-    : run_(run), check_(run.world(), sample, updates) {
+    : run_(run), updates_(updates), check_(run.world(), sample, updates) {
   check_.on_chosen([this](const OpEvent& event) { capture(event); });
+}
+
+OpVerifier::Watch::Watch(OpVerifier& verifier) : ops_(verifier.run_.world().observers(), verifier.check_) {
+  if (verifier.updates_ != OpCheck::Updates::kAll) return;
+  verifier.writes_.begin(verifier.run_.state());
+  writes_.emplace(verifier.run_.world().observers(), verifier.writes_);
 }
 
 /// What an op takes is there before it runs: by the time that its result is wrong it may be overwritten.

@@ -36,7 +36,7 @@ class Compared {
     EXPECT_TRUE(check.agrees()) << check.difference;
     StepResult result;
     {
-      const ObserverScope scope(run_.world().observers(), ops_.observer());
+      const OpVerifier::Watch watch(ops_);
       result = run_.step(step, batch, 1e-2);
     }
     ops_.judge(check);
@@ -158,6 +158,27 @@ TEST(NativeRun, AWrongUpdateIsNoticed) {
   EXPECT_EQ(written, 2) << "in the step, and when it was made again";
   EXPECT_THAT(check.difference, HasSubstr("optimizer state of mean of layers.1.attention.wo.weight["));
   EXPECT_THAT(check.difference, HasSubstr(", on rank 1"));
+}
+
+/// All ranks alike, and far less than roundings of a step come to.
+TEST(NativeRun, AWriteThatIsNoUpdateIsNoticed) {
+  for (const bool of_value : {true, false}) {
+    Compared compared("dp_replicate=2");
+    compared.run().on_update([&](const ParameterState& entry) {
+      const at::NoGradGuard no_grad;
+      const PlainTensors guard;
+      if (entry.name != "layers.1.attention.wo.weight") return;
+      for (const auto& shard : sharded(of_value ? entry.value : entry.slots[0].tensor).shards()->whole())
+        at::Tensor(shard).mul_(1 + 1e-6);
+    });
+    const auto check = compared.step(1);
+    EXPECT_EQ(check.difference, std::string(of_value ? "" : "optimizer.mean.") +
+                                    "layers.1.attention.wo.weight on rank 0 was written in the step by something else "
+                                    "than its update");
+    ASSERT_TRUE(check.blame);
+    EXPECT_EQ(check.blame->id, "none: what step 1 gave as a whole");
+    EXPECT_FALSE(check.blame->transient);
+  }
 }
 
 /// Right ops, one too many: what each gives, it gives on one device as well.

@@ -25,7 +25,7 @@ Job job_of(Numerics numerics) { return numerics == Numerics::kNative ? native_jo
 
 StepCheck watched_step(TrainingRun& run, OpVerifier& verifier, int64_t step) {
   {
-    const ObserverScope scope(run.world().observers(), verifier.observer());
+    const OpVerifier::Watch watch(verifier);
     run.step(step, batch_for(small_job(), step), 1e-2);
   }
   StepCheck check;
@@ -91,7 +91,7 @@ TEST_P(OpVerifierUnder, AnotherFindingComesFirst) {
   StepCheck check;
   check.difference = "loss";
   {
-    const ObserverScope scope(run.world().observers(), verifier.observer());
+    const OpVerifier::Watch watch(verifier);
     run.step(1, batch_for(small_job(), 1), 1e-2);
   }
   verifier.judge(check);

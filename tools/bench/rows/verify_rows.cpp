@@ -114,7 +114,7 @@ BenchRow ops_check(const char* name) {
   trainer::OpVerifier verifier(watched.run(), kSample);
   trainer::StepCheck check;
   const auto ours = [&] {
-    const ObserverScope scope(watched.run().world().observers(), verifier.observer());
+    const trainer::OpVerifier::Watch watch(verifier);
     watched();
     verifier.judge(check);
   };

@@ -1,0 +1,91 @@
+#include "trainer/state/state_writes.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "tests/support/small_models.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using testing::batch_for;
+using testing::small_job;
+using testing::small_llama_on;
+
+constexpr auto kMesh = "dp_replicate=2,tp=3";
+
+/// Adds 1 to an element of one rank's shard.
+void write_to(const at::Tensor& tensor, size_t rank) {
+  const at::NoGradGuard no_grad;
+  const PlainTensors guard;
+  sharded(tensor).shards()->whole()[rank].view({-1}).narrow(0, 0, 1).add_(1);
+}
+
+/// What is seen in a step in which `write` is told of each update.
+std::string seen_in_a_step(const Job& job, std::function<void(const ParameterState&)> write) {
+  TrainingRun run(job, small_llama_on(kMesh));
+  StateWrites writes;
+  std::string seen;
+  for (int64_t step = 1; step <= 2 && seen.empty(); ++step) {
+    const ObserverScope scope(run.world().observers(), writes);
+    writes.begin(run.state());
+    if (step == 2) run.on_update(write);
+    run.step(step, batch_for(job, step), 1e-2);
+    seen = writes.take_change(run.state());
+  }
+  return seen;
+}
+
+Job sgd_job() {
+  auto job = small_job();
+  job.optimizer.name = "SGD", job.optimizer.momentum = 0.9;
+  return job;
+}
+
+TEST(StateWrites, OfUpdatesAreNone) {
+  EXPECT_EQ(seen_in_a_step(small_job(), {}), "");
+  EXPECT_EQ(seen_in_a_step(sgd_job(), {}), "");
+}
+
+TEST(StateWrites, AreNamedWithTensorAndRank) {
+  for (const auto& job : {small_job(), sgd_job()}) {
+    const std::string slot = job.optimizer.name == "SGD" ? "momentum" : "square";
+    const auto name = "layers.0.attention.wo.weight";
+    EXPECT_EQ(seen_in_a_step(job,
+                             [&](const ParameterState& entry) {
+                               if (entry.name == name) write_to(entry.value, 4);
+                             }),
+              "layers.0.attention.wo.weight on rank 4");
+    EXPECT_EQ(seen_in_a_step(job,
+                             [&](const ParameterState& entry) {
+                               if (entry.name == name) write_to(entry.slot(slot), 2);
+                             }),
+              "optimizer." + slot + ".layers.0.attention.wo.weight on rank 2");
+  }
+}
+
+/// By what an update finds, although it then writes over it.
+TEST(StateWrites, BeforeTheUpdateAreSeenByIt) {
+  TrainingRun run(small_job(), small_llama_on(kMesh));
+  StateWrites writes;
+  const ObserverScope scope(run.world().observers(), writes);
+  writes.begin(run.state());
+  write_to(run.state()[3].value, 5);
+  run.step(1, batch_for(small_job(), 1), 1e-2);
+  EXPECT_EQ(writes.take_change(run.state()), run.state()[3].name + " on rank 5");
+}
+
+TEST(StateWrites, AnotherTensorInItsPlaceIsAChange) {
+  TrainingRun run(small_job(), small_llama_on(kMesh));
+  StateWrites writes;
+  writes.begin(run.state());
+  auto state = run.state();
+  state[0].value = state[0].value.clone();
+  EXPECT_EQ(writes.take_change(state), state[0].name + ", another tensor than when the step began,");
+}
+
+}  // namespace
+}  // namespace lockstep::trainer

@@ -1,0 +1,61 @@
+#include "trainer/state/state_writes.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "runtime/dispatch/op_results.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/state/shard_digest.h"
+
+namespace lockstep::trainer {
+
+void StateWrites::begin(const TrainingState& state) {
+  marks_.clear(), change_.clear();
+  for (const auto& entry : state)
+    for (const auto& [prefix, tensor] : entry.tensors())
+      marks_[tensor.unsafeGetTensorImpl()] = {prefix + entry.name, tensor, digests_of_shards(tensor)};
+}
+
+StateWrites::Mark* StateWrites::find(const c10::IValue& argument) {
+  if (!argument.isTensor()) return nullptr;
+  const auto found = marks_.find(argument.toTensor().unsafeGetTensorImpl());
+  return found == marks_.end() ? nullptr : &found->second;
+}
+
+void StateWrites::compare(const Mark& mark) {
+  if (!change_.empty()) return;
+  const auto now = digests_of_shards(mark.tensor);
+  LOCKSTEP_CHECK_EQ(now.size(), mark.shards.size(), "shards of {}", mark.name);
+  const auto& ranks = layout_of(mark.tensor).mesh().local_ranks();
+  for (size_t i = 0; i < now.size() && change_.empty(); ++i)
+    if (now[i] != mark.shards[i]) change_ = fmt::format("{} on rank {}", mark.name, ranks[i]);
+}
+
+void StateWrites::before_op(const OpEvent& event) {
+  if (event.id.phase != Phase::kOptimizer) return;
+  for (const auto& argument : event.arguments)
+    if (const auto* mark = find(argument)) compare(*mark);
+}
+
+void StateWrites::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
+  if (event.id.phase != Phase::kOptimizer) return;
+  for (const auto& result : op_results(event, results))
+    if (auto* mark = find(result.tensor)) mark->shards = digests_of_shards(mark->tensor);
+}
+
+std::string StateWrites::take_change(const TrainingState& state) {
+  for (const auto& entry : state)
+    for (const auto& [prefix, tensor] : entry.tensors()) {
+      const auto* mark = find(tensor);
+      if (mark)
+        compare(*mark);
+      else if (change_.empty())
+        change_ = fmt::format("{}{}, another tensor than when the step began,", prefix, entry.name);
+    }
+  marks_.clear();
+  return std::exchange(change_, {});
+}
+
+}  // namespace lockstep::trainer
