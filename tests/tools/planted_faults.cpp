@@ -62,8 +62,10 @@ constexpr OpFault kOpFaults[] = {
      }},
 };
 constexpr std::string_view kWrongReduction = "wrong reduction", kNanReceived = "NaN received";
+constexpr std::string_view kWrongFloatReduction = "wrong reduction of float32";
 constexpr std::string_view kSlowSave = "slow save", kFailedSave = "failed save", kDeath = "death while saving";
-constexpr std::string_view kOthers[] = {"", kWrongReduction, kNanReceived, kSlowSave, kFailedSave, kDeath};
+constexpr std::string_view kOthers[] = {"",          kWrongReduction, kWrongFloatReduction, kNanReceived, kSlowSave,
+                                        kFailedSave, kDeath};
 
 std::string_view planted() {
   static const char* name = std::getenv("LOCKSTEP_PLANTED_FAULT");
@@ -127,14 +129,17 @@ std::vector<Pieces> spoiled(const std::vector<Pieces>& received, const Mesh& mes
   return changed;
 }
 
-/// "wrong reduction": adds up its part of every gradient without what rank 0 has sent it. "NaN received": gets a NaN in
-/// every sum of floats over replicas.
+/// "wrong reduction": adds up its part of every gradient without what rank 0 has sent it; "... of float32": of what is
+/// stored as that, which under native numerics the run that trains has alone. "NaN received": gets a NaN in every sum
+/// of floats over replicas.
 void planted_exchange(Exchange request, const Use& use) {
   const auto& mesh = request.mesh;
   const auto& axis = mesh.axes()[static_cast<size_t>(request.axis)].name;
   const bool is_gradient = request.kind == CollectiveKind::kReduceScatter && axis == "dp_shard";
   const bool is_sum = axis == "dp_replicate" && c10::isFloatingType(request.dtype);
-  if (mesh.world().meta() || !((planted() == kWrongReduction && is_gradient) || (planted() == kNanReceived && is_sum)))
+  const bool is_wrong =
+      planted() == kWrongReduction || (planted() == kWrongFloatReduction && request.dtype == at::kFloat);
+  if (mesh.world().meta() || !((is_wrong && is_gradient) || (planted() == kNanReceived && is_sum)))
     return shipped_exchange(std::move(request), use);
   const auto spoil = [](const at::Tensor& piece) {
     return planted() == kNanReceived ? at::full_like(piece, NAN) : at::zeros_like(piece);

@@ -40,6 +40,24 @@ TEST_F(AgreedFindings, NoFaultIsNone) {
   EXPECT_EQ(fine.code, 0) << fine.err;
 }
 
+TEST_F(AgreedFindings, NoFaultIsNoneUnderNativeNumerics) {
+  for (const char* mesh : {"", kReplicas}) {
+    const auto fine = run("", std::string(mesh) + "--verify --numerics.mode native");
+    EXPECT_EQ(fine.code, 0) << fine.out << fine.err;
+    std::filesystem::remove_all(folder_.file("out"));
+  }
+}
+
+/// In the run that trains alone: not in the two in double beside it.
+TEST_F(AgreedFindings, ACollectiveOfTheNativeRun) {
+  const auto found = run("wrong reduction of float32", "--verify --numerics.mode native");
+  EXPECT_EQ(found.code, 3) << found.out << found.err;
+  EXPECT_EQ(exits(), all_inconsistent_);
+  EXPECT_THAT(found.out, AllOf(HasSubstr("INCONSISTENT  step 1, mesh dp_shard=2: "),
+                               HasSubstr(" times what rounding may do; "), HasSubstr(", reduce_gradients #0\n"),
+                               HasSubstr("  kind     reduce_scatter over dp_shard, ranks 0-1\n")));
+}
+
 /// Every rank sees it, in what it gathers.
 TEST_F(AgreedFindings, AnOpOfOneRank) {
   const auto found = run("wrong update", "--verify --checkpoint.enable true --checkpoint.interval 1");
