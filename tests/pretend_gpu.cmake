@@ -16,7 +16,8 @@ target_link_libraries(emulated_kernels PRIVATE lockstep_flags Lockstep::core_dig
 target_include_directories(emulated_kernels BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support/gpu/emulated_cuda)
 
 add_executable(test_pretend_gpu support/gpu/pretend_gpu_test.cpp rng/cuda_fill_test.cpp trainer/step/gpu_training_test.cpp
-  trainer/recording/device_reader_test.cpp trainer/recording/replay_device_test.cpp)
+  trainer/recording/device_reader_test.cpp trainer/recording/replay_device_test.cpp
+  trainer/verify/gpu_run_check_test.cpp)
 target_link_libraries(test_pretend_gpu PRIVATE pretend_gpu lockstep_flags Lockstep::trainer
   GTest::gtest GTest::gmock GTest::gtest_main RapidCheck::rapidcheck)
 if(LOCKSTEP_SANITIZE)

@@ -6,60 +6,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "tests/support/compared_run.h"
 #include "tests/support/small_models.h"
 
 namespace lockstep::trainer {
 namespace {
 
-using testing::batch_for;
+using testing::Compared;
 using ::testing::HasSubstr;
 using testing::native_job;
-using testing::small_llama_on;
-
-/// A run on a mesh, and what it is compared with.
-class Compared {
- public:
-  explicit Compared(const char* mesh, Job job = native_job())
-      : job_(std::move(job)),
-        run_(job_, keeping_gradients(mesh)),
-        pair_(job_, small_llama_on(mesh)),
-        ops_(run_, /*sample=*/1'000'000, OpCheck::Updates::kAll),
-        check_(job_, small_llama_on(mesh), pair_, run_) {}
-
-  StepCheck step(int64_t step) {
-    const auto batch = batch_for(job_, step);
-    check_.begin(step);
-    auto check = pair_.check(step, batch, 1e-2);
-    EXPECT_TRUE(check.agrees()) << check.difference;
-    StepResult result;
-    {
-      const OpVerifier::Watch watch(ops_);
-      result = run_.step(step, batch, 1e-2);
-    }
-    ops_.judge(check);
-    EXPECT_TRUE(check.agrees()) << "by its ops: " << check.difference;
-    check_.judge(step, batch, 1e-2, result, ops_, check);
-    return check;
-  }
-
-  TrainingRun& run() { return run_; }
-
- private:
-  static TrainingRun::Options keeping_gradients(const char* mesh) {
-    auto options = small_llama_on(mesh);
-    options.keep_gradients = true;
-    return options;
-  }
-
-  Job job_;
-  TrainingRun run_;
-  StepVerifier pair_;
-  OpVerifier ops_;
-  NativeRunCheck check_;
-};
+using testing::WrongMoves;
 
 class NativeRunOn : public ::testing::TestWithParam<const char*> {};
 
@@ -82,25 +40,6 @@ TEST_P(NativeRunOn, IsWithinWhatItsRoundingsMayDo) {
 INSTANTIATE_TEST_SUITE_P(Meshes, NativeRunOn,
                          ::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2", "tp=3", "cp=2",
                                            "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2,tp=3"));
-
-/// Multiplies what one rank has behind every move, in the run that trains alone.
-class WrongMoves final : public Observer {
- public:
-  WrongMoves(std::string op, double factor) : op_(std::move(op)), factor_(factor) {}
-  void after_move(const MoveEvent& event) override {
-    if (event.id.op != op_) return;
-    const PlainTensors guard;
-    const at::NoGradGuard no_grad;
-    before_write(event.shards_after[1]);
-    at::Tensor(event.shards_after[1]).mul_(factor_);
-    ++spoiled;
-  }
-  int64_t spoiled = 0;
-
- private:
-  std::string op_;
-  double factor_;
-};
 
 TEST(NativeRun, AWrongMoveIsBlamedOnIt) {
   for (const char* op : {"gather_parameters", "reduce_gradients"}) {

@@ -1,0 +1,64 @@
+// A run that trains on a GPU, compared as a whole; skipped, with the reason, where there is none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rng/cuda_fill.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "tests/support/compared_run.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using testing::Compared;
+using ::testing::HasSubstr;
+using testing::WrongMoves;
+
+class GpuRunCheck : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto reason = rng::cuda_unavailable_reason(); !reason.empty())
+      GTEST_SKIP() << "NOT CHECKED: a step on a GPU as a whole (" << reason << ")";
+  }
+  static Job job() {
+    auto job = testing::native_job();
+    job.training.device = "cuda";
+    return job;
+  }
+};
+
+TEST_F(GpuRunCheck, IsWithinWhatItsRoundingsMayDo) {
+  for (const char* mesh : {"one device", "dp_replicate=2", "dp_shard=3", "dp_shard=2,tp=3"}) {
+    Compared compared(mesh, job());
+    for (int64_t step = 1; step <= 2; ++step) {
+      const auto check = compared.step(step);
+      EXPECT_TRUE(check.agrees()) << mesh << ": " << check.difference;
+      EXPECT_GT(check.run_over_bound, 0) << "nothing was compared";
+      EXPECT_LT(check.run_over_bound, 0.5) << mesh;
+    }
+  }
+}
+
+TEST_F(GpuRunCheck, AWrongMoveIsBlamedOnIt) {
+  Compared compared("dp_shard=3", job());
+  WrongMoves wrong("reduce_gradients", 1.01);
+  const ObserverScope scope(compared.run().world().observers(), wrong);
+  const auto check = compared.step(1);
+  EXPECT_GT(wrong.spoiled, 0);
+  EXPECT_THAT(check.difference, HasSubstr(" times what rounding may do; "));
+  ASSERT_TRUE(check.blame);
+  EXPECT_EQ(check.blame->op, "reduce_gradients");
+}
+
+TEST_F(GpuRunCheck, AWriteThatIsNoUpdateIsNoticed) {
+  Compared compared("dp_replicate=2", job());
+  compared.run().on_update([&](const ParameterState& entry) {
+    const at::NoGradGuard no_grad;
+    const PlainTensors guard;
+    if (entry.name != "layers.1.attention.wo.weight") return;
+    for (const auto& shard : sharded(entry.value).shards()->whole()) at::Tensor(shard).mul_(1 + 1e-6);
+  });
+  EXPECT_THAT(compared.step(1).difference, HasSubstr("layers.1.attention.wo.weight on rank 0 was written in the step"));
+}
+
+}  // namespace
+}  // namespace lockstep::trainer
