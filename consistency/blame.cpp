@@ -113,7 +113,7 @@ std::string place_line(const Blame& blame) {
 }  // namespace
 
 std::string Blame::text() const {
-  const bool is_move = !collective.empty();
+  const bool is_move = is_of_move();
   std::string text;
   if (transient) text += line("passing", "run again, the step agrees: what is told here did not come back");
   text += line(is_move ? "move" : "op", id) + (is_move ? line("kind", move_line(*this)) : "");

@@ -36,6 +36,8 @@ struct Blame {
   int64_t position = 0;                 ///< how many events came before it
   bool transient = false;               ///< run again, the step agreed
 
+  /// Of kind "collective" or "local move".
+  bool is_of_move() const { return !collective.empty(); }
   std::string text() const;
 };
 

@@ -171,7 +171,10 @@ void BlameObserver::after_move(const MoveEvent& event) {
   --moves_;
   difference.kind = "value", difference.name = event.id.op;
   auto blame = blame_of(event, difference);
-  if (is_given) blame.kind = "operand", blame.collective.clear();
+  if (is_given)
+    blame.kind = "operand", blame.collective.clear();
+  else if (!blame_)
+    moved_.emplace(event);
   note(std::move(blame));
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "consistency/blame.h"
+#include "consistency/moved_value.h"
 #include "consistency/old_values.h"
 #include "consistency/op_trace.h"
 
@@ -22,6 +23,8 @@ class BlameObserver final : public Observer {
   void after_value(const ValueEvent& event) override;
 
   const std::optional<Blame>& blame() const { return blame_; }
+  /// If that is a move: what moved.
+  const std::optional<MovedValue>& moved() const { return moved_; }
   /// What was compared, and what could not be.
   std::string compared() const;
   /// Kind "step", after a run in which nothing differed: says whether all was compared, of the run and of the
@@ -48,6 +51,7 @@ class BlameObserver final : public Observer {
   std::map<std::string, std::vector<Operand>> awaited_;  ///< of ops that have begun, by id: compared when they end
   OldValues old_;
   std::optional<Blame> blame_;
+  std::optional<MovedValue> moved_;
 };
 
 }  // namespace lockstep

@@ -120,6 +120,7 @@ void OpCheck::after_move(const MoveEvent& event) {
   counts_.over_bound = std::max(counts_.over_bound, difference.over_bound);
   if (difference.agrees()) return;
   difference.kind = "value", difference.name = event.id.op;
+  if (!blame_) moved_.emplace(event);
   note(blame_of(event, difference));
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "consistency/blame.h"
+#include "consistency/moved_value.h"
 #include "consistency/ops/rounding.h"
 
 namespace lockstep {
@@ -30,6 +31,9 @@ class OpCheck final : public Observer {
   const std::optional<Blame>& blame() const { return blame_; }
   /// What one device computes, if that is an op: its results without views.
   const std::vector<at::Tensor>& expected() const { return expected_; }
+
+  /// What moved, if that is a move.
+  const std::optional<MovedValue>& moved() const { return moved_; }
 
   struct Counts {
     int64_t ops = 0, moves = 0;                    ///< that were seen
@@ -67,6 +71,7 @@ class OpCheck final : public Observer {
   OneDevice declared_, double_;
   std::vector<Begun> begun_;  ///< ops may nest
   std::optional<Blame> blame_;
+  std::optional<MovedValue> moved_;
   std::vector<at::Tensor> expected_;
   Counts counts_;
   std::vector<std::string> seen_updates_;

@@ -17,11 +17,14 @@ using Json = nlohmann::ordered_json;
 constexpr struct {
   const char* name;
   std::string Blame::*text;
-} kFields[] = {{"id", &Blame::id},
+} kFields[] = {{"kind", &Blame::kind},
+               {"id", &Blame::id},
                {"op", &Blame::op},
                {"rule", &Blame::rule},
                {"layouts", &Blame::layouts},
-               {"worst", &Blame::worst}};
+               {"worst", &Blame::worst},
+               {"collective", &Blame::collective},
+               {"axis", &Blame::axis}};
 
 /// Texts come from the case and from LibTorch: what is no UTF-8 in them is replaced.
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -33,6 +36,7 @@ std::string answer_of(const OpCase& one, const std::shared_ptr<const RuleSet>& r
     Json answer = Json::object();
     for (const auto& field : kFields)
       if (blame) answer[field.name] = (*blame).*field.text;
+    if (blame) answer["group"] = blame->group, answer["ranks"] = blame->ranks;
     return dumped(answer);
   } catch (const BadInput& error) {
     return dumped({{"refused", error.what()}});
@@ -49,6 +53,7 @@ std::optional<Blame> blame_of(const std::string& text) {
     if (answer.empty()) return std::nullopt;
     Blame blame;
     for (const auto& field : kFields) blame.*field.text = answer.at(field.name).get<std::string>();
+    blame.group = answer.at("group").get<std::vector<int>>(), blame.ranks = answer.at("ranks").get<std::vector<int>>();
     return blame;
   } catch (const nlohmann::json::exception& error) {
     fail<FileError>("cannot be run: the op's process gave another answer than it should: {}", error.what());

@@ -8,6 +8,7 @@
 #include "replay/op_case/case_arguments.h"
 #include "replay/op_case/case_values.h"
 #include "replay/op_case/expected_results.h"
+#include "replay/op_case/move_case.h"
 #include "runtime/context/scopes.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rules/built_in_rules.h"
@@ -61,6 +62,18 @@ std::vector<c10::IValue> arguments_of(const OpCase& one, const c10::FunctionSche
   return arguments;
 }
 
+std::optional<Blame> try_op(const OpCase& one, const Mesh& mesh) {
+  auto& world = mesh.world();
+  const auto op = op_of(one, world);
+  ExpectedResults check(one, op.operator_name(), world);
+  auto arguments = arguments_of(one, op.schema(), mesh);
+  {
+    const ObserverScope watching(world.observers(), check);
+    op.callBoxed(arguments);
+  }
+  return check.result();
+}
+
 }  // namespace
 
 std::optional<Blame> try_case(const OpCase& one, std::shared_ptr<const RuleSet> rules) {
@@ -68,18 +81,13 @@ std::optional<Blame> try_case(const OpCase& one, std::shared_ptr<const RuleSet> 
   World world(options_of(one, std::move(rules)));
   const auto& mesh = world.mesh(one.mesh);
   const MeshScope scope(mesh);
-  const auto op = op_of(one, world);
-  ExpectedResults check(one, op.operator_name(), world);
   try {
-    auto arguments = arguments_of(one, op.schema(), mesh);
-    const ObserverScope watching(world.observers(), check);
-    op.callBoxed(arguments);
+    return is_move(one) ? try_move(one, mesh) : try_op(one, mesh);
   } catch (const nlohmann::json::exception& error) {
     fail<BadInput>("the arguments of the case: {}", error.what());
   } catch (const c10::Error& error) {
     fail<BadInput>("{} does not take the arguments of the case: {}", one.op, error.what_without_backtrace());
   }
-  return check.result();
 }
 
 }  // namespace lockstep::replay

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "replay/op_case/case_parts.h"
+#include "replay/op_case/move_case.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
 
@@ -39,6 +40,16 @@ std::optional<replay::OpCase> joined_case(const Mesh& mesh, std::optional<replay
   for (const auto& text : texts)
     if (text.empty()) return std::nullopt;
   for (const auto& text : texts) replay::add_tensors(*part, text);
+  return part;
+}
+
+std::optional<replay::OpCase> case_of_move(const Mesh& mesh, const AgreedBlame& agreed,
+                                           const std::optional<Blame>& mine, const std::optional<MovedValue>& moved) {
+  std::optional<replay::OpCase> part;
+  if (moved && mine && mine->position == agreed.blame.position)
+    part = replay::case_of_move(*moved, agreed.blame.id, agreed.blame.text());
+  part = joined_case(mesh, std::move(part));
+  if (!agreed.is_here) part.reset();
   return part;
 }
 

@@ -4,6 +4,7 @@
 
 #include "consistency/blame.h"
 #include "consistency/comparison.h"
+#include "consistency/moved_value.h"
 #include "replay/store/op_case.h"
 
 /// What each process sees of a step that is not one device's, made what all of them say. Collectives of a whole mesh.
@@ -21,5 +22,10 @@ std::optional<AgreedBlame> agreed_blame(const Mesh& mesh, const std::optional<Bl
 
 /// What every process has of a case; nothing if one has none.
 std::optional<replay::OpCase> joined_case(const Mesh& mesh, std::optional<replay::OpCase> part);
+
+/// The case of the move that is to blame, on who blames it. `mine`, `moved`: what this process blames, and of a move
+/// what moved. REQUIRES: agreed.blame.is_of_move().
+std::optional<replay::OpCase> case_of_move(const Mesh& mesh, const AgreedBlame& agreed,
+                                           const std::optional<Blame>& mine, const std::optional<MovedValue>& moved);
 
 }  // namespace lockstep::trainer

@@ -39,8 +39,12 @@ Finding finding_with_case(const StepCheck& check, const std::string& folder) {
   if (!check.op_case) return finding;
   try {
     finding.case_file = write_case(*check.op_case, folder);
-    finding.next = fmt::format("lockstep replay --case {}", finding.case_file);
-    finding.text += fmt::format("{}{}", kAgain, finding.next);
+    const auto command = fmt::format("lockstep replay --case {}", finding.case_file);
+    // A move alone may be right, where what it shares with others or its way between processes is wrong.
+    if (check.blame && check.blame->is_of_move())
+      finding.text += fmt::format("\n  case     {} moves it alone", command);
+    else
+      finding.text += fmt::format("{}{}", kAgain, command), finding.next = command;
   } catch (const std::exception& error) {
     finding.text += fmt::format("\n  case     not written: {}", error.what());
   }

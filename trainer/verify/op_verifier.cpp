@@ -32,6 +32,7 @@ void OpVerifier::judge(StepCheck& step) {
   if (!blamed || !step.agrees()) return;
   step.blame = blamed->blame;
   step.difference = step.blame->worst;
+  if (step.blame->is_of_move()) step.op_case = case_of_move(run_.mesh(), *blamed, check_.blame(), check_.moved());
   if (step.blame->kind != "op" || check_.expected().empty()) return;
   step.op_case = joined_case(run_.mesh(), capture_->take(step.blame->text(), check_.expected()));
   if (!blamed->is_here) step.op_case.reset();

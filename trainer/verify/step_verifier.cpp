@@ -263,7 +263,9 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
   check.blame->transient = !comes_back;
   if (!comes_back && is_of_update(check.difference))
     check.blame->before += "; a write to the optimizer's state before the step, which is not compared, looks the same";
-  if (!blamed || blamed->blame.kind != "op") return;
+  if (!blamed) return;
+  if (blamed->blame.is_of_move()) check.op_case = case_of_move(mesh, *blamed, blamer.blame(), blamer.moved());
+  if (blamed->blame.kind != "op") return;
   const auto& expected = trace.find(check.blame->id)->computed;
   if (expected.empty()) return;  // a view: a case would hold nothing to compare
   replay::CaseCapture capture(check.blame->id);

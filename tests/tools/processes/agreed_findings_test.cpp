@@ -95,6 +95,22 @@ TEST_F(AgreedFindings, IsThereAgainInItsCase) {
   EXPECT_EQ(elsewhere.code, 0) << elsewhere.out << elsewhere.err;
 }
 
+TEST_F(AgreedFindings, ACollectiveIsThereAgainInItsCase) {
+  for (const char* numerics : {"canonical", "native"}) {
+    const auto found = run("wrong reduction", std::string("--verify --numerics.mode ") + numerics);
+    EXPECT_EQ(found.code, 3) << found.out << found.err;
+    const auto again = "replay --case " + folder_.file("out/case-1.h5");
+    EXPECT_THAT(found.out, HasSubstr("  case     lockstep " + again + " moves it alone\n"));
+    const auto there = run_binary(LOCKSTEP_FAULTY_BINARY, again, "LOCKSTEP_PLANTED_FAULT='wrong reduction' ");
+    EXPECT_EQ(there.code, 3) << there.out << there.err;
+    EXPECT_THAT(there.out, AllOf(HasSubstr("move on dp_shard=2: DIFFERS from one device\n"),
+                                 HasSubstr("  kind     reduce_scatter over dp_shard, ranks 0-1\n")));
+    const auto elsewhere = run_lockstep(again);
+    EXPECT_EQ(elsewhere.code, 0) << elsewhere.out << elsewhere.err;
+    std::filesystem::remove_all(folder_.file("out"));
+  }
+}
+
 /// Without verification: copies are compared after every step.
 TEST_F(AgreedFindings, ADriftedCopyEndsTheRun) {
   const auto found = run("wrong update", std::string(kReplicas) + "--checkpoint.enable true --checkpoint.interval 1");
