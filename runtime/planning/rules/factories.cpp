@@ -1,6 +1,7 @@
 // Ops that make tensors of given sizes, or like a given one. The result lies as the operand where sizes agree.
 #include <ATen/Functions.h>
 
+#include "core/error.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
@@ -38,8 +39,10 @@ void local_like(const LocalCall& call, torch::jit::Stack& stack) {
   call.op.callBoxed(stack);
 }
 
-/// Strides are the local tensor's own.
+/// Strides are the local tensor's own; the global ones, which no kernel sees, still have to be some.
 void local_sizes_and_strides(const LocalCall& call, torch::jit::Stack& stack) {
+  for (const int64_t given : call.argument(stack, "stride").toIntVector())
+    if (given < 0) fail<BadInput>("{}: stride {} is negative", call.op.schema().name(), given);
   const auto& sizes = call.plan.results[0]->local_sizes[call.index];
   std::vector<int64_t> strides(sizes.size());
   int64_t stride = 1;

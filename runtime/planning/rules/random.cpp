@@ -25,7 +25,8 @@ bool drops_anything(const c10::FunctionSchema& schema, std::span<const c10::IVal
 void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
   const auto x = stack[0].toTensor();
   const double probability = call.argument(stack, "p").toDouble();
-  if (probability < 0 || probability > 1) fail<BadInput>("dropout probability {} should be in [0, 1]", probability);
+  if (!(probability >= 0 && probability <= 1))
+    fail<BadInput>("dropout probability {} should be in [0, 1]", probability);
   const double keep = drops_anything(call.op.schema(), stack) ? 1 - probability : 1;
   auto mask = at::ones(x.sizes(), x.options().dtype(c10::kBool));
   if (keep < 1)
@@ -58,7 +59,9 @@ void local_normal(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 void local_uniform(const LocalCall& call, torch::jit::Stack& stack) {
-  draw_into(call, stack, rng::uniform(call.argument(stack, "from").toDouble(), call.argument(stack, "to").toDouble()));
+  const double low = call.argument(stack, "from").toDouble(), high = call.argument(stack, "to").toDouble();
+  const bool is_point = low <= high && high <= low;
+  draw_into(call, stack, is_point ? rng::bernoulli(1, low) : rng::uniform(low, high));
 }
 
 constexpr Rule kRows[] = {

@@ -232,7 +232,6 @@ class Program {
   void redistribute() {
     const auto& x = any();
     const auto layout = draw_layout(*drawn_.mesh, x.plain);
-    if (layout.any_partial()) return;
     text_ += fmt::format("\n  redistribute t{} to {}", &x - tensors_.data(), layout.text());
     const Pair copy{x.plain.clone(at::MemoryFormat::Contiguous), lockstep::redistribute(x.mesh, layout)};
     tensors_.push_back(copy);
