@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "core/error.h"
 #include "runtime/context/scopes.h"
+#include "tests/support/refuses.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/sharded_calls.h"
 
@@ -67,18 +67,6 @@ const std::vector<Numbers>& all_numbers() {
       {"new_empty_strided", [](auto& x, double n) { return x.new_empty_strided({2}, {std::lround(n)}); }, 1, {-1}},
   };
   return all;
-}
-
-/// Whether it throws an error of LibTorch's or ours.
-bool refuses(const std::function<void()>& call) {
-  try {
-    call();
-    return false;
-  } catch (const BadInput&) {
-    return true;
-  } catch (const c10::Error&) {
-    return true;
-  }
 }
 
 class DrawRefusal : public ::testing::TestWithParam<const char*> {};
