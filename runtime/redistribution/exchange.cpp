@@ -34,17 +34,6 @@ std::vector<uint64_t> group_digests(const Exchange& request) {
   return digests;
 }
 
-/// Without values there is nothing to send: only sizes matter.
-std::vector<Pieces> exchange_sizes(const Exchange& request) {
-  auto received = empty_bundle(request);
-  const auto options = at::TensorOptions().dtype(request.dtype).device(c10::kMeta);
-  for (size_t t = 0; t < received.size(); ++t)
-    for (size_t i = 0; i < received[t].size(); ++i)
-      for (size_t m = 0; m < received[t][i].size(); ++m)
-        received[t][i][m] = at::empty(request.received_sizes(t, i, m), options);
-  return received;
-}
-
 void notify_received(Observers& observers, const CollectiveEvent& event, std::vector<Pieces>& received) {
   for (auto& pieces : received)
     for (size_t i = 0; i < pieces.size(); ++i) {
@@ -100,8 +89,9 @@ void exchange(Exchange request, const Use& use) {
   const auto purpose = is_watched ? purpose_digest(id.op, request.subject) : 0;
   const CollectiveEvent event{id, request.mesh, request.axis, request.kind, request.dtype, number, purpose, groups};
   if (is_watched) observers.notify([&](Observer& o) { o.before_collective(event); });
-  if (!world.meta() && world.transport()) return exchange_messages(std::move(request), event, use);
-  auto received = world.meta() ? exchange_sizes(request) : exchange_directly(request);
+  if (world.meta()) return;
+  if (world.transport()) return exchange_messages(std::move(request), event, use);
+  auto received = exchange_directly(request);
   if (is_watched) notify_received(observers, event, received);
   use(received);
 }

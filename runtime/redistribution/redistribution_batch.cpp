@@ -1,5 +1,7 @@
 #include "runtime/redistribution/redistribution_batch.h"
 
+#include <ATen/Functions.h>
+
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -48,20 +50,35 @@ void choose_rounds(const Collectives& collectives) {
   for (const auto& collective : collectives) collective->send_whole();
 }
 
-/// `collectives` are kept for as long as the exchange may ask for sizes.
-Exchange round_of(const std::shared_ptr<Collectives>& collectives, int round) {
-  const auto& first = *collectives->front();
+/// What it is, without what is sent.
+Exchange announced(const Collectives& collectives, int round) {
+  const auto& first = *collectives.front();
   Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {static_cast<uint64_t>(round)}, {}, {}};
-  for (const auto& collective : *collectives) {
+  for (const auto& collective : collectives) {
     request.subject.push_back(collective->move().before->digest);
     request.subject.push_back(collective->move().after->digest);
+  }
+  return request;
+}
+
+/// `collectives` are kept for as long as the exchange may ask for sizes.
+Exchange round_of(const std::shared_ptr<Collectives>& collectives, int round) {
+  auto request = announced(*collectives, round);
+  for (const auto& collective : *collectives) {
     request.sent.push_back(collective->pieces(round));
-    if (first.mesh().world().transport()) request.destinations.push_back(collective->destinations(round));
+    if (request.mesh.world().transport()) request.destinations.push_back(collective->destinations(round));
   }
   request.received_sizes = [collectives, round](size_t tensor, size_t index, size_t member) {
     return (*collectives)[tensor]->received_sizes(round, index, member);
   };
   return request;
+}
+
+Shards without_values(const TensorSpec& spec, c10::ScalarType dtype) {
+  const PlainTensors guard;
+  Shards shards;
+  for (const auto& sizes : spec.local_sizes) shards.push_back(at::empty(sizes, at::dtype(dtype).device(c10::kMeta)));
+  return shards;
 }
 
 }  // namespace
@@ -121,14 +138,22 @@ struct RedistributionBatch::Bundle {
 
   void count_traffic() const {
     double bytes = 0;
-    for (const auto* entry : batch) bytes += mean_sent_bytes(entry->move());
+    auto& means = first().mesh().world().part<MeanSentBytes>();
+    for (const auto* entry : batch) bytes += means.of(entry->move());
     const auto& mesh = first().mesh();
     mesh.world().traffic().add(mesh.axes()[static_cast<size_t>(first().axis())].name, first().kind(), bytes);
     if (!mesh.world().meta()) return;
     for (const auto* entry : batch) mesh.world().part<MoveCounts>().add(entry->move());
   }
 
+  /// In a World without values nothing is cut, sent and combined: what arrives has the sizes of its layout.
+  void run_without_values() {
+    exchange(announced(*collectives, 0), {});
+    for (auto* entry : batch) entry->arrive(without_values(*entry->move().after, first().dtype()));
+  }
+
   void run() {
+    if (first().mesh().world().meta()) return run_without_values();
     for (int round = 0; round < first().rounds(); ++round) {
       const auto absorb = [&](const std::vector<Pieces>& received) {
         for (size_t t = 0; t < collectives->size(); ++t) (*collectives)[t]->absorb(round, received[t]);

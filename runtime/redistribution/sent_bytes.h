@@ -28,6 +28,21 @@ double mean_sent_bytes(const Move& move);
 /// Of one element on the wire: unfinished sums travel in the dtype that they are kept in.
 double element_bytes(const TensorSpec& spec);
 
+/// mean_sent_bytes(), which goes through all ranks of a mesh, once for each move. A World::part().
+class MeanSentBytes {
+ public:
+  explicit MeanSentBytes(World&) {}
+
+  double of(const Move& move) {
+    const auto [entry, is_new] = means_.try_emplace({move.axis, move.before, move.after});
+    if (is_new) entry->second = mean_sent_bytes(move);
+    return entry->second;
+  }
+
+ private:
+  std::map<std::tuple<int, const TensorSpec*, const TensorSpec*>, double> means_;
+};
+
 /// How often each move was made over the wire, in a run without values. A World::part().
 class MoveCounts {
  public:

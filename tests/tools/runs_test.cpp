@@ -1,6 +1,7 @@
 // Whole runs of the binary: results, exit codes, and what is left on the disk when something goes wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <filesystem>
@@ -195,6 +196,30 @@ TEST_F(Runs, ADryRunNeedsNoMemoryForItsModel) {
                    folder_.file("dry.json"));
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(nlohmann::json::parse(file_content(folder_.file("dry.json"))).at("parameters"), 405853388800);
+}
+
+/// Of processes that have ended.
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+TEST_F(Runs, ADryRunOf8192RanksTakesSeconds) {
+  const double before = processor_seconds();
+  const auto run =
+      run_lockstep("train " + job_ +
+                   " -q --dry-run --model.name llama3 --model.flavor 405B --parallelism.tensor_parallel_degree 8 "
+                   "--parallelism.data_parallel_shard_degree 1024 --training.global_batch_size 8192 "
+                   "--training.local_batch_size 2 --json " +
+                   folder_.file("dry.json"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  if (!kSanitized) EXPECT_LT(processor_seconds() - before, 10);
+  const auto classes = nlohmann::json::parse(file_content(folder_.file("dry.json"))).at("classes");
+  size_t ranks = 0;
+  for (const auto& each : classes) ranks += each.at("ranks").size();
+  EXPECT_EQ(ranks, 8192u);
 }
 
 TEST_F(Runs, ADryRunTellsRanksWithDifferentShardsApart) {
