@@ -13,8 +13,7 @@ namespace {
 
 class Checker {
  public:
-  Checker(const Rule& rule, const Call& call)
-      : rule_(rule), call_(call), broadcasts_(!std::string_view(rule.op).starts_with("mesh::")) {}
+  Checker(const Rule& rule, const Call& call) : rule_(rule), call_(call), broadcasts_(!is_own_op(rule)) {}
 
   void run(const DimsText& dims) {
     for (size_t i = 0; i < call_.operand_sizes.size(); ++i) check(i, DimsText::of(dims.operands, i));
@@ -64,7 +63,7 @@ class Checker {
 
 void check_operands(const Rule& rule, const Call& call) {
   // Where sizes decide how dims are read, LibTorch's rows check them where they give the result's sizes.
-  const bool fixed = !rule.sharding || std::string_view(rule.op).starts_with("mesh::");
+  const bool fixed = !rule.sharding || is_own_op(rule);
   if (!fixed) return;
   if (const auto dims = parse_dims(rule.dims)) Checker(rule, call).run(*dims);
 }

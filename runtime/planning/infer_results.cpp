@@ -10,10 +10,8 @@
 namespace lockstep {
 namespace {
 
-bool is_own(const c10::OperatorHandle& op) { return std::string_view(op.schema().name()).starts_with("mesh::"); }
-
 bool has_meta_kernel(const c10::OperatorHandle& op, const Rule& rule) {
-  return op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) && !rule.shapes && !is_own(op);
+  return op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) && !rule.shapes && !is_own_op(rule);
 }
 
 /// LibTorch's expand lets a negative size of a new dimension pass.

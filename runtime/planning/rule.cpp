@@ -75,6 +75,8 @@ bool is_pointwise(const Rule& rule) {
   return false;
 }
 
+bool is_own_op(const Rule& rule) { return std::string_view(rule.op).starts_with("mesh::"); }
+
 bool reads_no_values(const Rule& rule) {
   return (rule.traits & Rule::kReadsSizesOnly) != 0 || std::string_view(rule.dims).starts_with("->");
 }

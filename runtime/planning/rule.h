@@ -76,6 +76,8 @@ struct Rule {
 
 /// Whether operands and results are all "...": an element comes from those at its place alone.
 bool is_pointwise(const Rule& rule);
+/// Whether the op is one of Lockstep's own (runtime/own_ops): no dispatcher of LibTorch's knows its sizes.
+bool is_own_op(const Rule& rule);
 /// Whether results depend on sizes and numbers alone: new tensors, filled.
 bool reads_no_values(const Rule& rule);
 
