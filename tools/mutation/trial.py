@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 SUITE = re.compile(r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P|RC_GTEST_(?:FIXTURE_)?PROP)\(\s*(\w+)\s*,")
@@ -55,7 +56,7 @@ def limit_process():
 class Trial:
     def __init__(self, workspace, variants, verify, patience, grace, without):
         self.build, self.tree = workspace.build, workspace.tree
-        self.scratch, self.trace = workspace.folder / "scratch", workspace.folder / "trace"
+        self.folder, self.trace = workspace.folder, workspace.folder / "trace"
         self.memory = workspace.folder / "suites.json"
         self.verify, self.without = verify, without  # tests that are left out
         self.patience, self.grace = patience, grace  # a check may take patience * its usual time + grace
@@ -64,18 +65,22 @@ class Trial:
 
     def run(self, command, limit, **variables):
         """Runs it in an empty folder, and ends its processes after `limit` seconds."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        self.scratch.mkdir()
-        environment = {**os.environ, **ENVIRONMENT, "TMPDIR": str(self.scratch), "BUILD": str(self.build), **variables}
-        said, start = self.scratch.with_suffix(".txt"), time.monotonic()
+        scratch = self.folder / f"scratch-{threading.get_ident()}"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        environment = {**os.environ, **ENVIRONMENT, "TMPDIR": str(scratch), "BUILD": str(self.build), **variables}
+        said, start = scratch.with_suffix(".txt"), time.monotonic()
         with open(said, "wb") as file:
-            process = subprocess.Popen(command, shell=isinstance(command, str), cwd=self.scratch, env=environment,
+            process = subprocess.Popen(command, shell=isinstance(command, str), cwd=scratch, env=environment,
                                        stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
                                        start_new_session=True, preexec_fn=limit_process)
             code = wait(process, limit)
         why = "" if code is None else how_it_ended(code)
         status = "timeout" if code is None else "passed" if code == 0 else "failed"
-        return Outcome(status, why, tail(said), time.monotonic() - start)
+        outcome = Outcome(status, why, tail(said), time.monotonic() - start)
+        shutil.rmtree(scratch, ignore_errors=True)
+        said.unlink()
+        return outcome
 
     def traced(self, command, limit):
         """Without a variant; also the keys of those that it comes to."""
