@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <limits>
+#include <vector>
+
+#include "runtime/kernels/sums/integer_sum_loops.h"
 #include "runtime/kernels/sums/integer_sum_oracle.h"
 #include "tests/support/cases/sum_cases.h"
 #include "tests/support/instruction_sets.h"
@@ -73,6 +77,44 @@ RC_GTEST_PROP(AbsoluteMaximum, IsTheOracles, ()) {
   const SquaresCase<float> c;
   RC_ASSERT(same_number(loops::absolute_maximum<float>(c.count, c.x.data()),
                         kernels::absolute_maximum_oracle<float>(c.count, c.x.data())));
+}
+
+template <class T>
+class FixedPointSums : public ::testing::Test {};
+using FloatingTypes = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(FixedPointSums, FloatingTypes);
+
+/// Ties go to the even one.
+TYPED_TEST(FixedPointSums, RoundToTheNearestInteger) {
+  const double unit = 0x1p-24;
+  for (const auto& [value, expected] : {std::pair<double, int64_t>{0.75, 1},
+                                        {-0.75, -1},
+                                        {0.5, 0},
+                                        {1.5, 2},
+                                        {-1.5, -2},
+                                        {2.25, 2},
+                                        {-0.25, 0},
+                                        {3, 3}}) {
+    const std::vector<TypeParam> values(37, static_cast<TypeParam>(value * unit));
+    const auto sum = loops::fixed_point_sum<TypeParam>(37, values.data());
+    EXPECT_EQ(sum.sum, 37 * expected) << value;
+    EXPECT_EQ(sum.refused, 0);
+  }
+}
+
+TYPED_TEST(FixedPointSums, CountWhatDoesNotFit) {
+  const TypeParam infinity = std::numeric_limits<TypeParam>::infinity();
+  const std::vector<TypeParam> values{1,
+                                      infinity,
+                                      -infinity,
+                                      std::numeric_limits<TypeParam>::quiet_NaN(),
+                                      0x1p14,
+                                      -0x1p14,
+                                      TypeParam(0x1p14) - 1,
+                                      -TypeParam(0x1p14) + 1};
+  const auto sum = loops::fixed_point_sum<TypeParam>(8, values.data());
+  EXPECT_EQ(sum.sum, int64_t{1} << 24);
+  EXPECT_EQ(sum.refused, 5);
 }
 
 TEST(AbsoluteMaximum, IsNanWhereverOneIs) {
