@@ -140,6 +140,16 @@ TEST_F(PlantedFault, OfACollectiveOfTrainingNamesTheRecordingToLookAt) {
   EXPECT_EQ(run_shipped(replay).code, 3) << "and not without it";
 }
 
+/// After the last step: what the run ends with is not what its last checked step left.
+TEST_F(PlantedFault, BetweenTheLastSaveAndTheEndIsFound) {
+  for (const char* numerics : {"canonical", "native"}) {
+    const auto found = run("write behind a save", train(std::string("-q --verify --numerics.mode ") + numerics));
+    EXPECT_EQ(found.code, 3) << numerics << found.out << found.err;
+    EXPECT_THAT(found.out, HasSubstr("INCONSISTENT  ")) << numerics;
+    std::filesystem::remove_all(folder_.file("out"));
+  }
+}
+
 TEST_F(PlantedFault, OfAnOpIsBlamedOnIt) {
   expect_golden(report(run("wrong gradient", verify(""))), kWrongGradientReport);
 }

@@ -63,9 +63,10 @@ constexpr OpFault kOpFaults[] = {
 };
 constexpr std::string_view kWrongReduction = "wrong reduction", kNanReceived = "NaN received";
 constexpr std::string_view kWrongFloatReduction = "wrong reduction of float32";
+constexpr std::string_view kWriteBehindASave = "write behind a save";
 constexpr std::string_view kSlowSave = "slow save", kFailedSave = "failed save", kDeath = "death while saving";
 constexpr std::string_view kOthers[] = {"",          kWrongReduction, kWrongFloatReduction, kNanReceived, kSlowSave,
-                                        kFailedSave, kDeath};
+                                        kFailedSave, kDeath,          kWriteBehindASave};
 
 std::string_view planted() {
   static const char* name = std::getenv("LOCKSTEP_PLANTED_FAULT");
@@ -148,7 +149,8 @@ void planted_exchange(Exchange request, const Use& use) {
                    [&](const std::vector<Pieces>& received) { use(spoiled(received, mesh, spoil)); });
 }
 
-/// "slow save": longer than others wait for a message. "failed save": a disk that is full. "death while saving".
+/// "slow save": longer than others wait for a message. "failed save": a disk that is full. "death while saving". "write
+/// behind a save": to what was saved, where it lies.
 void trainer::planted_write(const std::string& path, std::span<const TensorBytes> tensors) {
   const auto* rank = std::getenv("RANK");
   const bool is_here = rank && rank == std::to_string(kFaultyRank);
@@ -156,6 +158,9 @@ void trainer::planted_write(const std::string& path, std::span<const TensorBytes
   if (is_here && planted() == kFailedSave) fail<FileError>("{}: cannot be written: No space left on device.", path);
   if (is_here && planted() == kDeath) ::raise(SIGKILL);
   shipped_write(path, tensors);
+  if (planted() != kWriteBehindASave || path.find("step-4") == path.npos) return;
+  auto& byte = const_cast<std::byte&>(tensors[0].bytes[3]);
+  byte ^= std::byte{1};
 }
 
 }  // namespace lockstep

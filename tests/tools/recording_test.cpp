@@ -109,6 +109,19 @@ TEST_F(Recording, IsComparedWithOneDevice) {
   EXPECT_THAT(run.out, HasSubstr("as one device: every compared value agrees"));
 }
 
+/// It begins with a state that no seed gives.
+TEST_F(Recording, OfAResumedRunIsComparedWithOneDevice) {
+  const auto saved = " --checkpoint.enable true";
+  ASSERT_EQ(run_lockstep("train " + job_ + " -q --training.steps 2 --lr_scheduler.total_steps 4" + saved).code, 0);
+  const auto resumed = train("--training.steps 4" + std::string(saved));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  for (const char* step : {"3", "4"}) {
+    const auto run = replay(std::string("--against reference --step ") + step);
+    EXPECT_EQ(run.code, 0) << run.out << run.err;
+    EXPECT_THAT(run.out, HasSubstr("as one device: every compared value agrees"));
+  }
+}
+
 TEST_F(Recording, OfAnotherJobDiffers) {
   ASSERT_EQ(train("").code, 0);
   const auto run = replay("--rank 0 --step 1 --set training.max_norm=1e-3");

@@ -234,6 +234,14 @@ TEST_F(ChangedRecording, AMissingPieceIsNoIdentity) {
   EXPECT_FALSE(outcome.is_identical());
 }
 
+TEST_F(ChangedRecording, APieceTooManyIsNoIdentity) {
+  ++recording_.collectives[3].pieces;
+  const auto outcome = replayed();
+  ASSERT_TRUE(outcome.first_difference);
+  EXPECT_EQ(outcome.first_difference->what, "1 pieces are recorded that do not arrive");
+  EXPECT_FALSE(outcome.is_identical());
+}
+
 /// A peer that is gone when its part of the twelfth collective should arrive.
 class Failure final : public Observer {
  public:

@@ -46,6 +46,14 @@ TEST(SuiteBatch, AsksForAll) {
   EXPECT_EQ(static_cast<int64_t>(tokens.size()), kVocabulary);
 }
 
+TEST(SuiteBatch, OfOneRowIsNotSilent) {
+  auto job = testing::small_job();
+  job.training.global_batch_size = 1;
+  int64_t labels = 0;
+  for (int64_t step = 1; step <= 20; ++step) labels += labelled(suite_batch(job, kVocabulary, step)).at(0);
+  EXPECT_GT(labels, 20 * job.training.seq_len / 3);
+}
+
 TEST(BatchCheck, NamesTheFirstOther) {
   const auto right = batch_of(1);
   const auto text_of = [&](const std::function<void(TokenBatch&)>& change) {
