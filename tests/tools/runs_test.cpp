@@ -251,11 +251,16 @@ TEST_F(Runs, AnUnknownFlavorIsRefused) {
 
 /// Before it is made: a process that takes more than there is is killed, and says nothing.
 TEST_F(Runs, WhatNoMachineHoldsIsRefusedAtOnce) {
+  const auto large = train("--model.name llama3 --model.flavor 405B");  // 16 bytes for each of 405,853,388,800
+  EXPECT_THAT(large.err, HasSubstr(" GiB: 6048 for parameters, gradients and optimizer state of its ranks, 0 for a "));
   for (const auto* too_much : {"--model.width 1048576", "--training.local_batch_size 10000000"}) {
     const auto start = std::chrono::steady_clock::now();
     const auto run = train(too_much);
     EXPECT_EQ(run.code, 2);
     EXPECT_THAT(run.err, ::testing::StartsWith("lockstep: this process would need more than "));
+    // 4 bytes for each of 2 ranks' samples, their 16 tokens and 256 entries of the vocabulary.
+    if (too_much == std::string_view("--training.local_batch_size 10000000"))
+      EXPECT_THAT(run.err, HasSubstr(", 305 for a microbatch's logits; there are "));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(kSanitized ? 20 : 2));
   }
 }
