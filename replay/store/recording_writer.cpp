@@ -8,9 +8,6 @@
 #include "replay/store/recording_file.h"
 
 namespace lockstep::replay {
-namespace {
-
-/// About what a recording takes in memory: what is large in it.
 std::size_t memory_of(const StepRecording& r) {
   std::size_t bytes = r.payload.size() + (r.tokens.size() + r.labels.size()) * sizeof(int32_t);
   bytes += r.ops.size() * sizeof(RecordedOp) + r.results.size() * sizeof(RecordedResult);
@@ -19,8 +16,6 @@ std::size_t memory_of(const StepRecording& r) {
   for (const auto& name : r.names) bytes += name.size();
   return bytes;
 }
-
-}  // namespace
 
 RecordingWriter::RecordingWriter(std::string folder, std::size_t limit_bytes)
     : folder_(std::move(folder)), limit_bytes_(limit_bytes) {

@@ -15,6 +15,9 @@
 
 namespace lockstep::replay {
 
+/// About how many bytes a recording takes in memory: of what is large in it.
+std::size_t memory_of(const StepRecording& recording);
+
 /// Writes recordings into a folder, on a thread of its own and in the order of FORMAT.md: the file first, then its line
 /// in the index, both flushed to the disk. Takes the steps of one rank or of several, of one job.
 ///

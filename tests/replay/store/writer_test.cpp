@@ -24,6 +24,23 @@ StepRecording large_step(int64_t step, std::size_t bytes) {
   return recording;
 }
 
+TEST(RecordingWriter, CountsWhatWaits) {
+  const auto bytes_of = [](const std::function<void(StepRecording&)>& fill) {
+    StepRecording recording;
+    fill(recording);
+    return memory_of(recording);
+  };
+  EXPECT_EQ(bytes_of([](auto&) {}), 0u);
+  EXPECT_EQ(bytes_of([](auto& r) { r.payload.resize(7); }), 7u);
+  EXPECT_EQ(bytes_of([](auto& r) { r.tokens.resize(2), r.labels.resize(3); }), 20u);
+  EXPECT_EQ(bytes_of([](auto& r) { r.ops.resize(5); }), 5 * sizeof(RecordedOp));
+  EXPECT_EQ(bytes_of([](auto& r) { r.results.resize(5); }), 5 * sizeof(RecordedResult));
+  EXPECT_EQ(bytes_of([](auto& r) { r.collectives.resize(5); }), 5 * sizeof(RecordedCollective));
+  EXPECT_EQ(bytes_of([](auto& r) { r.pieces.resize(5); }), 5 * sizeof(RecordedPiece));
+  EXPECT_EQ(bytes_of([](auto& r) { r.names = {"add", "mm"}; }), 5u);
+  EXPECT_EQ(bytes_of([](auto& r) { r.state.resize(2), r.state[1].bytes.resize(9); }), 9u);
+}
+
 TEST(RecordingWriter, AcknowledgesInOrder) {
   const TemporaryFolder folder;
   RecordingWriter writer(folder.path() + "/new/folder", 0);

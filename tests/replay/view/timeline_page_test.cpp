@@ -95,6 +95,19 @@ TEST(TimelinePage, SaysWhatIsNotRecorded) {
                     HasSubstr("When the step itself ended is not recorded")));
 }
 
+TEST(TimelinePage, SpeaksOfAGpuWhereOneWas) {
+  for (const auto& [key, value] : {std::pair("device", "cpu"), {"processor", "cuda"}}) {
+    auto step = of_rank(0);
+    step.machine = {{key, value}};
+    EXPECT_THAT(checked({step}), Not(HasSubstr("not what the GPU took"))) << key;
+  }
+}
+
+TEST(TimelinePage, OfAStepWithoutLengthHasNoShares) {
+  EXPECT_THAT(checked({SampleStep().op("add", 0, 0).recording}),
+              AllOf(HasSubstr("\"share\">0.0 %</td>"), Not(HasSubstr("100.0 %"))));
+}
+
 TEST(TimelinePage, HasAScaleForEachPhase) {
   const auto page = checked({of_rank(0), of_rank(1)});
   EXPECT_THAT(page,

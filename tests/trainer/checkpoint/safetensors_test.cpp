@@ -76,6 +76,7 @@ TEST(Safetensors, NamesEveryKindOfDamage) {
   ASSERT_EQ(problem(raw_file(good, 8)), "");
   EXPECT_EQ(problem(""), "damaged: 0 bytes are no safetensors file.");
   EXPECT_EQ(problem("1234567"), "damaged: 7 bytes are no safetensors file.");
+  EXPECT_EQ(problem(std::string(8, '\0')), "damaged: the header does not start with '{'.");
   EXPECT_EQ(problem(raw_file(good, 7)), "truncated: 7 bytes of tensors, the header describes 8.");
   EXPECT_EQ(problem(raw_file(good, 9)), "damaged: 1 bytes behind the last tensor.");
   EXPECT_EQ(problem(raw_file("[]", 0)), "damaged: the header does not start with '{'.");

@@ -273,6 +273,34 @@ TEST(FailedStep, IsRecordedAndReplayedAsFarAsItCame) {
   EXPECT_EQ(outcome.collectives, 12u);
 }
 
+/// Fails in the first collective of an op.
+class FailureInAnOp final : public Observer {
+ public:
+  void before_op(const OpEvent&) override { ++depth_; }
+  void after_op(const OpEvent&, std::span<const c10::IValue>) override { --depth_; }
+  void before_collective(const CollectiveEvent&) override {
+    if (depth_ > 0) fail<TransportError>("rank 1 is gone");
+  }
+
+ private:
+  int depth_ = 0;
+};
+
+TEST(FailedStep, EndsTheOpThatItFailedIn) {
+  const TemporaryFolder folder;
+  const auto job = job_of({"dp_shard=2,tp=2"}, folder.file("traces"));
+  TrainingRun run(job, options_of(job));
+  StepRecorder recorder(job, run);
+  FailureInAnOp failure;
+  const ObserverScope scope(run.world().observers(), failure);
+  EXPECT_THROW(run.step(1, testing::batch_for(job, 1), 1e-2), TransportError);
+  recorder.give_up("rank 1 is gone");
+  const auto recording = replay::RecordingFolder(job.record.folder).read(0, 1);
+  ASSERT_GT(recording.ops.size(), 1u);
+  for (const auto& op : recording.ops) EXPECT_GT(op.end, op.begin);
+  EXPECT_GE(recording.ops.back().end, recording.ops[recording.ops.size() - 2].end);
+}
+
 TEST(MachineFacts, AStrangeEnvironmentCanBeRecorded) {
   ::setenv("LOCKSTEP_TWO_LINES", "one\ntwo", 1);
   ::setenv("LOCKSTEP_LONG", std::string(100000, 'x').c_str(), 1);
