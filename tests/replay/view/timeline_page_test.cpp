@@ -106,6 +106,7 @@ TEST(TimelinePage, SpeaksOfAGpuWhereOneWas) {
 TEST(TimelinePage, OfAStepWithoutLengthHasNoShares) {
   EXPECT_THAT(checked({SampleStep().op("add", 0, 0).recording}),
               AllOf(HasSubstr("\"share\">0.0 %</td>"), Not(HasSubstr("100.0 %"))));
+  EXPECT_THAT(checked({SampleStep().op("add", 0, 1).recording}), HasSubstr("\"share\">100.0 %</td>"));
 }
 
 TEST(TimelinePage, HasAScaleForEachPhase) {

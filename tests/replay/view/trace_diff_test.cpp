@@ -90,7 +90,7 @@ TEST(TraceDiff, BatchesAreCompared) {
   EXPECT_EQ(diff_after([](auto& r) { r.tokens[1] = 9; }).batch, "other tokens");
   EXPECT_EQ(diff_after([](auto& r) { r.labels[1] = 9; }).batch, "other labels");
   EXPECT_EQ(diff_after([](auto& r) { r.first_sample = 4; }).batch, "first sample 0, first sample 4");
-  EXPECT_EQ(diff_after([](auto& r) { r.rows = 2, r.seq_len = 1; }).batch, "1 x 2 tokens, 2 x 1 tokens");
+  EXPECT_EQ(diff_after([](auto& r) { r.rows = 3, r.seq_len = 4; }).batch, "1 x 2 tokens, 3 x 4 tokens");
   EXPECT_FALSE(diff_after([](auto& r) { r.tokens[1] = 9; }).agrees());
 }
 
