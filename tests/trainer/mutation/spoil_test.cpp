@@ -59,11 +59,20 @@ TEST(Spoil, OneBitIsOneBit) {
     const auto x = value();
     EXPECT_TRUE(spoil(Change::kBit, amount, x, {}, "key", memory));
     const auto words = at::bitwise_xor(x.view(at::kInt), value().view(at::kInt)).view({-1});
-    int bits = 0;
-    for (int64_t i = 0; i < words.numel(); ++i)
-      bits += __builtin_popcount(static_cast<unsigned>(words[i].item<int32_t>()));
-    EXPECT_EQ(bits, 1) << amount;
+    EXPECT_EQ(at::ne(words, 0).sum().item<int64_t>(), 1) << amount;
+    EXPECT_EQ(words.sum().item<int64_t>(), int64_t{1} << (20 + amount % 11)) << "a high one";
   }
+}
+
+/// Of small elements, too: what lies beside them stays.
+TEST(Spoil, ABitIsOfTheElement) {
+  for (const auto dtype : {at::kBFloat16, at::kByte, at::kBool})
+    for (int amount = 0; amount < 12; ++amount) {
+      Memory memory;
+      const auto before = at::ones({3}).to(dtype), x = before.clone();
+      EXPECT_TRUE(spoil(Change::kBit, amount, x, {}, "key", memory));
+      EXPECT_EQ(at::ne(x, before).sum().item<int64_t>(), 1) << dtype << " " << amount;
+    }
 }
 
 /// The strides of a view are kept, and so is what lies beside it.
