@@ -29,6 +29,7 @@ TEST(RecordedNumerics, IsAFactOfTheMachine) {
 TEST(RecordedNumerics, IsADecimalNumber) {
   EXPECT_EQ(parse_numerics_version("0"), 0);
   EXPECT_EQ(parse_numerics_version("999999"), kMostNumericsVersion);
+  EXPECT_EQ(parse_numerics_version(std::string_view("123").substr(0, 2)), 12) << "what is behind it is none of it";
   for (const char* text : {"", "-1", "+1", "01", "1 ", " 1", "1.0", "0x1", "one", "1000000", "99999999999999999999"})
     EXPECT_EQ(parse_numerics_version(text), std::nullopt) << text;
 }

@@ -11,6 +11,7 @@
 #include "runtime/context/gpu.h"
 #include "runtime/tensor/tensor_bytes.h"
 #include "tests/support/host_queue.h"
+#include "tests/support/message_of.h"
 
 namespace lockstep::replay {
 namespace {
@@ -101,6 +102,8 @@ TEST(DeviceReader, OnAGpuTellsTheCpusDigests) {
 TEST(DeviceReader, WithoutCudaIsAClearError) {
   if (rng::cuda_unavailable_reason().find("built without") == std::string::npos) GTEST_SKIP() << "built with CUDA";
   EXPECT_THROW(make_tensor_reader(c10::kCUDA, 1), BadInput);
+  EXPECT_EQ(lockstep::testing::message_of<BadInput>([] { make_cuda_queue(); }),
+            "digests on a GPU: built without CUDA (configure with -DLOCKSTEP_CUDA=ON)");
 }
 
 }  // namespace
