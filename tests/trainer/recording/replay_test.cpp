@@ -312,6 +312,19 @@ TEST(MachineFacts, AStrangeEnvironmentCanBeRecorded) {
   EXPECT_THAT(recording.machine, ::testing::Contains(std::pair("environment.LOCKSTEP_TWO_LINES", "one two")));
 }
 
+/// A recording is handed on.
+TEST(MachineFacts, AJobsTokenIsNotRecorded) {
+  for (const char* name : {"LOCKSTEP_JOB_TOKEN", "LOCKSTEP_JOB_TOKEN_FILE"}) {
+    const std::string before = std::getenv(name) ? std::getenv(name) : "";
+    ::setenv(name, "secret", 1);
+    for (const auto& [key, value] : machine_facts("cpu")) {
+      EXPECT_THAT(key, ::testing::Not(HasSubstr("TOKEN")));
+      EXPECT_THAT(value, ::testing::Not(HasSubstr("secret")));
+    }
+    before.empty() ? ::unsetenv(name) : ::setenv(name, before.c_str(), 1);
+  }
+}
+
 TEST_F(ChangedRecording, AStateThatDoesNotFitIsRefused) {
   recording_.state[2].sizes[0] += 1;
   EXPECT_THROW(replayed(), FileError);
