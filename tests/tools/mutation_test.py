@@ -290,6 +290,7 @@ class Flow(unittest.TestCase):
         self.assertIn("3 of 4 noticed", self.run_tool("part/*.cpp", *words).stdout)
         self.assertEqual(path.read_text(), before)
         self.assert_report()
+        self.assert_noticed_once_there_is_a_test()
 
     def assert_report(self):
         report = self.run_tool("part/*.cpp", "--report").stdout
@@ -298,6 +299,17 @@ class Flow(unittest.TestCase):
         page = self.root.parent / "page.md"
         self.run_tool("part/*.cpp", "--report", "--markdown", page)
         self.assertIn("- part/part.cpp:9 offsets (not reached): `a - 1` -> `a + 1`", page.read_text())
+
+    def assert_noticed_once_there_is_a_test(self):
+        tests = self.root / "tests" / "test.cpp"
+        text = tests.read_text().replace("int larger(int, int),", "int unread(int), larger(int, int),")
+        tests.write_text(text.replace("if (first &&", "if (first && unread(2) != 1) return std::puts("
+                                      '"[  FAILED  ] First.B (0 ms)"), 1;\n  if (first &&'))
+        done = self.run_tool("part/*.cpp", "--again", "--at-once", "2", "--grace", "2")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("tests test_small First.B", done.stdout)
+        self.assertIn("1 of 1 noticed", done.stdout)
+        self.assertRegex(self.run_tool("part/*.cpp", "--report").stdout, r"part +\d+ +4 +1 +2 +1 +0 +0 +0 +100 %")
 
     def test_wrong_inputs_are_one_line(self):
         for words, text in ((("nothing/*.cpp",), "no tracked file is nothing/*.cpp"),
