@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/support/small_models.h"
 
 namespace lockstep::trainer {
@@ -131,6 +133,15 @@ TEST(PriceTable, NativeNumericsCostNothing) {
   options.mesh = parse_mesh("dp_shard=2");
   options.make_model = testing::small_llama;
   EXPECT_EQ(price_table(job, options).ratio(), 1);
+}
+
+TEST(PriceTable, RatiosOfNothingAreOne) {
+  PriceTable prices;
+  EXPECT_EQ(prices.ratio(), 1);
+  prices.canonical_bytes = 3;
+  EXPECT_EQ(prices.ratio(), std::numeric_limits<double>::infinity());
+  prices.native_bytes = 2;
+  EXPECT_EQ(prices.ratio(), 1.5);
 }
 
 }  // namespace
