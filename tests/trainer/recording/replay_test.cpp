@@ -11,6 +11,7 @@
 #include "replay/format/validate.h"
 #include "replay/store/recording_folder.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/recording/local_state.h"
@@ -323,6 +324,32 @@ TEST(MachineFacts, AJobsTokenIsNotRecorded) {
     }
     before.empty() ? ::unsetenv(name) : ::setenv(name, before.c_str(), 1);
   }
+}
+
+TEST_F(ChangedRecording, OfWordsThatTheModelDoesNotKnowSaysWhere) {
+  const auto at = static_cast<size_t>(recording_.seq_len) + 2;
+  recording_.tokens[at] = 99;
+  EXPECT_EQ(testing::message_of<FileError>([&] { replayed(); }),
+            "the recording of step 1 has the token 99 at [1, 2]; the model knows 0 to 28");
+}
+
+/// However rarely states are recorded: what a ring holds can be replayed.
+TEST(RecordedRing, BeginsWithAState) {
+  const TemporaryFolder folder;
+  auto job = job_of({"dp_shard=2"}, folder.file("traces"));
+  job.record.payload = "ring:2", job.record.state_every = 100;
+  TrainingRun run(job, options_of(job));
+  StepRecorder recorder(job, run);
+  for (int64_t step = 1; step <= 6; ++step) run.step(step, testing::batch_for(job, step), 1e-2);
+  recorder.give_up("a test");
+  const replay::RecordingFolder traces(job.record.folder);
+  const auto steps = traces.steps(0);
+  ASSERT_FALSE(steps.empty());
+  EXPECT_GE(steps.front(), 4) << "two steps, and those since the state before them";
+  EXPECT_EQ(steps.back(), 6);
+  const auto first = traces.read(0, steps.front());
+  EXPECT_TRUE(first.has_state);
+  EXPECT_TRUE(ReplayedRun(first, {}, testing::small_llama).replay(first).is_identical());
 }
 
 TEST_F(ChangedRecording, AStateThatDoesNotFitIsRefused) {
