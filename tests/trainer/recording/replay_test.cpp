@@ -340,7 +340,10 @@ TEST(RecordedRing, BeginsWithAState) {
   job.record.payload = "ring:2", job.record.state_every = 100;
   TrainingRun run(job, options_of(job));
   StepRecorder recorder(job, run);
-  for (int64_t step = 1; step <= 6; ++step) run.step(step, testing::batch_for(job, step), 1e-2);
+  for (int64_t step = 1; step <= 6; ++step) {
+    run.step(step, testing::batch_for(job, step), 1e-2);
+    recorder.close_step();
+  }
   recorder.give_up("a test");
   const replay::RecordingFolder traces(job.record.folder);
   const auto steps = traces.steps(0);
