@@ -42,4 +42,17 @@ inline std::unique_ptr<World> simulated_world(const std::vector<MeshAxis>& axes,
   return std::make_unique<World>(std::move(options));
 }
 
+/// Whether it throws an error of LibTorch's, or ours of wrong input.
+template <class Call>
+bool refuses(const Call& call) {
+  try {
+    call();
+    return false;
+  } catch (const BadInput&) {
+    return true;
+  } catch (const c10::Error&) {
+    return true;
+  }
+}
+
 }  // namespace lockstep::testing

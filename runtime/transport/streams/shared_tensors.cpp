@@ -3,7 +3,8 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <pthread.h>
-#include <unistd.h>
+
+#include "core/files/proc_value.h"
 
 namespace lockstep {
 namespace {
@@ -38,15 +39,11 @@ class SharedTensors final : public c10::Allocator {
   static inline c10::Allocator* fallback_ = nullptr;
 };
 
-size_t physical_memory() {
-  return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-}
-
 /// Never freed: tensors may live until the very end.
 SharedArena* start() {
   constexpr uint8_t kAboveDefault = 1;
   auto& before = *c10::GetCPUAllocator();
-  auto* arena = before.raw_deleter() ? SharedArena::create(physical_memory()).release() : nullptr;
+  auto* arena = before.raw_deleter() ? SharedArena::create(static_cast<size_t>(memory_bytes())).release() : nullptr;
   if (!arena) return nullptr;
   c10::SetCPUAllocator(new SharedTensors(*arena, before), kAboveDefault);
   ::pthread_atfork(nullptr, nullptr, &SharedTensors::disown);

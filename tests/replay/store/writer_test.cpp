@@ -13,7 +13,11 @@
 namespace lockstep::replay {
 namespace {
 
-using namespace lockstep::testing;
+using lockstep::testing::add_payload;
+using lockstep::testing::kJobText;
+using lockstep::testing::message_of;
+using lockstep::testing::record;
+using lockstep::testing::step_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/refuses.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/sharded_calls.h"
 

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "runtime/context/scopes.h"
-#include "tests/support/refuses.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/sharded_calls.h"
 
