@@ -2,29 +2,15 @@
 
 #include <ATen/Parallel.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
+#include "replay/op_case/blame_json.h"
 #include "replay/op_case/case_trial.h"
 #include "replay/sandbox/reader_process.h"
 
 namespace lockstep::replay {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-/// Fields of a Blame in an answer.
-constexpr struct {
-  const char* name;
-  std::string Blame::*text;
-} kFields[] = {{"kind", &Blame::kind},
-               {"id", &Blame::id},
-               {"op", &Blame::op},
-               {"rule", &Blame::rule},
-               {"layouts", &Blame::layouts},
-               {"worst", &Blame::worst},
-               {"collective", &Blame::collective},
-               {"axis", &Blame::axis}};
+using Json = nlohmann::json;
 
 /// Texts come from the case and from LibTorch: what is no UTF-8 in them is replaced.
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -33,11 +19,7 @@ std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::er
 std::string answer_of(const OpCase& one, const std::shared_ptr<const RuleSet>& rules) {
   try {
     const auto blame = try_case(one, rules);
-    Json answer = Json::object();
-    for (const auto& field : kFields)
-      if (blame) answer[field.name] = (*blame).*field.text;
-    if (blame) answer["group"] = blame->group, answer["ranks"] = blame->ranks;
-    return dumped(answer);
+    return dumped(blame ? Json(*blame) : Json::object());
   } catch (const BadInput& error) {
     return dumped({{"refused", error.what()}});
   } catch (const std::exception& error) {  // of memory that is not there, or a check of ours
@@ -51,10 +33,7 @@ std::optional<Blame> blame_of(const std::string& text) {
     const auto answer = Json::parse(text);
     if (answer.contains("refused")) fail<BadInput>("{}", answer.at("refused").get<std::string>());
     if (answer.empty()) return std::nullopt;
-    Blame blame;
-    for (const auto& field : kFields) blame.*field.text = answer.at(field.name).get<std::string>();
-    blame.group = answer.at("group").get<std::vector<int>>(), blame.ranks = answer.at("ranks").get<std::vector<int>>();
-    return blame;
+    return answer.get<Blame>();
   } catch (const nlohmann::json::exception& error) {
     fail<FileError>("cannot be run: the op's process gave another answer than it should: {}", error.what());
   }

@@ -64,7 +64,7 @@ std::optional<Blame> try_move(const OpCase& one, const Mesh& mesh) {
   const auto after = Layout::parse(mesh, arguments[1].toStringRef());
   if (after == layout_of(value)) fail<BadInput>("what moves in the case stays in its layout {}", after.text());
   auto blame = blame_in(mesh.world(), [&] { redistribute_values(value, after, kMove); });
-  if (blame) blame->id = one.id;
+  if (blame) blame->id = one.id, blame->before.clear();  // nothing else was compared
   return blame;
 }
 

@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "replay/op_case/blame_json.h"
 #include "replay/op_case/case_parts.h"
 #include "replay/op_case/move_case.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
 
-namespace lockstep {
-
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Blame, kind, id, phase, module, op, rule, layouts, worst, collective, axis, group,
-                                   ranks, pattern, before, limits, position, transient)
-
-namespace trainer {
+namespace lockstep::trainer {
 
 std::string agreed_difference(const Mesh& mesh, const Comparison& comparison) {
   std::optional<Found> mine;
@@ -34,11 +30,13 @@ std::optional<AgreedBlame> agreed_blame(const Mesh& mesh, const std::optional<Bl
   return AgreedBlame{nlohmann::json::parse(first->text).get<Blame>(), is_here};
 }
 
-std::optional<replay::OpCase> joined_case(const Mesh& mesh, std::optional<replay::OpCase> part) {
+std::optional<replay::OpCase> joined_case(const Mesh& mesh, const AgreedBlame& agreed,
+                                          std::optional<replay::OpCase> part) {
   if (static_cast<int>(mesh.local_count()) == mesh.rank_count()) return part;
   const auto texts = texts_of_all_ranks(mesh, part ? replay::text_of_tensors(*part) : "");
   for (const auto& text : texts)
     if (text.empty()) return std::nullopt;
+  if (!agreed.is_here) return std::nullopt;
   for (const auto& text : texts) replay::add_tensors(*part, text);
   return part;
 }
@@ -48,10 +46,7 @@ std::optional<replay::OpCase> case_of_move(const Mesh& mesh, const AgreedBlame& 
   std::optional<replay::OpCase> part;
   if (moved && mine && mine->position == agreed.blame.position)
     part = replay::case_of_move(*moved, agreed.blame.id, agreed.blame.text());
-  part = joined_case(mesh, std::move(part));
-  if (!agreed.is_here) part.reset();
-  return part;
+  return joined_case(mesh, agreed, std::move(part));
 }
 
-}  // namespace trainer
-}  // namespace lockstep
+}  // namespace lockstep::trainer

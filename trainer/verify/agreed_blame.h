@@ -20,8 +20,9 @@ struct AgreedBlame {
 };
 std::optional<AgreedBlame> agreed_blame(const Mesh& mesh, const std::optional<Blame>& mine);
 
-/// What every process has of a case; nothing if one has none.
-std::optional<replay::OpCase> joined_case(const Mesh& mesh, std::optional<replay::OpCase> part);
+/// What every process has of a case, on who blames it; nothing if a process has none.
+std::optional<replay::OpCase> joined_case(const Mesh& mesh, const AgreedBlame& agreed,
+                                          std::optional<replay::OpCase> part);
 
 /// The case of the move that is to blame, on who blames it. `mine`, `moved`: what this process blames, and of a move
 /// what moved. REQUIRES: agreed.blame.is_of_move().

@@ -34,8 +34,7 @@ void OpVerifier::judge(StepCheck& step) {
   step.difference = step.blame->worst;
   if (step.blame->is_of_move()) step.op_case = case_of_move(run_.mesh(), *blamed, check_.blame(), check_.moved());
   if (step.blame->kind != "op" || check_.expected().empty()) return;
-  step.op_case = joined_case(run_.mesh(), capture_->take(step.blame->text(), check_.expected()));
-  if (!blamed->is_here) step.op_case.reset();
+  step.op_case = joined_case(run_.mesh(), *blamed, capture_->take(step.blame->text(), check_.expected()));
 }
 
 }  // namespace lockstep::trainer

@@ -270,8 +270,7 @@ void StepVerifier::explain(int64_t step, const TokenBatch& batch, double learnin
   if (expected.empty()) return;  // a view: a case would hold nothing to compare
   replay::CaseCapture capture(check.blame->id);
   run_watched(step, batch, learning_rate, start.state(), capture);
-  check.op_case = joined_case(mesh, capture.take(check.blame->text(), expected));
-  if (!blamed->is_here) check.op_case.reset();
+  check.op_case = joined_case(mesh, *blamed, capture.take(check.blame->text(), expected));
 }
 
 }  // namespace lockstep::trainer

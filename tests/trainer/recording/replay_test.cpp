@@ -8,12 +8,11 @@
 #include "core/error.h"
 #include "core/numerics_version.h"
 #include "replay/format/recorded_numerics.h"
-#include "replay/format/validate.h"
 #include "replay/store/recording_folder.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/message_of.h"
-#include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/trainer/recording/recorded_jobs.h"
 #include "trainer/recording/local_state.h"
 #include "trainer/recording/machine_facts.h"
 #include "trainer/recording/replayed_run.h"
@@ -23,36 +22,10 @@ namespace lockstep::trainer {
 namespace {
 
 using ::testing::HasSubstr;
-
-struct Setup {
-  const char* mesh;
-  const char* numerics = "canonical";
-  int64_t microbatches = 1;
-  bool recomputes = false;
-  const char* dtype = "float32";
-};
-
-Job job_of(const Setup& setup, const std::string& folder) {
-  auto job = testing::small_job();
-  const auto mesh = parse_mesh(setup.mesh);
-  for (const auto& axis : MeshDegrees::axes()) job.parallelism.*axis.degree = mesh.*axis.size;
-  job.numerics.mode = setup.numerics;
-  job.training.mixed_precision_param = setup.dtype;
-  job.training.global_batch_size = 24;
-  job.training.local_batch_size = 24 / mesh.data_parallel() / setup.microbatches;
-  job.activation_checkpoint.mode = setup.recomputes ? "full" : "none";
-  job.record.folder = folder;
-  job.record.state_every = 2;
-  return job;
-}
-
-TrainingRun::Options options_of(const Job& job) {
-  TrainingRun::Options options;
-  options.mesh = mesh_of(job);
-  options.make_model = testing::small_llama;
-  options.as_messages = true;
-  return options;
-}
+using testing::job_of;
+using testing::options_of;
+using testing::Setup;
+using testing::text_of;
 
 /// Records three steps; gives each rank's part of the state after them.
 std::vector<std::vector<replay::RecordedTensor>> record(const Job& job) {
@@ -66,12 +39,6 @@ std::vector<std::vector<replay::RecordedTensor>> record(const Job& job) {
   std::vector<std::vector<replay::RecordedTensor>> states;
   for (size_t i = 0; i < run.mesh().local_count(); ++i) states.push_back(local_state(run.state(), i));
   return states;
-}
-
-std::string text_of(const ReplayOutcome& outcome) {
-  auto text = outcome.first_difference ? outcome.first_difference->text() : "";
-  for (const auto& scalar : outcome.differing_scalars) text += "\n" + scalar;
-  return text + outcome.stopped_by;
 }
 
 void expect_equal(const std::vector<replay::RecordedTensor>& left, const std::vector<replay::RecordedTensor>& right) {
@@ -243,116 +210,11 @@ TEST_F(ChangedRecording, APieceTooManyIsNoIdentity) {
   EXPECT_FALSE(outcome.is_identical());
 }
 
-/// A peer that is gone when its part of the twelfth collective should arrive.
-class Failure final : public Observer {
- public:
-  void before_collective(const CollectiveEvent&) override { ++begun_; }
-  void received(const CollectiveEvent&, int, int, at::Tensor&) override {
-    if (begun_ == 12) fail<TransportError>("rank 1 is gone");
-  }
-
- private:
-  int begun_ = 0;
-};
-
-TEST(FailedStep, IsRecordedAndReplayedAsFarAsItCame) {
-  const TemporaryFolder folder;
-  const auto job = job_of({"dp_shard=2,tp=2"}, folder.file("traces"));
-  TrainingRun run(job, options_of(job));
-  StepRecorder recorder(job, run);
-  Failure failure;
-  const ObserverScope scope(run.world().observers(), failure);
-  EXPECT_THROW(run.step(1, testing::batch_for(job, 1), 1e-2), TransportError);
-  recorder.give_up("rank 1 is gone");
-  const auto recording = replay::RecordingFolder(job.record.folder).read(0, 1);
-  EXPECT_FALSE(recording.complete);
-  EXPECT_EQ(recording.reason, "rank 1 is gone");
-  const auto outcome = ReplayedRun(recording, {}, testing::small_llama).replay(recording);
-  EXPECT_TRUE(outcome.is_identical()) << text_of(outcome);
-  EXPECT_THAT(outcome.stopped_by, HasSubstr("waits for bytes that were not recorded"));
-  EXPECT_EQ(outcome.ops, recording.ops.size());
-  EXPECT_EQ(outcome.collectives, 12u);
-}
-
-/// Fails in the first collective of an op.
-class FailureInAnOp final : public Observer {
- public:
-  void before_op(const OpEvent&) override { ++depth_; }
-  void after_op(const OpEvent&, std::span<const c10::IValue>) override { --depth_; }
-  void before_collective(const CollectiveEvent&) override {
-    if (depth_ > 0) fail<TransportError>("rank 1 is gone");
-  }
-
- private:
-  int depth_ = 0;
-};
-
-TEST(FailedStep, EndsTheOpThatItFailedIn) {
-  const TemporaryFolder folder;
-  const auto job = job_of({"dp_shard=2,tp=2"}, folder.file("traces"));
-  TrainingRun run(job, options_of(job));
-  StepRecorder recorder(job, run);
-  FailureInAnOp failure;
-  const ObserverScope scope(run.world().observers(), failure);
-  EXPECT_THROW(run.step(1, testing::batch_for(job, 1), 1e-2), TransportError);
-  recorder.give_up("rank 1 is gone");
-  const auto recording = replay::RecordingFolder(job.record.folder).read(0, 1);
-  ASSERT_GT(recording.ops.size(), 1u);
-  for (const auto& op : recording.ops) EXPECT_GT(op.end, op.begin);
-  EXPECT_GE(recording.ops.back().end, recording.ops[recording.ops.size() - 2].end);
-}
-
-TEST(MachineFacts, AStrangeEnvironmentCanBeRecorded) {
-  ::setenv("LOCKSTEP_TWO_LINES", "one\ntwo", 1);
-  ::setenv("LOCKSTEP_LONG", std::string(100000, 'x').c_str(), 1);
-  replay::StepRecording recording;
-  recording.machine = machine_facts("cpu");
-  ::unsetenv("LOCKSTEP_TWO_LINES");
-  ::unsetenv("LOCKSTEP_LONG");
-  EXPECT_NO_THROW(replay::validate(recording));
-  EXPECT_THAT(recording.machine, ::testing::Contains(std::pair("environment.LOCKSTEP_TWO_LINES", "one two")));
-}
-
-/// A recording is handed on.
-TEST(MachineFacts, AJobsTokenIsNotRecorded) {
-  for (const char* name : {"LOCKSTEP_JOB_TOKEN", "LOCKSTEP_JOB_TOKEN_FILE"}) {
-    const std::string before = std::getenv(name) ? std::getenv(name) : "";
-    ::setenv(name, "secret", 1);
-    for (const auto& [key, value] : machine_facts("cpu")) {
-      EXPECT_THAT(key, ::testing::Not(HasSubstr("TOKEN")));
-      EXPECT_THAT(value, ::testing::Not(HasSubstr("secret")));
-    }
-    before.empty() ? ::unsetenv(name) : ::setenv(name, before.c_str(), 1);
-  }
-}
-
 TEST_F(ChangedRecording, OfWordsThatTheModelDoesNotKnowSaysWhere) {
   const auto at = static_cast<size_t>(recording_.seq_len) + 2;
   recording_.tokens[at] = 99;
   EXPECT_EQ(testing::message_of<FileError>([&] { replayed(); }),
             "the recording of step 1 has the token 99 at [1, 2]; the model knows 0 to 28");
-}
-
-/// However rarely states are recorded: what a ring holds can be replayed.
-TEST(RecordedRing, BeginsWithAState) {
-  const TemporaryFolder folder;
-  auto job = job_of({"dp_shard=2"}, folder.file("traces"));
-  job.record.payload = "ring:2", job.record.state_every = 100;
-  TrainingRun run(job, options_of(job));
-  StepRecorder recorder(job, run);
-  for (int64_t step = 1; step <= 6; ++step) {
-    run.step(step, testing::batch_for(job, step), 1e-2);
-    recorder.close_step();
-  }
-  recorder.give_up("a test");
-  const replay::RecordingFolder traces(job.record.folder);
-  const auto steps = traces.steps(0);
-  ASSERT_FALSE(steps.empty());
-  EXPECT_GE(steps.front(), 4) << "two steps, and those since the state before them";
-  EXPECT_EQ(steps.back(), 6);
-  const auto first = traces.read(0, steps.front());
-  EXPECT_TRUE(first.has_state);
-  EXPECT_TRUE(ReplayedRun(first, {}, testing::small_llama).replay(first).is_identical());
 }
 
 TEST_F(ChangedRecording, AStateThatDoesNotFitIsRefused) {

@@ -108,16 +108,17 @@ TEST(MoveCase, WhatCannotBeMovedIsRefused) {
     return message_of<BadInput>([&] { run_case(one); });
   };
   const auto none = [](Json&) {};
+  constexpr const char* kNone = "no such error";  // message_of()
   EXPECT_EQ(refusal("[tp=S(0)]", none), "what moves in the case stays in its layout [tp=S(0)]");
-  EXPECT_NE(refusal("[tp=S(2)]", none), "");
-  EXPECT_NE(refusal("[dp=R]", none), "");
-  EXPECT_NE(refusal("nonsense", none), "");
-  EXPECT_NE(refusal("[tp=P(sum)]", none), "");
+  EXPECT_NE(refusal("[tp=S(2)]", none), kNone);
+  EXPECT_NE(refusal("[dp=R]", none), kNone);
+  EXPECT_NE(refusal("nonsense", none), kNone);
+  EXPECT_EQ(refusal("[tp=P(sum)]", none), kNone) << "parts of a sum are a layout as others are";
   EXPECT_THAT(refusal("[tp=R]", [](Json& json) { json.erase(1); }),
               HasSubstr("the case has 1 arguments, move takes 2"));
-  EXPECT_NE(refusal("[tp=R]", [](Json& json) { json[0] = {{"plain", "argument.0.rank0"}}; }), "");
-  EXPECT_NE(refusal("[tp=R]", [](Json& json) { json[1] = 7; }), "");
-  EXPECT_NE(refusal("[tp=R]", [](Json& json) { json[0]["sizes"] = {4, 4}; }), "");
+  EXPECT_NE(refusal("[tp=R]", [](Json& json) { json[0] = {{"plain", "argument.0.rank0"}}; }), kNone);
+  EXPECT_NE(refusal("[tp=R]", [](Json& json) { json[1] = 7; }), kNone);
+  EXPECT_NE(refusal("[tp=R]", [](Json& json) { json[0]["sizes"] = {4, 4}; }), kNone);
 }
 
 }  // namespace

@@ -1,0 +1,47 @@
+#pragma once
+#include <string>
+
+#include "tests/support/small_models.h"
+#include "trainer/job/batching.h"
+#include "trainer/recording/replayed_run.h"
+
+/// Small runs that are recorded.
+namespace lockstep::testing {
+
+struct Setup {
+  const char* mesh;
+  const char* numerics = "canonical";
+  int64_t microbatches = 1;
+  bool recomputes = false;
+  const char* dtype = "float32";
+};
+
+inline trainer::Job job_of(const Setup& setup, const std::string& folder) {
+  auto job = small_job();
+  const auto mesh = trainer::parse_mesh(setup.mesh);
+  for (const auto& axis : trainer::MeshDegrees::axes()) job.parallelism.*axis.degree = mesh.*axis.size;
+  job.numerics.mode = setup.numerics;
+  job.training.mixed_precision_param = setup.dtype;
+  job.training.global_batch_size = 24;
+  job.training.local_batch_size = 24 / mesh.data_parallel() / setup.microbatches;
+  job.activation_checkpoint.mode = setup.recomputes ? "full" : "none";
+  job.record.folder = folder;
+  job.record.state_every = 2;
+  return job;
+}
+
+inline trainer::TrainingRun::Options options_of(const trainer::Job& job) {
+  trainer::TrainingRun::Options options;
+  options.mesh = trainer::mesh_of(job);
+  options.make_model = small_llama;
+  options.as_messages = true;
+  return options;
+}
+
+inline std::string text_of(const trainer::ReplayOutcome& outcome) {
+  auto text = outcome.first_difference ? outcome.first_difference->text() : "";
+  for (const auto& scalar : outcome.differing_scalars) text += "\n" + scalar;
+  return text + outcome.stopped_by;
+}
+
+}  // namespace lockstep::testing
