@@ -54,8 +54,8 @@ void act(MemoryStream& stream, const Step& step, MutableSpan buffer) {
   const size_t moved = step.action % 2 == 0 ? stream.send(out) : stream.receive(in);
   fuzz::require(moved <= part.size(), "no more is moved than was asked for");
   const LentPart lent[] = {{step.value, step.bytes}};
-  if (const auto loan = stream.borrow(lent))
-    for (const auto& seen : loan->parts)
+  if (const auto borrowed_bytes = stream.borrow(lent))
+    for (const auto& seen : borrowed_bytes->parts)
       fuzz::require(std::count(seen.begin(), seen.end(), std::byte{1}) == 0, "zeros");
   stream.settle();
   stream.asleep(true, true);

@@ -16,43 +16,43 @@ constexpr int kMaxLoops = 8;
 constexpr unsigned kThreads = 256;
 constexpr uint64_t kMaxGrid = 1u << 16;  // beyond, threads take several blocks
 
-/// A box on its way to the device.
-struct Box {
+/// The runs of a subarray on their way to the device.
+struct DeviceRuns {
   Run first;
   int loops;
   Runs::Loop loop[kMaxLoops];  ///< outermost first
-  uint64_t runs;
+  uint64_t count;
 };
 
-Box box_of(const Subarray& subarray) {
-  const Runs runs(subarray);
-  Box box{runs.first(), static_cast<int>(runs.loops().size()), {}, 1};
-  if (box.loops > kMaxLoops) {
-    fail<BadInput>("random numbers on a GPU: a box that needs {} loops, at most {}", box.loops, kMaxLoops);
+DeviceRuns device_runs(const Subarray& subarray) {
+  const Runs described(subarray);
+  DeviceRuns runs{described.first(), static_cast<int>(described.loops().size()), {}, 1};
+  if (runs.loops > kMaxLoops) {
+    fail<BadInput>("random numbers on a GPU: a subarray that needs {} loops, at most {}", runs.loops, kMaxLoops);
   }
-  std::copy(runs.loops().begin(), runs.loops().end(), box.loop);
-  for (int i = 0; i < box.loops; ++i) box.runs *= static_cast<uint64_t>(box.loop[i].length);
-  return box;
+  std::copy(described.loops().begin(), described.loops().end(), runs.loop);
+  for (int i = 0; i < runs.loops; ++i) runs.count *= static_cast<uint64_t>(runs.loop[i].length);
+  return runs;
 }
 
-/// Run number `position` of the box.
-__device__ Run run_at(const Box& box, uint64_t position) {
-  Run run = box.first;
-  for (int i = box.loops - 1; i >= 0; --i) {
-    const auto length = static_cast<uint64_t>(box.loop[i].length), turn = position % length;
+/// Run number `position` of them.
+__device__ Run run_at(const DeviceRuns& runs, uint64_t position) {
+  Run run = runs.first;
+  for (int i = runs.loops - 1; i >= 0; --i) {
+    const auto length = static_cast<uint64_t>(runs.loop[i].length), turn = position % length;
     position /= length;
-    run.index += turn * box.loop[i].index_stride;
-    run.offset += static_cast<int64_t>(turn) * box.loop[i].stride;
+    run.index += turn * runs.loop[i].index_stride;
+    run.offset += static_cast<int64_t>(turn) * runs.loop[i].stride;
   }
   return run;
 }
 
 template <class Draw, class Store>
-__global__ void fill_kernel(Draw draw, Key key, uint64_t stream, Box box, uint64_t blocks_per_run,
+__global__ void fill_kernel(Draw draw, Key key, uint64_t stream, DeviceRuns runs, uint64_t blocks_per_run,
                             typename Store::Stored* out) {
-  const uint64_t total = box.runs * blocks_per_run, step = uint64_t{gridDim.x} * blockDim.x;
+  const uint64_t total = runs.count * blocks_per_run, step = uint64_t{gridDim.x} * blockDim.x;
   for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < total; i += step) {
-    const Run run = run_at(box, i / blocks_per_run);
+    const Run run = run_at(runs, i / blocks_per_run);
     const uint64_t block = run.index / Draw::kPerBlock + i % blocks_per_run;
     typename Draw::Value v[Draw::kPerBlock];
     draw(words(key, {block, stream}), v);
@@ -70,14 +70,14 @@ void check(cudaError_t status, const char* what) {
 }
 
 template <class Draw, class Store>
-void launch(const Draw& draw, Key key, uint64_t stream, const Box& box, typename Store::Stored* out,
+void launch(const Draw& draw, Key key, uint64_t stream, const DeviceRuns& runs, typename Store::Stored* out,
             cudaStream_t cuda_stream) {
   // However the run lies on the grid of blocks: n elements touch at most 1 + ceil((n - 1) / kPerBlock) of them.
-  const uint64_t blocks_per_run = 1 + (static_cast<uint64_t>(box.first.count) + Draw::kPerBlock - 2) / Draw::kPerBlock;
-  const uint64_t grid = std::min(kMaxGrid, (box.runs * blocks_per_run + kThreads - 1) / kThreads);
+  const uint64_t blocks_per_run = 1 + (static_cast<uint64_t>(runs.first.count) + Draw::kPerBlock - 2) / Draw::kPerBlock;
+  const uint64_t grid = std::min(kMaxGrid, (runs.count * blocks_per_run + kThreads - 1) / kThreads);
   const cudaLaunchConfig_t config{
       .gridDim = {static_cast<unsigned>(grid)}, .blockDim = {kThreads}, .stream = cuda_stream};
-  check(cudaLaunchKernelEx(&config, fill_kernel<Draw, Store>, draw, key, stream, box, blocks_per_run, out),
+  check(cudaLaunchKernelEx(&config, fill_kernel<Draw, Store>, draw, key, stream, runs, blocks_per_run, out),
         "the launch");
 }
 
@@ -95,7 +95,7 @@ void cuda_fill(void* device_out, ScalarKind kind, const Distribution& distributi
   subarray.check();
   visit_draw(kind, distribution, [&]<class Draw, class Store>(const Draw& draw, Store) {
     if (subarray.elements() == 0) return;
-    launch<Draw, Store>(draw, key, stream, box_of(subarray), static_cast<typename Store::Stored*>(device_out),
+    launch<Draw, Store>(draw, key, stream, device_runs(subarray), static_cast<typename Store::Stored*>(device_out),
                         static_cast<cudaStream_t>(cuda_stream));
   });
 }

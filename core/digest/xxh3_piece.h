@@ -9,9 +9,9 @@ inline constexpr uint32_t kLanes = 8, kStripeBytes = 64, kStripesInBlock = 16, k
 
 /// What a lane's sum starts with.
 LOCKSTEP_PORTABLE uint64_t first_sum(uint32_t lane) {
-  static constexpr uint64_t sums[kLanes] = {kPrime32_3, kPrime64_1, kPrime64_2, kPrime64_3,
-                                            kPrime64_4, kPrime32_2, kPrime64_5, kPrime32_1};
-  return sums[lane];
+  static constexpr uint64_t kSums[kLanes] = {kPrime32Third, kPrime64First, kPrime64Second, kPrime64Third,
+                                            kPrime64Fourth, kPrime32Second, kPrime64Fifth, kPrime32First};
+  return kSums[lane];
 }
 
 /// A lane's sum with its word of a stripe, its neighbour's (that of lane ^ 1), and its word of the secret.
@@ -21,7 +21,7 @@ LOCKSTEP_PORTABLE uint64_t sum_with(uint64_t sum, uint64_t word, uint64_t neighb
 }
 
 /// A lane's sum after a block of stripes.
-LOCKSTEP_PORTABLE uint64_t scrambled(uint64_t sum, uint64_t key) { return (sum ^ sum >> 47 ^ key) * kPrime32_1; }
+LOCKSTEP_PORTABLE uint64_t scrambled(uint64_t sum, uint64_t key) { return (sum ^ sum >> 47 ^ key) * kPrime32First; }
 
 /// All lanes in one thread.
 class AllLanes {
@@ -64,7 +64,7 @@ LOCKSTEP_PORTABLE Digest of_long(const Byte* bytes, uint32_t size, Lanes lanes) 
   }
   for (uint32_t s = 0; s < rest; ++s) lanes.add(bytes + blocks * kBlockBytes + s * kStripeBytes, 8 * s);
   lanes.add(bytes + size - kStripeBytes, kSecretBytes - kStripeBytes - 7);
-  return {merged(lanes, kSecretBytes - kStripeBytes - 11, ~(size * kPrime64_2)), merged(lanes, 11, size * kPrime64_1)};
+  return {merged(lanes, kSecretBytes - kStripeBytes - 11, ~(size * kPrime64Second)), merged(lanes, 11, size * kPrime64First)};
 }
 
 /// In one thread.

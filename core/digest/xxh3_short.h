@@ -19,11 +19,11 @@ LOCKSTEP_PORTABLE Digest of_1_to_3(const Byte* bytes, uint32_t size) {
 
 LOCKSTEP_PORTABLE Digest of_4_to_8(const Byte* bytes, uint32_t size) {
   const uint64_t input = read32(bytes) | static_cast<uint64_t>(read32(bytes + size - 4)) << 32;
-  const uint64_t keyed = input ^ secret64(16) ^ secret64(24), factor = kPrime64_1 + (size << 2);
+  const uint64_t keyed = input ^ secret64(16) ^ secret64(24), factor = kPrime64First + (size << 2);
   uint64_t low = keyed * factor, high = portable::multiply_high(keyed, factor);
   high += low << 1;
   low ^= high >> 3;
-  low = (low ^ low >> 35) * kMix_2;
+  low = (low ^ low >> 35) * kMixSecond;
   return {mixed(high), low ^ low >> 28};
 }
 
@@ -31,12 +31,12 @@ LOCKSTEP_PORTABLE Digest of_9_to_16(const Byte* bytes, uint32_t size) {
   const uint64_t first = read64(bytes);
   uint64_t last = read64(bytes + size - 8);
   const uint64_t keyed = first ^ last ^ secret64(32) ^ secret64(40);
-  uint64_t low = keyed * kPrime64_1, high = portable::multiply_high(keyed, kPrime64_1);
+  uint64_t low = keyed * kPrime64First, high = portable::multiply_high(keyed, kPrime64First);
   low += static_cast<uint64_t>(size - 1) << 54;
   last ^= secret64(48) ^ secret64(56);
-  high += last + static_cast<uint64_t>(static_cast<uint32_t>(last)) * (kPrime32_2 - 1);
+  high += last + static_cast<uint64_t>(static_cast<uint32_t>(last)) * (kPrime32Second - 1);
   low ^= swapped(high);
-  return {mixed(portable::multiply_high(low, kPrime64_2) + high * kPrime64_2), mixed(low * kPrime64_2)};
+  return {mixed(portable::multiply_high(low, kPrime64Second) + high * kPrime64Second), mixed(low * kPrime64Second)};
 }
 
 /// The two running words of what has 17 bytes or more, and up to 240.
@@ -52,20 +52,20 @@ struct Mixture {
     high = (high + product(right, place + 16)) ^ (read64(left) + read64(left + 8));
   }
   LOCKSTEP_PORTABLE Digest digest(uint32_t size) const {
-    return {0 - mixed(low * kPrime64_1 + high * kPrime64_4 + size * kPrime64_2), mixed(low + high)};
+    return {0 - mixed(low * kPrime64First + high * kPrime64Fourth + size * kPrime64Second), mixed(low + high)};
   }
 };
 
 /// From both ends to the middle.
 LOCKSTEP_PORTABLE Digest of_17_to_128(const Byte* bytes, uint32_t size) {
-  Mixture mixture{size * kPrime64_1};
+  Mixture mixture{size * kPrime64First};
   for (uint32_t pair = (size - 1) / 32 + 1; pair-- > 0;)
     mixture.add(bytes + 16 * pair, bytes + size - 16 * (pair + 1), 32 * pair);
   return mixture.digest(size);
 }
 
 LOCKSTEP_PORTABLE Digest of_129_to_240(const Byte* bytes, uint32_t size) {
-  Mixture mixture{size * kPrime64_1};
+  Mixture mixture{size * kPrime64First};
   for (uint32_t pair = 0; pair < 4; ++pair) mixture.add(bytes + 32 * pair, bytes + 32 * pair + 16, 32 * pair);
   mixture.low = mixed(mixture.low);
   mixture.high = mixed(mixture.high);

@@ -9,16 +9,16 @@ namespace lockstep::xxh3 {
 
 using Byte = unsigned char;
 
-inline constexpr uint64_t kPrime32_1 = 0x9E3779B1, kPrime32_2 = 0x85EBCA77, kPrime32_3 = 0xC2B2AE3D,
-                          kPrime64_1 = 0x9E3779B185EBCA87, kPrime64_2 = 0xC2B2AE3D27D4EB4F,
-                          kPrime64_3 = 0x165667B19E3779F9, kPrime64_4 = 0x85EBCA77C2B2AE63,
-                          kPrime64_5 = 0x27D4EB2F165667C5, kMix_1 = 0x165667919E3779F9, kMix_2 = 0x9FB21C651E98DF25;
+inline constexpr uint64_t kPrime32First = 0x9E3779B1, kPrime32Second = 0x85EBCA77, kPrime32Third = 0xC2B2AE3D,
+                          kPrime64First = 0x9E3779B185EBCA87, kPrime64Second = 0xC2B2AE3D27D4EB4F,
+                          kPrime64Third = 0x165667B19E3779F9, kPrime64Fourth = 0x85EBCA77C2B2AE63,
+                          kPrime64Fifth = 0x27D4EB2F165667C5, kMixFirst = 0x165667919E3779F9, kMixSecond = 0x9FB21C651E98DF25;
 
 inline constexpr uint32_t kSecretBytes = 192;
 
 /// The specification's default secret, kSecretBytes of them.
 LOCKSTEP_PORTABLE const Byte* secret() {
-  alignas(8) static constexpr Byte bytes[kSecretBytes] = {
+  alignas(8) static constexpr Byte kBytes[kSecretBytes] = {
       0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c, 0xde, 0xd4,
       0x6d, 0xe9, 0x83, 0x90, 0x97, 0xdb, 0x72, 0x40, 0xa4, 0xa4, 0xb7, 0xb3, 0x67, 0x1f, 0xcb, 0x79, 0xe6, 0x4e,
       0xcc, 0xc0, 0xe5, 0x78, 0x82, 0x5a, 0xd0, 0x7d, 0xcc, 0xff, 0x72, 0x21, 0xb8, 0x08, 0x46, 0x74, 0xf7, 0x43,
@@ -31,7 +31,7 @@ LOCKSTEP_PORTABLE const Byte* secret() {
       0xbe, 0x58, 0x7d, 0x47, 0xa1, 0xfc, 0x8f, 0xf8, 0xb8, 0xd1, 0x7a, 0xd0, 0x31, 0xce, 0x45, 0xcb, 0x3a, 0x8f,
       0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
   };
-  return bytes;
+  return kBytes;
 }
 
 /// A GPU reads a word where its address is a multiple of its size only.
@@ -67,13 +67,13 @@ LOCKSTEP_PORTABLE uint64_t folded_product(uint64_t a, uint64_t b) { return (a * 
 
 /// XXH3's last mixing of a word, and that of XXH64, which serves short inputs.
 LOCKSTEP_PORTABLE uint64_t mixed(uint64_t word) {
-  word = (word ^ word >> 37) * kMix_1;
+  word = (word ^ word >> 37) * kMixFirst;
   return word ^ word >> 32;
 }
 
 LOCKSTEP_PORTABLE uint64_t mixed_as_xxh64(uint64_t word) {
-  word = (word ^ word >> 33) * kPrime64_2;
-  word = (word ^ word >> 29) * kPrime64_3;
+  word = (word ^ word >> 33) * kPrime64Second;
+  word = (word ^ word >> 29) * kPrime64Third;
   return word ^ word >> 32;
 }
 

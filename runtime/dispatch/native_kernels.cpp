@@ -21,7 +21,7 @@ using at::Tensor;
 Tensor dispatch_named(const char* name, const char* overload, torch::jit::Stack stack) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
   dispatch(op, &stack);
-  return stack.empty() ? Tensor() : stack[0].toTensor();
+  return stack.empty() ? Tensor() : stack.back().toTensor();
 }
 
 Tensor to_copy(const Tensor& self, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,

@@ -26,7 +26,7 @@ at::Tensor finished_sum(const LocalCall& call, const at::Tensor& nodes, c10::Sca
 template <LocalFunction kSummands>
 void local_disjoint(const LocalCall& call, torch::jit::Stack& stack) {
   kSummands(call, stack);
-  stack = {stack[0].toTensor().add(0.0)};
+  stack = {stack.back().toTensor().add(0.0)};
 }
 
 }  // namespace lockstep

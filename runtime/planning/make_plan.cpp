@@ -143,8 +143,8 @@ class Maker {
   }
 
   /// The nodes of both sides, one behind the other.
-  static void append_nodes(const LocalCall&, torch::jit::Stack& stack) {
-    stack = {at::cat({stack[0].toTensor(), stack[1].toTensor()})};
+  static void append_nodes(const LocalCall& call, torch::jit::Stack& stack) {
+    stack = {at::cat({call.tensor(stack, "self"), call.tensor(stack, "other")})};
   }
 
   bool append_to_formal_sum() {

@@ -13,13 +13,14 @@ namespace lockstep {
 namespace {
 
 /// Part t of what another rank lends, to be read only; not defined if it has another size.
-at::Tensor borrowed(const Loan& loan, size_t t, at::IntArrayRef sizes, const at::TensorOptions& options) {
+at::Tensor borrowed(const BorrowedPayload& borrowed_bytes, size_t t, at::IntArrayRef sizes,
+                    const at::TensorOptions& options) {
   const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * options.dtype().itemsize();
-  if (t >= loan.parts.size() || loan.parts[t].size() != bytes) return {};
+  if (t >= borrowed_bytes.parts.size() || borrowed_bytes.parts[t].size() != bytes) return {};
   if (bytes == 0) return at::empty(sizes, options);
-  auto* start = const_cast<std::byte*>(loan.parts[t].data());
+  auto* start = const_cast<std::byte*>(borrowed_bytes.parts[t].data());
   return at::from_blob(
-      start, sizes, [lease = loan.lease](void*) {}, options);
+      start, sizes, [lease = borrowed_bytes.lease](void*) {}, options);
 }
 
 }  // namespace
@@ -189,12 +190,12 @@ void MessageExchange::check(size_t i, size_t m, const MessageHeader& header) {
 bool MessageExchange::borrow(size_t i, size_t m) {
   for (size_t t = 0; t < received_.size(); ++t)
     if (!may_borrow_ || has_destination(t)) return false;
-  const auto loan = transport_.borrow(groups_[i][m], request_.mesh.local_ranks()[i]);
-  if (!loan) return false;
+  const auto borrowed_bytes = transport_.borrow(groups_[i][m], request_.mesh.local_ranks()[i]);
+  if (!borrowed_bytes) return false;
   has_borrowed_ = true;
   for (size_t t = 0; t < received_.size(); ++t) {
     auto& piece = received_[t][i][m];
-    piece = borrowed(*loan, t, request_.received_sizes(t, i, m), request_.sent[t][i][m].options());
+    piece = borrowed(*borrowed_bytes, t, request_.received_sizes(t, i, m), request_.sent[t][i][m].options());
     if (!piece.defined())
       fail<TransportError>("rank {} sent rank {} the bytes that it expects, but cut into other tensors", groups_[i][m],
                            request_.mesh.local_ranks()[i]);

@@ -71,7 +71,7 @@ class Stream {
   virtual bool fetch(std::span<const LentPart> /*from*/, MutableSpans /*to*/) { return false; }
   /// Instead of fetch(), without a copy; nothing where that cannot be. settle() lets the other side know which leases
   /// were dropped; false, and the stream is closed, if what was read may have been something else.
-  virtual std::optional<Loan> borrow(std::span<const LentPart> /*from*/) { return std::nullopt; }
+  virtual std::optional<BorrowedPayload> borrow(std::span<const LentPart> /*from*/) { return std::nullopt; }
   virtual bool settle() { return true; }
 
   /// Announces that this rank sleeps in poll() with this event until something can be received (or sent). What came

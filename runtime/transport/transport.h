@@ -54,7 +54,7 @@ struct Payload {
 };
 
 /// Bytes that lie in another rank's memory, to be read for as long as `lease` is kept.
-struct Loan {
+struct BorrowedPayload {
   std::vector<ConstSpan> parts;  ///< as Payload::parts
   std::shared_ptr<const void> lease;
 };
@@ -89,7 +89,7 @@ class Transport {
   /// Instead of receive(), for bytes that are only read: where the sender has them. The message is gone then, and
   /// others wait until the lease is dropped and settle() has said so. Nothing where they have to be received. REQUIRES:
   /// arrived(), and no call of receive() yet.
-  virtual std::optional<Loan> borrow(int /*source*/, int /*destination*/) { return std::nullopt; }
+  virtual std::optional<BorrowedPayload> borrow(int /*source*/, int /*destination*/) { return std::nullopt; }
 
   /// Tells senders which leases were dropped. Throws TransportError if one of them may have used its bytes for
   /// something else before: what was read means nothing.

@@ -15,7 +15,9 @@ class TransportWrapper : public Transport {
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override {
     return inner_->receive(source, destination, parts);
   }
-  std::optional<Loan> borrow(int source, int destination) override { return inner_->borrow(source, destination); }
+  std::optional<BorrowedPayload> borrow(int source, int destination) override {
+    return inner_->borrow(source, destination);
+  }
   void settle() override { inner_->settle(); }
   void progress() override { inner_->progress(); }
   void send_more() override { inner_->send_more(); }

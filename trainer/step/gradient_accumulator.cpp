@@ -42,7 +42,7 @@ struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
     const PhaseScope phase(Phase::kReduce);
     const at::NoGradGuard no_grad;
     auto gradient = gradients[0];
-    if (gradient.defined()) owner_.hearer_(owner_.microbatch_, parameter_, gradient);
+    if (gradient.defined()) owner_.callback_(owner_.microbatch_, parameter_, gradient);
     sum_ = sum_of(sum_, gradient);
     return {at::Tensor()};
   }
@@ -105,7 +105,7 @@ void GradientAccumulator::take_nodes(const at::Tensor& leaf, const at::Tensor& n
   LOCKSTEP_CHECK(canonical() && !std::exchange(use.has_nodes, true), "a leaf's nodes come twice in microbatch {}",
                  microbatch_);
   auto taken = nodes;
-  hearer_(microbatch_, use.parameter, taken);
+  callback_(microbatch_, use.parameter, taken);
   use.replicas.add_nodes(microbatch_, taken);
 }
 

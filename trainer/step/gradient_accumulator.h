@@ -48,8 +48,8 @@ class GradientAccumulator {
   void take_nodes(const at::Tensor& leaf, const at::Tensor& nodes);
 
   /// Hears of every gradient that is taken, with the number of its parameter, before it is added; may replace it.
-  using Hearer = std::function<void(int64_t microbatch, size_t parameter, at::Tensor& gradient)>;
-  void on_gradient(Hearer hearer) { hearer_ = std::move(hearer); }
+  using GradientCallback = std::function<void(int64_t microbatch, size_t parameter, at::Tensor& gradient)>;
+  void on_gradient(GradientCallback callback) { callback_ = std::move(callback); }
 
   /// To be called after the backward of each of the step's microbatches, once.
   void end_microbatch(int64_t microbatch);
@@ -80,7 +80,7 @@ class GradientAccumulator {
   std::map<int64_t, std::map<std::pair<size_t, std::string>, int64_t>> reads_;
   std::set<int64_t> ended_;
   int64_t microbatch_ = 0;  ///< that was entered
-  Hearer hearer_ = [](int64_t, size_t, at::Tensor&) {};
+  GradientCallback callback_ = [](int64_t, size_t, at::Tensor&) {};
 };
 
 }  // namespace lockstep::trainer

@@ -275,7 +275,7 @@ void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::span<con
     if (!entry.trainable) continue;
     const ModuleScope scope(entry.name);
     optimizer_->update(entry, gradients[next++], scalars);
-    if (update_hearer_) update_hearer_(entry);
+    if (update_callback_) update_callback_(entry);
   }
 }
 

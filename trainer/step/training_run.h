@@ -91,7 +91,7 @@ class TrainingRun {
   StepResult apply();
 
   /// Hears of each parameter right after its update, on every rank in the same order; it changes nothing.
-  void on_update(std::function<void(const ParameterState&)> hearer) { update_hearer_ = std::move(hearer); }
+  void on_update(std::function<void(const ParameterState&)> callback) { update_callback_ = std::move(callback); }
 
   /// Null: nobody listens. Borrowed.
   void set_listener(StepListener* listener) { listener_ = listener; }
@@ -145,7 +145,7 @@ class TrainingRun {
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::optional<Underway> underway_;
   StepListener* listener_ = nullptr;
-  std::function<void(const ParameterState&)> update_hearer_;
+  std::function<void(const ParameterState&)> update_callback_;
 };
 
 }  // namespace lockstep::trainer

@@ -24,7 +24,7 @@ at::Tensor join_nodes(const SumTree& tree, std::span<const OrderedNode> nodes, c
     return rounding.rounds(tree, node) ? value.to(rounding.dtype) : value;
   };
   const auto join = [](const at::Tensor& left, const at::Tensor& right) { return at::add(left, right); };
-  for (const auto& [place, value] : nodes) joiner.add(place, value, join, at_node);
+  for (const auto& [node, value] : nodes) joiner.add(node, value, join, at_node);
   std::vector<at::Tensor> sums;
   for (auto& part : joiner.parts()) sums.push_back(std::move(part.value));
   if (sums.empty()) sums.push_back(at::zeros(sizes, options));

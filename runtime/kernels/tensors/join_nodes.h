@@ -20,7 +20,7 @@ struct RoundedLevels {
 
 /// One node of an ordered sum.
 struct OrderedNode {
-  SumNode place;
+  SumNode node;
   at::Tensor value;
 };
 

@@ -23,33 +23,38 @@ void refuse(const LocalCall& call, torch::jit::Stack&) {
       call.op.operator_name().name);
 }
 
-/// Computes in fp32 (or fp64) on contiguous memory and rounds once.
+using Names = std::initializer_list<const char*>;
+
+/// Computes in fp32 (or fp64) on contiguous memory, of the operands of these names, and rounds once.
 template <class Compute>
-void elementwise(const LocalCall& call, torch::jit::Stack& stack, size_t operands, const Compute& compute) {
-  const auto dtype = stack[0].toTensor().scalar_type();
+void elementwise(const LocalCall& call, torch::jit::Stack& stack, Names operands, const Compute& compute) {
+  const auto first = call.tensor(stack, *operands.begin());
+  const auto dtype = first.scalar_type();
   std::vector<Tensor> wide;
-  for (size_t i = 0; i < operands; ++i) {
-    const auto x = stack[i].toTensor();
+  for (const auto* name : operands) {
+    const auto x = call.tensor(stack, name);
     wide.push_back((dtype == c10::kDouble ? x : x.to(c10::kFloat)).contiguous());
   }
   const auto result = compute(wide);
-  stack = {call.plan.written >= 0 ? stack[0].toTensor().copy_(result) : result.to(dtype)};
+  stack = {call.plan.written >= 0 ? first.copy_(result) : result.to(dtype)};
 }
 
 /// Lockstep's own function of each element: LibTorch's go to MKL, whose last bits depend on the processor.
 template <Function kFunction>
 void local_function(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto self = stack[0].toTensor();
+  const auto self = call.tensor(stack, "self");
   const auto result = kernels::apply(kFunction, self.to(call.plan.results[0]->dtype));
   stack = {call.plan.written >= 0 ? self.copy_(result) : result};
 }
 
 void local_sigmoid_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  elementwise(call, stack, 2, [](const auto& x) { return at::mul(at::mul(x[0], at::rsub(x[1], 1)), x[1]); });
+  elementwise(call, stack, {"grad_output", "output"},
+              [](const auto& x) { return at::mul(at::mul(x[0], at::rsub(x[1], 1)), x[1]); });
 }
 
 void local_silu_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  elementwise(call, stack, 2, [](const auto& x) { return kernels::apply(Gradient::kSilu, x[0], x[1]); });
+  elementwise(call, stack, {"grad_output", "self"},
+              [](const auto& x) { return kernels::apply(Gradient::kSilu, x[0], x[1]); });
 }
 
 bool is_by_tanh(const LocalCall& call, const torch::jit::Stack& stack) {
@@ -63,7 +68,8 @@ void local_gelu(const LocalCall& call, torch::jit::Stack& stack) {
 
 void local_gelu_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto gradient = is_by_tanh(call, stack) ? Gradient::kGeluByTanh : Gradient::kGelu;
-  elementwise(call, stack, 2, [gradient](const auto& x) { return kernels::apply(gradient, x[0], x[1]); });
+  elementwise(call, stack, {"grad_output", "self"},
+              [gradient](const auto& x) { return kernels::apply(gradient, x[0], x[1]); });
 }
 
 /// LibTorch rounds 16-bit operands differently in vector loops and scalar tails: computed in fp32 and rounded once.
@@ -73,11 +79,11 @@ void local_rounded_once(const LocalCall& call, torch::jit::Stack& stack) {
            (value.toTensor().scalar_type() == c10::kBFloat16 || value.toTensor().scalar_type() == c10::kHalf);
   };
   if (std::none_of(stack.begin(), stack.end(), is_short)) return call.op.callBoxed(stack);
-  const auto self = stack[0].toTensor();
+  const auto self = call.tensor(stack, "self");
   for (auto& value : stack)
     if (is_short(value)) value = value.toTensor().to(c10::kFloat);
   call.op.callBoxed(stack);
-  const auto result = stack[0].toTensor();
+  const auto result = stack.back().toTensor();
   stack = {call.plan.written >= 0 ? self.copy_(result) : result.to(call.plan.results[0]->dtype)};
 }
 
@@ -99,38 +105,40 @@ void local_add(const LocalCall& call, torch::jit::Stack& stack) {
 
 /// Computes in fp32 (or fp64) with each operation rounded, where LibTorch fuses them on some instruction sets.
 template <class Compute>
-void unfused(const LocalCall& call, torch::jit::Stack& stack, size_t operands, const Compute& compute) {
+void unfused(const LocalCall& call, torch::jit::Stack& stack, Names operands, const Compute& compute) {
   const auto dtype = call.plan.results[0]->dtype;
   if (!c10::isFloatingType(dtype)) return call.op.callBoxed(stack);
-  const auto self = stack[0].toTensor();
+  const auto first = call.tensor(stack, *operands.begin());
   std::vector<Tensor> wide;
-  for (size_t i = 0; i < operands; ++i)
-    wide.push_back(stack[i].toTensor().to(dtype == c10::kDouble ? c10::kDouble : c10::kFloat));
+  for (const auto* name : operands)
+    wide.push_back(call.tensor(stack, name).to(dtype == c10::kDouble ? c10::kDouble : c10::kFloat));
   const auto result = compute(wide);
-  stack = {call.plan.written >= 0 ? self.copy_(result) : result.to(dtype)};
+  stack = {call.plan.written >= 0 ? first.copy_(result) : result.to(dtype)};
 }
 
 void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {
   const auto factor = call.argument(stack, "value").toScalar();
-  unfused(call, stack, 3, [&](const auto& x) { return at::add(x[0], at::mul(at::mul(x[1], factor), x[2])); });
+  unfused(call, stack, {"self", "tensor1", "tensor2"},
+          [&](const auto& x) { return at::add(x[0], at::mul(at::mul(x[1], factor), x[2])); });
 }
 
 /// From the nearer end.
 void local_lerp(const LocalCall& call, torch::jit::Stack& stack) {
   const double weight = call.argument(stack, "weight").toScalar().toDouble();
-  unfused(call, stack, 2, [&](const auto& x) {
+  unfused(call, stack, {"self", "end"}, [&](const auto& x) {
     const auto way = at::sub(x[1], x[0]);
     return weight < 0.5 ? at::add(x[0], at::mul(way, weight)) : at::sub(x[1], at::mul(way, 1 - weight));
   });
 }
 
 void local_tanh_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  unfused(call, stack, 2, [](const auto& x) { return at::mul(x[0], at::rsub(at::mul(x[1], x[1]), 1)); });
+  unfused(call, stack, {"grad_output", "output"},
+          [](const auto& x) { return at::mul(x[0], at::rsub(at::mul(x[1], x[1]), 1)); });
 }
 
 /// With u = 1 + x rounded: log(u) x / (u - 1), which corrects for the rounding (Kahan); x where u is 1.
 void local_log1p(const LocalCall& call, torch::jit::Stack& stack) {
-  elementwise(call, stack, 1, [](const auto& x) {
+  elementwise(call, stack, {"self"}, [](const auto& x) {
     const auto u = at::add(x[0], 1), logarithm = kernels::apply(Function::kLog, u);
     const auto corrected = at::div(at::mul(logarithm, x[0]), at::sub(u, 1));
     return at::where(at::eq(u, 1), x[0], at::where(at::isinf(u), logarithm, corrected));
@@ -148,9 +156,9 @@ void local_power(const LocalCall& call, torch::jit::Stack& stack) {
 
 /// other - alpha x, each operation rounded: in 16 bits LibTorch rounds alpha x in scalar tails alone.
 void local_rsub(const LocalCall& call, torch::jit::Stack& stack) {
-  if (!stack[0].toTensor().is_floating_point()) return call.op.callBoxed(stack);
+  if (!call.tensor(stack, "self").is_floating_point()) return call.op.callBoxed(stack);
   const auto other = call.argument(stack, "other").toScalar(), alpha = call.argument(stack, "alpha").toScalar();
-  elementwise(call, stack, 1, [&](const auto& x) { return at::rsub(at::mul(x[0], alpha), other); });
+  elementwise(call, stack, {"self"}, [&](const auto& x) { return at::rsub(at::mul(x[0], alpha), other); });
 }
 
 constexpr CanonicalRule kElementwise[] = {

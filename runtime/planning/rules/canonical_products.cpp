@@ -32,7 +32,8 @@ Tensor multiply(const LocalCall& call, const Tensor& left, const Tensor& right, 
 }
 
 void local_product(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {multiply(call, stack[0].toTensor(), stack[1].toTensor())};
+  const auto* right = has_argument(call.op.schema(), "mat2") ? "mat2" : "other";
+  stack = {multiply(call, call.tensor(stack, "self"), call.tensor(stack, right))};
 }
 
 /// A bias is no part of the sum: a product with one is not cut (native_kernels.cpp adds linear's afterwards).

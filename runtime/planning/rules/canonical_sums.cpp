@@ -47,7 +47,7 @@ Tensor sum_dims(const LocalCall& call, Tensor x, const std::vector<int64_t>& dim
 }
 
 void local_sum(const LocalCall& call, torch::jit::Stack& stack, bool all, bool mean) {
-  auto x = stack[0].toTensor();
+  auto x = call.tensor(stack, "self");
   const auto dtype_argument = call.argument(stack, "dtype");
   if (!c10::isFloatingType(x.scalar_type())) {
     if (!mean) return call.op.callBoxed(stack);
@@ -97,7 +97,7 @@ void local_table_gradient(const LocalCall& call, torch::jit::Stack& stack) {
 using Softmax = Tensor (*)(const Tensor& x, int64_t dim);
 template <Softmax kKernel>
 void local_softmax(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto x = stack[0].toTensor();
+  const auto x = call.tensor(stack, "self");
   stack = {x.dim() == 0 ? kKernel(x.unsqueeze(0), 0).squeeze(0) : kKernel(x, call.argument(stack, "dim").toInt())};
 }
 

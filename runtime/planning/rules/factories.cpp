@@ -22,9 +22,9 @@ OpSharding like(const Call& call) {
 void forget_partial(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& result = *call.plan.results[0];
   if (!call.plan.given[0]->any_partial) return;
-  const auto shard = stack[0].toTensor();
-  stack[0] = at::empty(result.local_sizes[call.index],
-                       shard.options().dtype(stored(result.layout.mesh().all().domain(), call.plan.given[0]->dtype)));
+  const auto options = call.tensor(stack, "self").options();
+  const auto dtype = stored(result.layout.mesh().all().domain(), call.plan.given[0]->dtype);
+  call.set_argument(stack, "self", at::empty(result.local_sizes[call.index], options.dtype(dtype)));
 }
 
 /// The size argument is the local result's.

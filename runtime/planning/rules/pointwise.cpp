@@ -43,7 +43,7 @@ OpSharding of_equal_sizes(const Call& call) {
 
 /// Like the operand, where LibTorch has no meta kernel.
 std::vector<ResultShape> like_operand(const Call& call) {
-  return {shape_of(at::empty_like(meta_like(call.arguments[0].toTensor())))};
+  return {shape_of(at::empty_like(meta_like(call.argument("self").toTensor())))};
 }
 
 ResultShape as_mask(ResultShape shape) {
@@ -69,9 +69,9 @@ std::vector<ResultShape> where_shape(const Call& call) {
 
 /// The quotient of integers is a floating number, in the domain's storage.
 void local_quotient(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto dividend = stack[0].toTensor();
+  const auto dividend = call.tensor(stack, "self");
   if (!dividend.is_floating_point() && call.plan.written < 0) {
-    stack[0] = dividend.to(storage(*call.plan.results[0]));
+    call.set_argument(stack, "self", dividend.to(storage(*call.plan.results[0])));
   }
   call.op.callBoxed(stack);
 }

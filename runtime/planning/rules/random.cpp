@@ -23,7 +23,7 @@ bool drops_anything(const c10::FunctionSchema& schema, std::span<const c10::IVal
 }
 
 void local_dropout(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto x = stack[0].toTensor();
+  const auto x = call.tensor(stack, "input");
   const double probability = call.argument(stack, "p").toDouble();
   if (!(probability >= 0 && probability <= 1))
     fail<BadInput>("dropout probability {} should be in [0, 1]", probability);
@@ -50,7 +50,7 @@ void local_dropout_backward(const LocalCall& call, torch::jit::Stack& stack) {
 void draw_into(const LocalCall& call, torch::jit::Stack& stack, const rng::Distribution& distribution) {
   auto values = draw_local(*call.plan.results[0], call.index, distribution, call.context.seed(), call.stream,
                            call.context.rows());
-  const auto self = stack[0].toTensor();
+  const auto self = call.tensor(stack, "self");
   stack = {call.plan.written >= 0 ? self.copy_(values) : values.to(self.scalar_type())};
 }
 

@@ -15,7 +15,7 @@ OpSharding over_dims(const Call& call) {
 
 /// Sum of the shard divided by the *global* count.
 void local_mean(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto input = stack[0].toTensor();
+  const auto input = call.tensor(stack, "self");
   const bool all = call.op.operator_name().overload_name.empty();
   std::vector<int64_t> dims;
   if (!all && !call.argument(stack, "dim").isNone()) dims = call.argument(stack, "dim").toIntVector();
@@ -36,7 +36,7 @@ at::Scalar least_value(c10::ScalarType dtype) {
 
 /// The maximum over no elements is the smallest value there is.
 void local_amax(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto input = stack[0].toTensor();
+  const auto input = call.tensor(stack, "self");
   if (input.numel() > 0) return call.op.callBoxed(stack);
   stack = {at::full(call.plan.results[0]->local_sizes[call.index], least_value(input.scalar_type()), input.options())};
 }

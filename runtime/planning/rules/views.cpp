@@ -206,17 +206,17 @@ OpSharding placed_back(const Call& call) {
 }
 
 void local_view(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {stack[0].toTensor().view(call.plan.results[0]->local_sizes[call.index])};
+  stack = {call.tensor(stack, "self").view(call.plan.results[0]->local_sizes[call.index])};
 }
 void local_reshape_copy(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {stack[0].toTensor().reshape(call.plan.results[0]->local_sizes[call.index])};
+  stack = {call.tensor(stack, "self").reshape(call.plan.results[0]->local_sizes[call.index])};
 }
 void local_expand(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {stack[0].toTensor().expand(call.plan.results[0]->local_sizes[call.index])};
+  stack = {call.tensor(stack, "self").expand(call.plan.results[0]->local_sizes[call.index])};
 }
 /// A local shard may have size 1 where the tensor has not, so the dimensions are taken from the plan.
 void local_squeeze(const LocalCall& call, torch::jit::Stack& stack) {
-  auto tensor = stack[0].toTensor();
+  auto tensor = call.tensor(stack, "self");
   const auto& sizes = call.plan.wanted[0]->sizes;
   const auto& result = call.plan.results[0]->sizes;
   std::vector<int64_t> dims;

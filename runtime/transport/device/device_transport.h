@@ -27,7 +27,7 @@ class DeviceTransport final : public TransportWrapper {
   std::optional<MessageHeader> arrived(int source, int destination) override;
   /// True once the round has begun: later work of the device finds the bytes in place.
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
-  std::optional<Loan> borrow(int, int) override { return std::nullopt; }
+  std::optional<BorrowedPayload> borrow(int, int) override { return std::nullopt; }
   void progress() override;
   void send_more() override;
   void set_timeout(std::chrono::milliseconds timeout) override;

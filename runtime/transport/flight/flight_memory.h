@@ -20,7 +20,7 @@ enum class FlightState : uint8_t {
 struct FlightEntry {
   static constexpr size_t kMostRanks = 16;
 
-  std::atomic<uint64_t> place;  ///< number of the collective on its rank, from 1; 0 while it is being written
+  std::atomic<uint64_t> sequence;  ///< number of the collective on its rank, from 1; 0 while it is being written
   std::atomic<FlightState> state;
   uint8_t kind, phase;
   uint16_t rank_count;                     ///< how many it waits for, of which the first stand here:

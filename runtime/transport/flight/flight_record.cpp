@@ -11,8 +11,8 @@ namespace lockstep {
 namespace {
 
 template <size_t kSize>
-std::string text_of(const std::array<char, kSize>& place) {
-  const auto copy = place;  // it may change
+std::string text_of(const std::array<char, kSize>& chars) {
+  const auto copy = chars;  // it may change
   std::string text(copy.begin(), std::find(copy.begin(), copy.end(), '\0'));
   for (auto& letter : text)
     if (letter < ' ' || letter > '~') letter = '?';
@@ -29,9 +29,9 @@ std::vector<int> ranks_of(const FlightEntry& entry, int world) {
   return ranks;
 }
 
-FlightNote note_of(const FlightEntry& entry, uint64_t place, int world) {
+FlightNote note_of(const FlightEntry& entry, uint64_t sequence, int world) {
   FlightNote note;
-  note.place = place;
+  note.sequence = sequence;
   note.state = std::min(entry.state.load(std::memory_order_acquire), FlightState::kDisagrees);
   note.ranks = ranks_of(entry, world);
   note.collective = entry.collective, note.group = entry.group, note.bytes = entry.bytes;
@@ -58,10 +58,10 @@ FlightRecord::FlightRecord(const FileDescriptor& memory, int world)
     : mapped_(memory, sizeof(FlightMemory)), memory_(*static_cast<const FlightMemory*>(mapped_.get())), world_(world) {}
 
 /// Nothing if the rank was interrupted while it wrote this one down.
-std::optional<FlightNote> FlightRecord::at(uint64_t place) const {
-  const auto& entry = memory_.entries[place % FlightMemory::kEntries];
-  if (place == 0 || entry.place.load(std::memory_order_acquire) != place) return std::nullopt;
-  return note_of(entry, place, world_);
+std::optional<FlightNote> FlightRecord::at(uint64_t sequence) const {
+  const auto& entry = memory_.entries[sequence % FlightMemory::kEntries];
+  if (sequence == 0 || entry.sequence.load(std::memory_order_acquire) != sequence) return std::nullopt;
+  return note_of(entry, sequence, world_);
 }
 
 std::vector<FlightNote> FlightRecord::all() const {

@@ -13,7 +13,7 @@ FileDescriptor create_flight_memory();
 
 /// One collective of a rank, read from its FlightMemory.
 struct FlightNote {
-  uint64_t place = 0;  ///< number of the collective on its rank, from 1
+  uint64_t sequence = 0;  ///< number of the collective on its rank, from 1
   FlightState state = FlightState::kNone;
   std::vector<int> ranks;  ///< that it waits for (the first 16), or that it disagrees with
   uint64_t collective = 0, group = 0, bytes = 0;
@@ -44,7 +44,7 @@ class FlightRecord {
   std::string error() const;
 
  private:
-  std::optional<FlightNote> at(uint64_t place) const;
+  std::optional<FlightNote> at(uint64_t sequence) const;
 
   MappedMemory mapped_;
   const FlightMemory& memory_;

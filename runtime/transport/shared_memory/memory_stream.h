@@ -23,7 +23,7 @@ class MemoryStream final : public Stream {
   uint64_t fetched() const override { return remote_.fetched(); }
   bool can_fetch() const override { return remote_.can_fetch(); }
   bool fetch(std::span<const LentPart> from, MutableSpans to) override;
-  std::optional<Loan> borrow(std::span<const LentPart> from) override { return remote_.borrow(from); }
+  std::optional<BorrowedPayload> borrow(std::span<const LentPart> from) override { return remote_.borrow(from); }
   bool settle() override;
   pollfd asleep(bool to_receive, bool to_send) override;
   void awake(short events) override;

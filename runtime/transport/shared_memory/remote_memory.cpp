@@ -109,17 +109,17 @@ bool RemoteMemory::fetch(std::span<const LentPart> from, MutableSpans to) {
   return settle();
 }
 
-std::optional<Loan> RemoteMemory::borrow(std::span<const LentPart> from) {
+std::optional<BorrowedPayload> RemoteMemory::borrow(std::span<const LentPart> from) {
   if (!theirs_) return std::nullopt;
-  Loan loan;
+  BorrowedPayload borrowed_bytes;
   for (const auto& part : from) {
     const auto* bytes = mapped(part.address, part.bytes);
     if (!bytes && part.bytes > 0) return std::nullopt;
-    loan.parts.emplace_back(bytes, part.bytes);
+    borrowed_bytes.parts.emplace_back(bytes, part.bytes);
   }
   const auto close = [book = loans_, number = loans_->open(), arena = theirs_](const void*) { book->close(number); };
-  loan.lease = std::shared_ptr<const void>(theirs_->get(), close);
-  return loan;
+  borrowed_bytes.lease = std::shared_ptr<const void>(theirs_->get(), close);
+  return borrowed_bytes;
 }
 
 bool RemoteMemory::settle() {

@@ -40,7 +40,7 @@ class RemoteMemory {
   /// Reads `from` into `to`. False if they are not equally large, or the other has withdrawn it or cannot be read.
   bool fetch(std::span<const LentPart> from, MutableSpans to);
   /// `from` as it lies in the other's arena; nothing if it does not.
-  std::optional<Loan> borrow(std::span<const LentPart> from);
+  std::optional<BorrowedPayload> borrow(std::span<const LentPart> from);
   /// Whether leases were dropped since the other heard of it. settle() tells it; false if it has withdrawn them.
   bool has_dropped() const { return loans_->closed() != settled_; }
   bool settle();

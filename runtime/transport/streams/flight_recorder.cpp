@@ -7,9 +7,9 @@ namespace lockstep {
 namespace {
 
 template <size_t kSize>
-void put(std::array<char, kSize>& place, std::string_view text) {
-  const auto end = std::copy_n(text.begin(), std::min(text.size(), kSize), place.begin());
-  if (end != place.end()) *end = '\0';
+void put(std::array<char, kSize>& to, std::string_view text) {
+  const auto end = std::copy_n(text.begin(), std::min(text.size(), kSize), to.begin());
+  if (end != to.end()) *end = '\0';
 }
 
 }  // namespace
@@ -20,9 +20,9 @@ FlightRecorder::FlightRecorder(const FileDescriptor& memory)
       entry_(memory_.entries.data()) {}
 
 void FlightRecorder::begin(const OpId& id, std::string_view axis, const MessageHeader& header, std::string_view dtype) {
-  const uint64_t place = memory_.count.load(std::memory_order_relaxed) + 1;
-  auto& entry = *(entry_ = &memory_.entries[place % FlightMemory::kEntries]);
-  entry.place.store(0, std::memory_order_relaxed);
+  const uint64_t sequence = memory_.count.load(std::memory_order_relaxed) + 1;
+  auto& entry = *(entry_ = &memory_.entries[sequence % FlightMemory::kEntries]);
+  entry.sequence.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   entry.state.store(FlightState::kBegun, std::memory_order_relaxed);
   entry.kind = header.kind;
@@ -38,8 +38,8 @@ void FlightRecorder::begin(const OpId& id, std::string_view axis, const MessageH
   put(entry.op, id.op);
   const std::string_view module = id.module;
   put(entry.module, module.substr(module.size() - std::min(module.size(), entry.module.size())));
-  entry.place.store(place, std::memory_order_release);
-  memory_.count.store(place, std::memory_order_release);
+  entry.sequence.store(sequence, std::memory_order_release);
+  memory_.count.store(sequence, std::memory_order_release);
 }
 
 void FlightRecorder::set_ranks(std::span<const int> ranks) {

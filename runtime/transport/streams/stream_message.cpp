@@ -128,7 +128,7 @@ size_t Incoming::fetch_bytes(Stream& stream, MutableSpans parts) {
   return fetched_ ? bytes() : 0;
 }
 
-std::optional<Loan> Incoming::borrow(Stream& stream) {
+std::optional<BorrowedPayload> Incoming::borrow(Stream& stream) {
   return lent_of(frame_) > 0 ? stream.borrow(lent_) : std::nullopt;
 }
 

@@ -53,7 +53,7 @@ class Incoming {
   /// Receives more of the payload, a piece at most. How many bytes. REQUIRES: a header, and the same parts every time.
   size_t receive_payload(Stream& stream, MutableSpans parts);
   /// Instead: where it lies. Nothing where it has to be received.
-  std::optional<Loan> borrow(Stream& stream);
+  std::optional<BorrowedPayload> borrow(Stream& stream);
   /// REQUIRES: a header.
   bool is_complete(const Stream& stream) const;
   bool is_damaged(const Stream& stream) const;

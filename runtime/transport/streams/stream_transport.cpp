@@ -73,7 +73,7 @@ bool StreamTransport::receive(int source, int destination, std::span<const Mutab
   return true;
 }
 
-std::optional<Loan> StreamTransport::borrow(int source, int destination) {
+std::optional<BorrowedPayload> StreamTransport::borrow(int source, int destination) {
   auto& from = peer(destination, source);
   auto loan = from.incoming.borrow(*from.stream);
   if (!loan) return loan;

@@ -24,7 +24,7 @@ class StreamTransport final : public Transport {
   void post(Message message) override;
   std::optional<MessageHeader> arrived(int source, int destination) override;
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
-  std::optional<Loan> borrow(int source, int destination) override;
+  std::optional<BorrowedPayload> borrow(int source, int destination) override;
   void settle() override;
   void progress() override;
   void send_more() override { send_all(); }

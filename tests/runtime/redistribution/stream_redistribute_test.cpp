@@ -78,7 +78,7 @@ TEST(StreamRedistribute, RanksWithTensorsOfOtherSizesDisagree) {
 class Loans final : public TransportWrapper {
  public:
   using TransportWrapper::TransportWrapper;
-  std::optional<Loan> borrow(int source, int destination) override {
+  std::optional<BorrowedPayload> borrow(int source, int destination) override {
     auto loan = TransportWrapper::borrow(source, destination);
     count += loan.has_value();
     if (loan && cuts) loan->parts[0] = loan->parts[0].first(8);

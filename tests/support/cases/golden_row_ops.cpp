@@ -81,6 +81,13 @@ std::vector<GoldenOp> golden_rows() {
          return std::vector<Sizes>{{2, n, 9}, {2, n, 9}, {2, n}};
        },
        [](const Tensors& x) { return Tensors{mesh_ops::rms_norm_weight_gradient(x[0], x[1], x[2])}; }},
+      {"rows.layer_norm", kRowWidths,
+       [](int64_t n) {
+         return std::vector<Sizes>{{4, n}, {n}, {n}};
+       },
+       [](const Tensors& x) {
+         return Tensors{at::layer_norm(x[0], {x[0].size(1)}, x[1], x[2], 1e-5)};
+       }},
       {"rows.softmax", kRowWidths, one_matrix, [](const Tensors& x) { return Tensors{at::_softmax(x[0], 1, false)}; }},
       {"rows.softmax_of_columns", kRowWidths,
        [](int64_t n) {

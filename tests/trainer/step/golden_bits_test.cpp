@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/digest/digest.h"
+#include "models/gpt2.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/tensor_bytes.h"
 #include "tests/support/canonical_models.h"
@@ -35,10 +36,11 @@ std::string digest_of(const TrainingState& state) {
   return digester.result().text();
 }
 
-void add_steps(GoldenLines& lines, const std::string& name, const Job& job, const CanonicalModel& model) {
-  TrainingRun run(job, testing::canonical_options("one device", model));
+void add_steps(GoldenLines& lines, const std::string& name, const Job& job, const TrainingRun::Options& options,
+               int64_t vocabulary = testing::kCanonicalVocabulary) {
+  TrainingRun run(job, options);
   for (int64_t step = 1; step <= 2; ++step) {
-    const auto batch = testing::batch_for(job, step, testing::kCanonicalVocabulary);
+    const auto batch = testing::batch_for(job, step, vocabulary);
     const auto result = run.step(step, batch, 1e-2);
     testing::add_line(lines, fmt::format("{}.step_{}.loss", name, step), fmt::format("{:a}", result.loss));
     testing::add_line(lines, fmt::format("{}.step_{}.norm", name, step), fmt::format("{:a}", result.gradient_norm));
@@ -46,7 +48,32 @@ void add_steps(GoldenLines& lines, const std::string& name, const Job& job, cons
   testing::add_line(lines, name + ".state", digest_of(run.state()));
 }
 
-/// They were written when parameters of one dimension never decayed.
+TrainingRun::Options on_one_device(const CanonicalModel& model) {
+  return testing::canonical_options("one device", model);
+}
+
+/// Learned positions, LayerNorm, GELU, biases, dropout everywhere; sums of several leaves.
+void add_gpt2(GoldenLines& lines) {
+  constexpr int64_t kVocabulary = 259;
+  const models::Gpt2Options gpt2{.width = 128,
+                                 .layers = 2,
+                                 .heads = 4,
+                                 .hidden = 192,
+                                 .vocabulary = kVocabulary,
+                                 .positions = 96,
+                                 .dropout = 0.1,
+                                 .attention_dropout = 0.1,
+                                 .cut_between_leaves = true};
+  TrainingRun::Options options;
+  options.mesh = parse_mesh("one device");
+  options.make_model = [gpt2] { return std::make_unique<models::Gpt2>(gpt2); };
+  auto job = testing::small_job();
+  job.training.seq_len = 65;
+  job.training.global_batch_size = job.training.local_batch_size = kBatch;
+  add_steps(lines, "gpt2", job, options, kVocabulary);
+}
+
+/// Those by the models' names were written when parameters of one dimension never decayed.
 Job golden_job(const CanonicalModel& model) {
   auto job = testing::canonical_job(model, kBatch, kBatch);
   job.optimizer.decay_1d = false;
@@ -55,12 +82,16 @@ Job golden_job(const CanonicalModel& model) {
 
 GoldenLines step_lines() {
   GoldenLines lines;
-  for (const auto& model : testing::kCanonicalModels) add_steps(lines, word_of(model.name), golden_job(model), model);
+  for (const auto& model : testing::kCanonicalModels) add_steps(lines, word_of(model.name), golden_job(model), on_one_device(model));
   const auto& model = testing::kCanonicalModels[0];
   auto job = golden_job(model);
   job.optimizer.name = "SGD";
   job.optimizer.momentum = 0.9;
-  add_steps(lines, word_of(model.name) + "_with_SGD", job, model);
+  add_steps(lines, word_of(model.name) + "_with_SGD", job, on_one_device(model));
+  job = golden_job(model);
+  job.optimizer.decay_1d = true;
+  add_steps(lines, word_of(model.name) + "_where_all_decays", job, on_one_device(model));
+  add_gpt2(lines);
   return lines;
 }
 

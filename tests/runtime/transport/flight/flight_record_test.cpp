@@ -89,7 +89,7 @@ TEST_F(Flight, LeavesOutWhatWasBeingWritten) {
   begin(1);
   begin(2);
   const MappedMemory mapped(memory_, sizeof(FlightMemory));
-  static_cast<FlightMemory*>(mapped.get())->entries[2].place = 0;
+  static_cast<FlightMemory*>(mapped.get())->entries[2].sequence = 0;
   EXPECT_EQ(record_.last()->collective, 1U);
 }
 
@@ -99,7 +99,7 @@ TEST_F(Flight, IsNotTrusted) {
       scribble(byte, count);
       const MappedMemory mapped(memory_, sizeof(FlightMemory));
       auto& entries = static_cast<FlightMemory*>(mapped.get())->entries;
-      for (uint64_t age = 0; age < 16; ++age) entries[(count - age) % 16].place = count - age;
+      for (uint64_t age = 0; age < 16; ++age) entries[(count - age) % 16].sequence = count - age;
       for (const auto& note : record_.all()) {
         EXPECT_LE(note.state, FlightState::kDisagrees);
         EXPECT_LT(note.op_id.size() + note.text().size() + note.kind.size(), 400U);

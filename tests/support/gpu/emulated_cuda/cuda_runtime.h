@@ -11,6 +11,8 @@
 
 #include "tests/support/gpu/gpu_memory.h"
 
+// The names are CUDA's.
+// NOLINTBEGIN(readability-identifier-naming)
 #define __global__
 #define __device__
 
@@ -214,3 +216,4 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 inline const char* cudaGetErrorString(cudaError_t) { return "no error"; }
+// NOLINTEND(readability-identifier-naming)
