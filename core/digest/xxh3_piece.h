@@ -9,8 +9,8 @@ inline constexpr uint32_t kLanes = 8, kStripeBytes = 64, kStripesInBlock = 16, k
 
 /// What a lane's sum starts with.
 LOCKSTEP_PORTABLE uint64_t first_sum(uint32_t lane) {
-  static constexpr uint64_t kSums[kLanes] = {kPrime32Third, kPrime64First, kPrime64Second, kPrime64Third,
-                                            kPrime64Fourth, kPrime32Second, kPrime64Fifth, kPrime32First};
+  static constexpr uint64_t kSums[kLanes] = {kPrime32Third,  kPrime64First,  kPrime64Second, kPrime64Third,
+                                             kPrime64Fourth, kPrime32Second, kPrime64Fifth,  kPrime32First};
   return kSums[lane];
 }
 
@@ -64,7 +64,8 @@ LOCKSTEP_PORTABLE Digest of_long(const Byte* bytes, uint32_t size, Lanes lanes) 
   }
   for (uint32_t s = 0; s < rest; ++s) lanes.add(bytes + blocks * kBlockBytes + s * kStripeBytes, 8 * s);
   lanes.add(bytes + size - kStripeBytes, kSecretBytes - kStripeBytes - 7);
-  return {merged(lanes, kSecretBytes - kStripeBytes - 11, ~(size * kPrime64Second)), merged(lanes, 11, size * kPrime64First)};
+  return {merged(lanes, kSecretBytes - kStripeBytes - 11, ~(size * kPrime64Second)),
+          merged(lanes, 11, size * kPrime64First)};
 }
 
 /// In one thread.

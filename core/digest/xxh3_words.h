@@ -12,7 +12,8 @@ using Byte = unsigned char;
 inline constexpr uint64_t kPrime32First = 0x9E3779B1, kPrime32Second = 0x85EBCA77, kPrime32Third = 0xC2B2AE3D,
                           kPrime64First = 0x9E3779B185EBCA87, kPrime64Second = 0xC2B2AE3D27D4EB4F,
                           kPrime64Third = 0x165667B19E3779F9, kPrime64Fourth = 0x85EBCA77C2B2AE63,
-                          kPrime64Fifth = 0x27D4EB2F165667C5, kMixFirst = 0x165667919E3779F9, kMixSecond = 0x9FB21C651E98DF25;
+                          kPrime64Fifth = 0x27D4EB2F165667C5, kMixFirst = 0x165667919E3779F9,
+                          kMixSecond = 0x9FB21C651E98DF25;
 
 inline constexpr uint32_t kSecretBytes = 192;
 

@@ -36,7 +36,7 @@ at::Tensor reduce(std::span<const at::Tensor> nodes, Reduction reduction) {
   LOCKSTEP_CHECK(!nodes.empty());
   auto result = nodes.size() == 1 ? nodes[0].clone() : reduce_tree(nodes, reduction);
   if (reduction != Reduction::kAvg) return result;
-  if (!result.is_floating_point())
+  if (!result.is_floating_point() && !result.is_complex())
     fail<BadInput>("an average needs a floating dtype, got {}", c10::toString(result.scalar_type()));
   return result.div_(static_cast<double>(nodes.size()));
 }

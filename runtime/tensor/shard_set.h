@@ -79,16 +79,7 @@ class ShardSet {
   }
 
  private:
-  void complete() {
-    if (failure_) std::rethrow_exception(failure_);
-    try {
-      shards_ = pending_();
-    } catch (...) {
-      failure_ = std::current_exception();  // half a collective cannot be made again
-      throw;
-    }
-    pending_ = nullptr;
-  }
+  void complete();
 
   Shards shards_;
   std::function<Shards()> pending_;

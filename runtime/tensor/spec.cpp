@@ -102,6 +102,15 @@ std::string list(c10::IntArrayRef values) {
   return "[" + text + "]";
 }
 
+/// Complex numbers have no order: their maximum would fail only where it is read.
+void require_order(const Layout& layout, c10::ScalarType dtype) {
+  if (!c10::isComplexType(dtype)) return;
+  for (const auto& p : layout.placements())
+    if (p.is_partial() && (p.reduction == Reduction::kMax || p.reduction == Reduction::kMin))
+      fail<BadInput>("layout {}: {} has no order; a Partial of it is a sum or a product", layout.text(),
+                     c10::toString(dtype));
+}
+
 }  // namespace
 
 int64_t TensorSpec::element_count() const { return c10::multiply_integers(sizes); }
@@ -178,6 +187,7 @@ std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef size
   for (const auto& p : layout.placements())
     if (p.is_shard() && (p.dim < 0 || p.dim >= dims))
       fail<BadInput>("layout {} shards dimension {} of a tensor of sizes {}", layout.text(), p.dim, list(sizes));
+  require_order(layout, dtype);
   auto spec = std::make_unique<TensorSpec>(
       TensorSpec{without_idle_units(std::move(layout), sizes), sizes.vec(), strides.vec(), dtype, {}});
   spec->any_partial = spec->layout.any_partial();

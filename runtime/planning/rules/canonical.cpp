@@ -156,7 +156,8 @@ void local_power(const LocalCall& call, torch::jit::Stack& stack) {
 
 /// other - alpha x, each operation rounded: in 16 bits LibTorch rounds alpha x in scalar tails alone.
 void local_rsub(const LocalCall& call, torch::jit::Stack& stack) {
-  if (!call.tensor(stack, "self").is_floating_point()) return call.op.callBoxed(stack);
+  const bool rounds = call.tensor(stack, "self").is_floating_point();
+  if (!rounds || !c10::isFloatingType(call.plan.results[0]->dtype)) return call.op.callBoxed(stack);
   const auto other = call.argument(stack, "other").toScalar(), alpha = call.argument(stack, "alpha").toScalar();
   elementwise(call, stack, {"self"}, [&](const auto& x) { return at::rsub(at::mul(x[0], alpha), other); });
 }

@@ -7,6 +7,7 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/transport/simulated.h"
 #include "tests/support/generators.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/sharded_calls.h"
 
@@ -88,6 +89,21 @@ TEST(Redistribute, DividesAnAverageOnce) {
   EXPECT_TRUE(same_bits(gather(whole), at::full({2}, 3.0f)));
   whole.sum().backward();
   EXPECT_TRUE(same_bits(gather(x.grad()), at::ones({2})));
+}
+
+TEST(Redistribute, RefusesReductionsThatADtypeHasNot) {
+  const auto world = testing::simulated_world({{"dp", 2}});
+  const auto& mesh = world->mesh("dp=2");
+  const auto refusal = [&](const char* layout, c10::ScalarType dtype) {
+    const auto x = distribute(at::ones({3}, dtype), Layout::replicated(mesh));
+    return testing::message_of<BadInput>([&] { gather(redistribute(x, Layout::parse(mesh, layout))); });
+  };
+  EXPECT_EQ(refusal("[dp=P(avg)]", c10::kLong), "an average needs a floating dtype, got Long");
+  for (const char* order : {"[dp=P(max)]", "[dp=P(min)]"})
+    EXPECT_EQ(refusal(order, c10::kComplexFloat),
+              fmt::format("layout {}: ComplexFloat has no order; a Partial of it is a sum or a product", order));
+  EXPECT_EQ(refusal("[dp=P(sum)]", c10::kComplexFloat), "no such error");
+  EXPECT_EQ(refusal("[dp=P(max)]", c10::kBool), "no such error");
 }
 
 TEST(Redistribute, LaterMovesOnFirstUse) {

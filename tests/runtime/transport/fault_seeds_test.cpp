@@ -13,6 +13,7 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/faulty.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/sharded_calls.h"
 #include "tests/support/turns.h"
@@ -180,13 +181,25 @@ class Run {
     for (int i = 0; i < 200 && trial_.rank_fault == RankFault::kLate; ++i) turns_.pass(rank);
   }
 
+  /// What did not arrive is not there when it is asked for again, either.
+  static void arrive(ShardSet& shards) {
+    try {
+      shards.local_tensors();
+    } catch (const std::exception& first) {
+      const auto again = testing::message_of<std::exception>([&] { shards.local_tensors(); });
+      if (again != first.what()) throw std::logic_error("asked again, shards that did not arrive: " + again);
+      throw;
+    }
+  }
+
   static void run_step(const Mesh& mesh, const Step& step) {
     const auto global = exact_tensor({step.rows, 3}, step.dtype);
     const auto layout = [&](int placement) {
       const auto& axis = mesh.axes()[static_cast<size_t>(step.axis)].name;
       return Layout::parse(mesh, "[" + axis + "=" + kPlacements[placement] + "]");
     };
-    const auto moved = redistribute(testing::scatter(global, layout(step.from)), layout(step.to));
+    const auto moved = redistribute_later(testing::scatter(global, layout(step.from)), layout(step.to));
+    arrive(*sharded(moved).shards());
     LOCKSTEP_CHECK(testing::same_bits(gather(moved), global), "other bits");
   }
 

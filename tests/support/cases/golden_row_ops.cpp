@@ -85,9 +85,7 @@ std::vector<GoldenOp> golden_rows() {
        [](int64_t n) {
          return std::vector<Sizes>{{4, n}, {n}, {n}};
        },
-       [](const Tensors& x) {
-         return Tensors{at::layer_norm(x[0], {x[0].size(1)}, x[1], x[2], 1e-5)};
-       }},
+       [](const Tensors& x) { return Tensors{at::layer_norm(x[0], {x[0].size(1)}, x[1], x[2], 1e-5)}; }},
       {"rows.softmax", kRowWidths, one_matrix, [](const Tensors& x) { return Tensors{at::_softmax(x[0], 1, false)}; }},
       {"rows.softmax_of_columns", kRowWidths,
        [](int64_t n) {

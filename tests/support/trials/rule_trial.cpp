@@ -73,13 +73,15 @@ Numerics draw_numerics(const OpCase& op_case) {
 
 Layout draw_layout(const Mesh& mesh, const at::Tensor& tensor) {
   std::vector<Reduction> kinds{Reduction::kSum};
-  if (tensor.is_floating_point()) kinds.push_back(Reduction::kAvg);
-  if (tensor.scalar_type() != c10::kBool)
-    kinds.insert(kinds.end(), {Reduction::kMax, Reduction::kMin, Reduction::kProd});
+  const bool averages = tensor.is_floating_point() || tensor.is_complex();
+  if (averages) kinds.push_back(Reduction::kAvg);
+  if (tensor.scalar_type() != c10::kBool) kinds.push_back(Reduction::kProd);
+  if (tensor.scalar_type() != c10::kBool && !tensor.is_complex())
+    kinds.insert(kinds.end(), {Reduction::kMax, Reduction::kMin});
   const auto reduction = *rc::gen::elementOf(kinds);
   auto layout = testing::layout(mesh, static_cast<int>(tensor.dim()), true);
   auto placements = layout.placements();
-  const bool average = reduction == Reduction::kSum && tensor.is_floating_point();  // sums and averages may mix
+  const bool average = reduction == Reduction::kSum && averages;  // sums and averages may mix
   for (auto& placement : placements)
     if (placement.is_partial())
       placement.reduction = average && *rc::gen::inRange(0, 3) == 2 ? Reduction::kAvg : reduction;

@@ -82,7 +82,8 @@ Job golden_job(const CanonicalModel& model) {
 
 GoldenLines step_lines() {
   GoldenLines lines;
-  for (const auto& model : testing::kCanonicalModels) add_steps(lines, word_of(model.name), golden_job(model), on_one_device(model));
+  for (const auto& model : testing::kCanonicalModels)
+    add_steps(lines, word_of(model.name), golden_job(model), on_one_device(model));
   const auto& model = testing::kCanonicalModels[0];
   auto job = golden_job(model);
   job.optimizer.name = "SGD";
