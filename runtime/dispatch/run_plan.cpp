@@ -120,7 +120,7 @@ class Runner {
   }
 
   std::shared_ptr<ShardSet> moved(ShardedTensorImpl& self, const TensorSpec* target) const {
-    if (const auto kept = self.shards()->reduced_to(target)) {
+    if (auto kept = self.shards()->reduced_to(target)) {
       keep_reduced(self, target, kept);
       return kept;
     }

@@ -42,9 +42,8 @@ bool already_cut(const TensorSpec& spec, int axis, const Placement& want) {
 
 class AxisChooser {
  public:
-  /// `summed`: the label that an earlier axis has cut and that vanishes; -1 if there is none.
-  AxisChooser(const LayoutQuery& input, int axis, int summed)
-      : input_(input), axis_(axis), summed_(summed), ranks_(static_cast<double>(input.mesh.axis_size(axis))) {}
+  AxisChooser(const LayoutQuery& input, int axis)
+      : input_(input), axis_(axis), ranks_(static_cast<double>(input.mesh.axis_size(axis))) {}
 
   /// Null if none is allowed.
   const Candidate* cheapest(const std::vector<Candidate>& all) const {
@@ -99,7 +98,7 @@ class AxisChooser {
     for (size_t i = 0; i < candidate.operands.size(); ++i)
       if (candidate.operands[i].is_partial() && !may_stay_partial(i)) return false;
     if (!input_.ordered || candidate.summed < 0) return true;
-    return (summed_ < 0 || summed_ == candidate.summed) && cuts_between_leaves(input_, axis_, candidate.summed);
+    return cuts_between_leaves(input_, axis_, candidate.summed);  // of one label alone, on whatever axes
   }
 
   /// Integers add up in any order, and an exactly linear op changes no bit of a sum that has no order of its own.
@@ -137,7 +136,7 @@ class AxisChooser {
   }
 
   const LayoutQuery& input_;
-  int axis_, summed_;
+  int axis_;
   double ranks_;
 };
 
@@ -267,15 +266,14 @@ std::optional<ChosenLayouts> choose_layouts(const LayoutQuery& input, int most_s
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis)
     all.push_back(candidates(input.sharding, partial_kinds(input, axis)));
   std::vector<const Candidate*> chosen;
-  int summed = -1, summing = 0;
+  int summing = 0;
   for (int axis = 0; axis < input.mesh.axis_count(); ++axis) {
     auto& mine = all[static_cast<size_t>(axis)];
     if (input.ordered && summing >= most_summing)
       std::erase_if(mine, [](const Candidate& candidate) { return candidate.summed >= 0; });
-    const auto* candidate = AxisChooser(input, axis, summed).cheapest(mine);
+    const auto* candidate = AxisChooser(input, axis).cheapest(mine);
     if (!candidate) return std::nullopt;
     chosen.push_back(candidate);
-    summed = std::max(summed, candidate->summed);
     summing += candidate->summed >= 0;
   }
   return Assembler(input, chosen).run();

@@ -1,10 +1,10 @@
 #pragma once
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <stdexcept>
 #include <string>

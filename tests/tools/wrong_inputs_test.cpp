@@ -15,7 +15,7 @@ using Words = std::vector<std::string>;
 
 class WrongInputs : public ::testing::Test {
  protected:
-  ~WrongInputs() override { std::filesystem::current_path(before_); }
+  void TearDown() override { std::filesystem::current_path(before_); }
 
   int trials() const { return std::getenv("LOCKSTEP_SOAK") ? 1000 : 60; }
 

@@ -11,6 +11,7 @@
 
 extern "C" {
 /// Calls run(data) once on each thread; 0 threads: as many as at::set_num_threads() says.
+// NOLINTNEXTLINE(readability-identifier-naming): the name is GCC's
 void GOMP_parallel(void (*run)(void*), void* data, unsigned threads, unsigned flags);
 int omp_get_num_threads();
 int omp_get_thread_num();

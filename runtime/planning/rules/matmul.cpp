@@ -63,7 +63,7 @@ void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
   const auto input = call.tensor(stack, "input"), weight = call.tensor(stack, "weight");
   const auto given = call.argument(stack, "bias");
   if (given.isNone() || given.toTensor().scalar_type() == input.scalar_type()) return call.op.callBoxed(stack);
-  const auto bias = given.toTensor();
+  const auto& bias = given.toTensor();
   stack = {at::linear(input, weight).to(bias.scalar_type()).add_(bias)};
 }
 

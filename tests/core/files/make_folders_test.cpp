@@ -52,8 +52,8 @@ std::string refusal(const std::string& path) {
 /// Relative paths are meant inside a folder of the test's own.
 class MakeFolders : public ::testing::Test {
  protected:
-  MakeFolders() { fs::current_path(folder_.path()); }
-  ~MakeFolders() override { fs::current_path(before_); }
+  void SetUp() override { fs::current_path(folder_.path()); }
+  void TearDown() override { fs::current_path(before_); }
 
   fs::path before_ = fs::current_path();
   TemporaryFolder folder_;

@@ -1,5 +1,6 @@
 #include "core/files/move_aside.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -46,7 +47,7 @@ TEST(MoveAside, NamesWhatCannotBeMoved) {
   for (const auto closed : {fs::perms::owner_read | fs::perms::owner_exec, fs::perms::none}) {
     fs::permissions(folder.path(), closed);
     testing::as_ordinary_user(
-        [&] { EXPECT_EQ(message(), path + " cannot be renamed to " + aside + ": Permission denied"); });
+        [&] { EXPECT_EQ(message(), fmt::format("{} cannot be renamed to {}: Permission denied", path, aside)); });
   }
   fs::permissions(folder.path(), fs::perms::owner_all);
 }

@@ -21,7 +21,6 @@ namespace {
 
 using lockstep::testing::random_recording;
 using Clock = std::chrono::steady_clock;
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 /// Every day other trials; the seed is printed.

@@ -14,8 +14,11 @@
 namespace lockstep::replay {
 namespace {
 
-using namespace lockstep::testing;
-using ::testing::HasSubstr;
+using lockstep::testing::edited;
+using lockstep::testing::Handle;
+using lockstep::testing::message_of;
+using lockstep::testing::replace;
+using lockstep::testing::set_number;
 
 /// Two names, an op, and a tensor of the state.
 StepRecording small_recording() {

@@ -74,7 +74,8 @@ int ftruncate(int descriptor, off_t size) noexcept {
 namespace lockstep::replay {
 namespace {
 
-using namespace lockstep::testing;
+using lockstep::testing::record;
+using lockstep::testing::step_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 

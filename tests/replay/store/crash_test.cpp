@@ -18,7 +18,9 @@
 namespace lockstep::replay {
 namespace {
 
-using namespace lockstep::testing;
+using lockstep::testing::add_payload;
+using lockstep::testing::record;
+using lockstep::testing::step_of;
 using ::testing::IsEmpty;
 
 /// What a process recorded: a step, and which version of it.

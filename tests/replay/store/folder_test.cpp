@@ -12,7 +12,10 @@
 namespace lockstep::replay {
 namespace {
 
-using namespace lockstep::testing;
+using lockstep::testing::kJobText;
+using lockstep::testing::message_of;
+using lockstep::testing::record;
+using lockstep::testing::step_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -38,7 +41,7 @@ class RecordingFolderTest : public ::testing::Test {
     const auto recording = open();
     EXPECT_TRUE(recording.read(3, 7) == step_of(7, true));
     EXPECT_TRUE(recording.read(3, 9) == step_of(9, false));
-    const auto message = message_of<FileError>([&] { recording.read(3, 8); });
+    auto message = message_of<FileError>([&] { recording.read(3, 8); });
     EXPECT_THAT(recording.damage(), ElementsAre(message + ": step 8 of rank 3 is lost"));
     return message;
   }

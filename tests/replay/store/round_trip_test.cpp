@@ -14,7 +14,6 @@ namespace lockstep::replay {
 namespace {
 
 using lockstep::testing::random_recording;
-using ::testing::HasSubstr;
 
 RC_GTEST_PROP(RecordingFile, EndsAsItBegan, (uint64_t seed)) {
   const auto recording = random_recording(seed);

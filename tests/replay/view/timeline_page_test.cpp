@@ -85,6 +85,12 @@ TEST(TimelinePage, ShowsProcessesOneByOne) {
                     HasSubstr("<td data-column=\"longest\">rank 0: 50.0 ms</td>"), Not(HasSubstr("simulated"))));
 }
 
+TEST(TimelinePage, HasAColumnOfTheLongestWhereThereAreSeveral) {
+  const std::string columns = "<th>what</th><th></th><th>time</th><th>share</th><th>times</th><th>bytes</th>";
+  EXPECT_THAT(checked({of_rank(0)}), HasSubstr(columns + "</tr>"));
+  EXPECT_THAT(checked({of_rank(0), of_rank(1, 1)}), HasSubstr(columns + "<th>longest</th></tr>"));
+}
+
 TEST(TimelinePage, SaysWhatIsNotRecorded) {
   EXPECT_THAT(checked({of_rank(1)}), HasSubstr("1 of 2 ranks are shown. Where one process simulated them all"));
   auto early = of_rank(0);

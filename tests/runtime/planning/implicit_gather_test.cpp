@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/tensors.h"
 
@@ -38,6 +39,18 @@ TEST(ImplicitGather, IsNoneWhereTheCutIsBetweenLeaves) {
   at::mm(distribute(exact_tensor({4, 192}), Layout::parse(mesh, "[tp=S(1:48)]")),
          distribute(exact_tensor({192, 5}), Layout::parse(mesh, "[tp=S(0:48)]")));
   EXPECT_TRUE(world->traffic().implicit_gathers().empty());
+}
+
+/// Only one sum can stay open: of a sum over rows and columns, each cut by an axis, one is finished first.
+TEST(ImplicitGather, IsOfTheSecondOfTwoSums) {
+  World::Options options;
+  options.numerics = Numerics::kCanonical;
+  const auto world = testing::simulated_world({{"a", 2}, {"b", 2}}, options);
+  const auto plain = exact_tensor({128, 128}).mul(0.37);
+  const auto cut = distribute(plain, Layout::parse(world->mesh("a=2,b=2"), "[a=S(0:64), b=S(1:64)]"));
+  const auto whole = distribute(plain, Layout::parse(world->mesh("a=2,b=2"), "[a=R, b=R]"));
+  EXPECT_TRUE(testing::same_bits(gather(cut.sum(at::IntArrayRef({0, 1}))), gather(whole.sum(at::IntArrayRef({0, 1})))));
+  EXPECT_EQ(world->traffic().implicit_gathers().size(), 1U);
 }
 
 TEST(ImplicitGather, StrictErrorsGiveTheReason) {

@@ -1,4 +1,5 @@
 // Gradients through rows of the op table, and through the ops above it that models call.
+#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include "runtime/planning/rules/built_in_rules.h"

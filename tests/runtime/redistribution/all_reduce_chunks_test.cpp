@@ -43,5 +43,24 @@ TEST(AllReduceChunks, AreEven) {
     }
 }
 
+/// Bytes that rank 0 gets, of 24 floats that three ranks add up.
+size_t received_with(size_t one_round_bytes) {
+  World world({.rank_count = 3, .as_messages = true, .one_round_bytes = one_round_bytes});
+  const auto& mesh = world.mesh("tp=3");
+  const auto layout = Layout::parse(mesh, "[tp=P(sum)]");
+  const auto sum = from_shards({at::ones({24}), at::ones({24}), at::ones({24})}, layout, {24}, at::kFloat);
+  Received received;
+  const ObserverScope scope(world.observers(), received);
+  redistribute(sum, Layout::replicated(mesh));
+  return received.bytes[0];
+}
+
+/// Small is what takes no more than World::Options says to send whole to all others.
+TEST(AllReduceRounds, AreOneForWhatIsSmall) {
+  constexpr size_t kWholeToBoth = 2 * 24 * sizeof(float), kChunks = 2 * 2 * 8 * sizeof(float);
+  EXPECT_EQ(received_with(kWholeToBoth), kWholeToBoth);
+  EXPECT_EQ(received_with(kWholeToBoth - 1), kChunks);
+}
+
 }  // namespace
 }  // namespace lockstep::testing

@@ -26,7 +26,7 @@ Tensor by_hand(const Tensor& a, const Tensor& b, const SumTree& tree, const SumN
     EXPECT_EQ(part.size(0), 1);
     return part[0].to(c10::kBFloat16);
   }
-  const auto left = by_hand(a, b, tree, {node.height - 1, node.index * 2}, lowest);
+  auto left = by_hand(a, b, tree, {node.height - 1, node.index * 2}, lowest);
   const SumNode right{node.height - 1, node.index * 2 + 1};
   if (elements_of(tree, right).start >= tree.size) return left;
   return (left.to(c10::kFloat) + by_hand(a, b, tree, right, lowest).to(c10::kFloat)).to(c10::kBFloat16);

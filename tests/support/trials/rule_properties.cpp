@@ -91,7 +91,7 @@ bool refused_by_canonical(const std::string& op) { return op == "pow.Tensor_Tens
 std::string failure_of_counted(const std::string& id, const std::string& op, int cases,
                                const std::function<void()>& property, bool all_refused) {
   const auto before = compared_cases()[op];
-  const auto failure = failure_of(id, cases, property);
+  auto failure = failure_of(id, cases, property);
   if (!failure.empty()) return failure;
   const auto compared = compared_cases()[op] - before;
   if (all_refused) return compared == 0 ? "" : fmt::format("{}: {} calls ran, and all should be refused", id, compared);

@@ -127,7 +127,7 @@ void check(const OpCall& call, const Operands& operands, const Written& expected
   if (layout_of(operands.base) != layout) RC_FAIL(line + ": the layout became " + layout_of(operands.base).text());
   for (const auto& [actual, wanted] : {std::pair{operands.base, expected.base}, {self, expected.self}}) {
     const auto what = difference(actual, wanted, numerics, true);
-    if (!what.empty()) RC_FAIL(line + ": " + what);
+    if (!what.empty()) RC_FAIL(fmt::format("{}: {}", line, what));
   }
 }
 

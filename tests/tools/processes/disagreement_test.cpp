@@ -12,7 +12,6 @@
 namespace lockstep {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr const char* kJob = R"([job]

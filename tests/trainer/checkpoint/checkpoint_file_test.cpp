@@ -120,8 +120,8 @@ TEST(Checkpoint, SavingAgainRemovesWhatCrashesLeftAndNothingElse) {
   for (const auto& names : {left, foreign})
     for (const auto& name : names) folder.write("step-10/" + name, "");
   save_checkpoint(path, saved.metadata, saved.chunks);
-  for (const auto& name : left) EXPECT_FALSE(fs::exists(path + "/" + name)) << name;
-  for (const auto& name : foreign) EXPECT_TRUE(fs::exists(path + "/" + name)) << name;
+  for (const auto& name : left) EXPECT_FALSE(fs::exists(fs::path(path) / name)) << name;
+  for (const auto& name : foreign) EXPECT_TRUE(fs::exists(fs::path(path) / name)) << name;
   EXPECT_TRUE(fs::exists(path + "/data-0009-00000-0000.safetensors"));
 }
 

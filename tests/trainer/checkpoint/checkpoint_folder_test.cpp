@@ -95,6 +95,17 @@ TEST_F(CheckpointFolder, RemovesAllButTheLatest) {
   EXPECT_FALSE(fs::exists(path(3)));
 }
 
+/// Of a parent's run those up to the step that it was left at, and nobody else's.
+TEST_F(CheckpointFolder, RemovesItsOwnAndThoseItCameFrom) {
+  const RunOrigin mine{"mine", "", {{"parent", 20}}};
+  save(10, {"parent", "", {}});
+  save(15, {"stranger", "", {}});
+  save(30, {"parent", "", {}});
+  for (const auto step : {40, 50}) save(step, mine);
+  remove_old_checkpoints(root(), 1, mine);
+  EXPECT_THAT(complete_steps(root()), ElementsAre(15, 30, 50));
+}
+
 TEST_F(CheckpointFolder, RemovingLeavesWhatNoSaveWrote) {
   for (const auto step : {3, 20}) save(step);
   write(3, "notes.txt");

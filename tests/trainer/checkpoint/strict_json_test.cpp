@@ -20,8 +20,10 @@ std::string json_problem(const std::string& text) {
 }
 
 std::string nested(const std::string& open, const std::string& inside, const std::string& close, int levels) {
-  std::string text = inside;
-  for (int i = 0; i < levels; ++i) text = open + text + close;
+  std::string text;
+  for (int i = 0; i < levels; ++i) text += open;
+  text += inside;
+  for (int i = 0; i < levels; ++i) text += close;
   return text;
 }
 

@@ -73,6 +73,9 @@ constexpr BadJob kBadJobs[] = {
     {"[checkpoint]\ninitial_load_path = \"x\"",
      "job.toml:2: checkpoint.initial_load_path = x asks for something that Lockstep does not support; leave it out or "
      "set it to \"\"."},
+    {"[activation_checkpoint]\ndeterminism_check = \"all\"",
+     "job.toml:2: activation_checkpoint.determinism_check = all asks for something that Lockstep does not support; "
+     "leave it out or set it to default."},
     {"[compile]\nenabel = false", "job.toml:2: compile.enabel is not a key. 'lockstep train --help' lists the keys."},
 };
 

@@ -1,5 +1,6 @@
 #include "trainer/loop/train_loop.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>

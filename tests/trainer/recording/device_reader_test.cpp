@@ -99,6 +99,21 @@ TEST(DeviceReader, OnAGpuTellsTheCpusDigests) {
   expect_digests(reader, {at::ones({20, 1 << 20}, at::dtype(at::kByte).device(c10::kCUDA))});
 }
 
+TEST(DeviceReader, OnAGpuWaitsAtItsLimit) {
+  if (const auto reason = rng::cuda_unavailable_reason(); !reason.empty())
+    GTEST_SKIP() << "NOT CHECKED: the room of a reader on a GPU (" << reason << ")";
+  require_gpu(0);
+  int done = 0;
+  const auto reader = make_tensor_reader(c10::kCUDA, 10000);
+  const auto x = at::ones({2500}, at::dtype(at::kByte).device(c10::kCUDA));
+  for (const int before : {0, 0, 0, 0, 4}) {
+    reader->read(x, kBytes, [&](auto, auto) { ++done; });
+    EXPECT_EQ(done, before);
+  }
+  reader->finish();
+  EXPECT_EQ(done, 5);
+}
+
 TEST(DeviceReader, WithoutCudaIsAClearError) {
   if (rng::cuda_unavailable_reason().find("built without") == std::string::npos) GTEST_SKIP() << "built with CUDA";
   EXPECT_THROW(make_tensor_reader(c10::kCUDA, 1), BadInput);

@@ -22,7 +22,6 @@ namespace {
 
 using replay::RecordedCollective;
 using replay::StepRecording;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
 using ::testing::StartsWith;

@@ -92,7 +92,7 @@ TEST(ReplayDevice, OfAGpuNeedsOneUnlessToldOtherwise) {
   const RecordedOn recorded("cpu", "dp_shard=2");
   const auto recording = as_of_a_gpu(recorded);
   try {
-    ReplayedRun(recording, {}, testing::small_llama);
+    const ReplayedRun run(recording, {}, testing::small_llama);
     ADD_FAILURE() << "no error";
   } catch (const BadInput& error) {
     EXPECT_EQ(error.what(),

@@ -9,6 +9,7 @@
 #include "core/numerics_version.h"
 #include "replay/format/recorded_numerics.h"
 #include "replay/store/recording_folder.h"
+#include "replay/view/trace_diff.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
@@ -207,6 +208,9 @@ TEST_F(ChangedRecording, APieceTooManyIsNoIdentity) {
   const auto outcome = replayed();
   ASSERT_TRUE(outcome.first_difference);
   EXPECT_EQ(outcome.first_difference->what, "1 pieces are recorded that do not arrive");
+  const auto& collective = recording_.collectives[3];
+  EXPECT_EQ(outcome.first_difference->id, "step 1, " + replay::text_of(collective.id, recording_));
+  EXPECT_EQ(outcome.first_difference->expected, fmt::format("{} pieces", collective.pieces));
   EXPECT_FALSE(outcome.is_identical());
 }
 

@@ -57,6 +57,13 @@ INSTANTIATE_TEST_SUITE_P(Meshes, NoFalseAlarm,
                                                               "dp_replicate=2,dp_shard=2,tp=3"),
                                             ::testing::Values(Numerics::kNative, Numerics::kCanonical)));
 
+TEST(StepVerifier, SaysHowLongAStepTakesInThoseOfOneDevice) {
+  auto verifier = verifier_on("tp=2");
+  const auto check = check_once(verifier);
+  EXPECT_GT(check.seconds, 0);
+  EXPECT_GT(check.seconds_ratio, check.seconds) << "one device needs less than a second";
+}
+
 TEST(StepVerifier, BlamesAMutatedRule) {
   // A contraction whose partial sums are taken for whole values: Partial read as Replicate.
   auto verifier = verifier_on("tp=2", mutated("mesh::swiglu", [](Rule& rule) {

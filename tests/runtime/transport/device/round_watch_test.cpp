@@ -64,6 +64,16 @@ TEST(RoundWatch, NamesARoundThatDoesNotEnd) {
   EXPECT_EQ(link.aborts, 1);
 }
 
+TEST(RoundWatch, NamesTheOldestOfThoseThatDoNotEnd) {
+  ManualLink link;
+  RoundWatch watch(link, 200ms);
+  watch.begin(kHeader, {1, 3});
+  auto later = kHeader;
+  ++later.collective;
+  watch.begin(later, {2});
+  EXPECT_THAT(problem_within(watch, 2200ms), AllOf(HasSubstr("of collective 12 "), HasSubstr("with ranks 1, 3 was")));
+}
+
 TEST(RoundWatch, GoesByTheLastTimeout) {
   ManualLink link;
   RoundWatch watch(link, 60s);

@@ -2,6 +2,7 @@
 #include "runtime/transport/shared_memory/shared_arena.h"
 
 #include <ATen/Functions.h>
+#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <sys/wait.h>
@@ -141,6 +142,14 @@ TEST(SharedTensors, LieInTheArenaIfTheyAreLarge) {
   grown.resize_({1 << 15});
   EXPECT_TRUE(arena->holds(grown.const_data_ptr()));
   EXPECT_EQ(grown[9].item<float>(), 1);
+}
+
+TEST(SharedTensors, CopyAsManyBytesAsTheyAreTold) {
+  ASSERT_TRUE(share_tensors());
+  const std::vector<char> from(32, 'x');
+  std::vector<char> to(32, '-');
+  c10::GetCPUAllocator()->copy_data(to.data(), from.data(), 16);
+  EXPECT_EQ(std::string(to.begin(), to.end()), std::string(16, 'x') + std::string(16, '-'));
 }
 
 /// How a child that does `work` ends: its exit code, or minus the signal's number.

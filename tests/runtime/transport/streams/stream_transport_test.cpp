@@ -208,6 +208,19 @@ TEST(SocketStreams, RefuseWhatIsNoMessage) {
   EXPECT_EQ(problem([&] { wait_for(zero, 1, 0); }), "rank 1 sent rank 0 what is no message");
 }
 
+/// Nobody can be read from over a socket.
+TEST(SocketStreams, RefuseALentPart) {
+  auto [left, right] = testing::socket_pair();
+  std::vector<std::unique_ptr<Stream>> streams(2);
+  streams[1] = std::make_unique<SocketStream>(std::move(left));
+  StreamTransport zero(0, std::move(streams), milliseconds{2000});
+  const auto frame = to_frame(message_of(1, 0, 3, 24).header, /*lent=*/1);
+  const Bytes part(sizeof(LentPart));
+  ASSERT_EQ(::send(right.get(), frame.data(), frame.size(), 0), static_cast<ssize_t>(frame.size()));
+  ASSERT_EQ(::send(right.get(), part.data(), part.size(), 0), static_cast<ssize_t>(part.size()));
+  EXPECT_EQ(problem([&] { wait_for(zero, 1, 0); }), "rank 1 sent rank 0 what is no message");
+}
+
 TEST(SocketStreams, DamagedBytesAreNoticed) {
   for (const size_t bytes : {24, 1'000'000}) {
     const auto both = testing::connected_transports(2, StreamKind::kSocket, milliseconds{5000});
@@ -232,6 +245,14 @@ TEST(Frame, KeepsEveryFieldAndRefusesOthers) {
     other[place] ^= std::byte{0x80};
     EXPECT_FALSE(from_frame(other)) << place;
   }
+}
+
+TEST(Frame, HoldsATebibyteAndNoByteMore) {
+  MessageHeader header;
+  header.bytes = uint64_t{1} << 40;
+  EXPECT_EQ(from_frame(to_frame(header)), header);
+  ++header.bytes;
+  EXPECT_FALSE(from_frame(to_frame(header)));
 }
 
 }  // namespace
