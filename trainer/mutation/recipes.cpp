@@ -29,7 +29,7 @@ bool is_argument(const Site& site) { return is_of(site, Kind::kArgument) && site
 bool is_place(const Site& site) { return is_of(site, Kind::kArgument) && !site.is_float; }
 bool is_clip_scale(const Site& site) {
   return is_argument(site) && site.id.phase == Phase::kOptimizer &&
-         (site.tensor == "gradient_scale" || (site.id.op == "mul.Tensor" && site.id.occurrence == 0));
+         (site.tensor == "gradient_scale" || (site.id.op == "mul.Scalar" && site.id.occurrence == 0));
 }
 bool is_normaliser(const Site& site) { return is_argument(site) && site.id.op.starts_with("div"); }
 /// Tokens, labels, positions, masks.

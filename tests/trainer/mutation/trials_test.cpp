@@ -48,6 +48,27 @@ TEST(MutantClasses, ASeedDrawsTheSameAgain) {
   }
 }
 
+/// A flipped bit is in one place of one rank.
+TEST(MutantClasses, WhatIsOfOneRankSaysOfWhich) {
+  std::set<int> ranks;
+  for (const auto& mutant : drawn("M18", 20, 1)) {
+    if (mutant.site.kind == Site::Kind::kSaved) continue;  // a checkpoint is everyone's
+    EXPECT_EQ(mutant.ranks.size(), 1U) << mutant.text();
+    ranks.insert(mutant.ranks.begin(), mutant.ranks.end());
+  }
+  EXPECT_GE(ranks.size(), 3U);
+}
+
+/// AdamW takes it as a number of its own; SGD multiplies the gradient.
+TEST(MutantClasses, AClipsScaleIsFoundInEveryOptimizer) {
+  std::set<std::string> places;
+  for (const auto& mutant : drawn("M16", 48, 1))
+    if (mutant.site.kind == Site::Kind::kArgument)
+      places.insert(fmt::format("{} {} {} #{}", mutant.setup.optimizer, mutant.site.id.op, mutant.site.tensor,
+                                mutant.site.id.occurrence));
+  EXPECT_THAT(places, ::testing::ElementsAre("AdamW mesh::adamw gradient_scale #0", "SGD mul.Scalar other #0"));
+}
+
 TEST(Trials, AFaultIsCaughtAndNamed) {
   for (const auto& mutant : drawn("M14", 4, 1)) {
     const auto trial = trials().run(mutant);
@@ -146,7 +167,10 @@ TEST(OneOpCheck, SeesWhatAForwardGivesByItself) {
         EXPECT_TRUE(is_seen_by_one_op(mutant)) << mutant.text();
         mutant.amount = 1;
         EXPECT_FALSE(is_seen_by_one_op(mutant)) << mutant.text();
-        mutant.amount = 1.01, mutant.ranks = {2};
+        mutant.amount = 1.01, mutant.ranks = {1};  // it has half of the rows
+        const bool has_odd_rows = stage.setup.mesh == "dp_shard=3" && site.id.op == "mesh::swiglu";  // are not cut
+        EXPECT_EQ(is_seen_by_one_op(mutant), !has_odd_rows) << mutant.text();
+        mutant.ranks = {2};
         EXPECT_FALSE(is_seen_by_one_op(mutant)) << mutant.text();
         break;
       }

@@ -7,9 +7,9 @@
 namespace lockstep::trainer {
 namespace {
 
-void run_on(const Setup& setup, bool is_canonical, int64_t steps, CleanSteps& clean) {
+void run_on(const Setup& setup, std::string_view numerics, int64_t steps, CleanSteps& clean) {
   auto job = job_of(setup, "");
-  if (!is_canonical) job.numerics.mode = kNativeMode;
+  job.numerics.mode = numerics;
   job.verify.modes.emplace_back(kOpsMode);
   job.verify.sample = 1;
   const LearningRateSchedule schedule(job);
@@ -29,8 +29,8 @@ CleanSteps run_clean_steps(std::span<const Setup> setups, int64_t steps) {
   CleanSteps clean;
   for (const auto& setup : setups) {
     ++clean.meshes;
-    run_on(setup, /*is_canonical=*/true, steps, clean);
-    run_on(setup, /*is_canonical=*/false, std::max<int64_t>(1, steps / 8), clean);
+    run_on(setup, kCanonicalMode, steps, clean);
+    run_on(setup, kNativeMode, std::max<int64_t>(1, steps / 8), clean);
   }
   return clean;
 }

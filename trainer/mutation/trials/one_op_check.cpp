@@ -29,9 +29,10 @@ c10::IValue with_tensors(const c10::IValue& argument, const Change& change) {
   return list;
 }
 
+/// REQUIRES: a dimension.
 at::Tensor cut(const at::Tensor& whole, const Mesh& mesh) {
   auto placements = Layout::replicated(mesh).placements();
-  const bool is_cut = whole.dim() > 0 && whole.size(0) % mesh.rank_count() == 0 && mesh.rank_count() > 1;
+  const bool is_cut = whole.size(0) % mesh.rank_count() == 0 && mesh.rank_count() > 1;
   if (is_cut) placements[0] = Placement::shard(0);
   return distribute(whole, Layout(mesh, placements));
 }
