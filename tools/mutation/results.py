@@ -56,11 +56,15 @@ def equivalent_keys(entries, variants):
     return keys, unused
 
 
+# In a result that was entered by hand, behind the test's name: it was written because the fault had survived.
+LATER = "after the test was written"
+
+
 class Report:
     """Counts of each folder: of this tree's variants, and of the results that are theirs."""
 
     def __init__(self, variants, results, equivalents):
-        self.rows, self.survivors = collections.defaultdict(collections.Counter), []
+        self.rows, self.survivors, self.later = collections.defaultdict(collections.Counter), [], 0
         for variant in variants:
             row, record = self.rows[os.path.dirname(variant.file)], results.get(variant.key)
             row["variants"] += 1
@@ -69,6 +73,7 @@ class Report:
             elif record:
                 row["tried"] += 1
                 row[record["verdict"]] += 1
+                self.later += LATER in (record.get("by") or "")
                 if record["verdict"] not in CAUGHT:
                     self.survivors.append((variant, record))
         self.total = sum(self.rows.values(), collections.Counter())
@@ -89,10 +94,14 @@ class Report:
         widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
         rows = ["  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))])
                 for line in lines]
-        return "\n".join([*rows, *self.gone_text(), "", *(survivor_text(*each) for each in self.survivors)])
+        return "\n".join([*rows, *self.gone_text(), *self.later_text(), "", *(survivor_text(*each) for each in self.survivors)])
 
     def gone_text(self):
         return [f"{self.gone} results are of code that is gone"] if self.gone else []
+
+    def later_text(self):
+        return [f"{self.later} of these were noticed by nothing at first, and got a test that notices them."] * (
+            self.later > 0)
 
     def markdown(self):
         header, *lines = self.lines()
@@ -100,7 +109,7 @@ class Report:
         rows += [f"| {' | '.join(str(cell) for cell in line)} |" for line in lines]
         listed = [f"- {variant.file}:{variant.line} {variant.kind} ({record['verdict']}): `{variant.before}` -> "
                   f"`{variant.after}`" for variant, record in self.survivors]
-        return "\n".join([*rows, "", *(["Not noticed:", "", *listed] if listed else []), ""])
+        return "\n".join([*rows, "", *self.later_text(), *(["Not noticed:", "", *listed] if listed else []), ""])
 
 
 # The page that `lockstep mutate` writes has the table behind this line, and keeps it.
