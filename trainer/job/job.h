@@ -84,6 +84,8 @@ struct CheckpointSection {
 
 struct MetricsSection {
   int64_t log_freq = 10;
+  bool enable_tensorboard = false;
+  std::string save_tb_folder = "tb";
 };
 
 struct CommSection {

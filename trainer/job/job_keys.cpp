@@ -186,6 +186,10 @@ constexpr Key kKeys[] = {
      "(Not in torchtitan.)"},
 
     {"metrics", "log_freq", at<&Job::metrics, &MetricsSection::log_freq>(), kAtLeast1, "Steps between log lines."},
+    {"metrics", "enable_tensorboard", at<&Job::metrics, &MetricsSection::enable_tensorboard>(), kAnything,
+     "Write curves that TensorBoard draws: loss, gradient norm, learning rate, tokens a second and memory of each step."},
+    {"metrics", "save_tb_folder", at<&Job::metrics, &MetricsSection::save_tb_folder>(), kNotEmpty,
+     "Folder of their files, inside job.dump_folder. A resumed run adds one."},
 
     {"comm", "init_timeout_seconds", at<&Job::comm, &CommSection::init_timeout_seconds>(), kTimeout,
      "How long a process waits, at the start and in the first step, for another that sends nothing, in seconds; then "

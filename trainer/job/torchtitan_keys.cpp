@@ -73,9 +73,7 @@ constexpr TorchtitanKey kKeys[] = {
     {"checkpoint.create_seed_checkpoint", "false"},
     {"checkpoint.load_only", "false"},
 
-    {"metrics.enable_tensorboard", "false"},
     {"metrics.disable_color_printing", "*", "set NO_COLOR instead; log lines have no colour"},
-    {"metrics.save_tb_folder", "*", kSwitch},
     {"metrics.save_for_all_ranks", "false"},
     {"metrics.enable_wandb", "false"},
 
@@ -151,6 +149,8 @@ constexpr TorchtitanDifference kDifferences[] = {
      "time counts while nothing moves, not from a collective's begin; a resumed run's first step has the other "
      "timeout, "
      "too."},
+    {"metrics.save_tb_folder",
+     "the files of all starts lie in it together, in no folder by date; every step is written."},
     {"debug.seed", "without it the seed is 0, not another one in every run."},
 };
 

@@ -47,7 +47,7 @@ class Loop {
     });
     resume();
     agreed(run_.mesh(), [&] {
-      if (processes_.is_first()) metrics_.emplace(metrics_path(), first_);
+      if (processes_.is_first()) open_metrics();
     });
   }
 
@@ -88,9 +88,11 @@ class Loop {
     return check.agrees();
   }
 
-  std::string metrics_path() const {
-    write_file_atomically((std::filesystem::path(job_.job.dump_folder) / "job.toml").string(), to_toml(job_));
-    return (std::filesystem::path(job_.job.dump_folder) / "metrics.jsonl").string();
+  void open_metrics() {
+    const std::filesystem::path folder = job_.job.dump_folder;
+    write_file_atomically((folder / "job.toml").string(), to_toml(job_));
+    metrics_.emplace((folder / "metrics.jsonl").string(), first_);
+    if (job_.metrics.enable_tensorboard) curves_.emplace((folder / job_.metrics.save_tb_folder).string(), first_);
   }
 
   void resume() {
@@ -141,6 +143,7 @@ class Loop {
     if (is_due) metrics.checked_tokens_per_second = tokens_of_a_step() / seconds_since(begin);
     metrics.seconds = seconds_since(start);
     if (metrics_) metrics_->append(metrics);
+    if (curves_) curves_->append(metrics.step, wall_time(), scalar_events(metrics));
     outcome_.steps.push_back(metrics);
     events_.on_step(metrics);
   }
@@ -249,6 +252,7 @@ class Loop {
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
   std::optional<MetricsFile> metrics_;
+  std::optional<EventFile> curves_;
   RunVerification verification_;
   std::optional<StepRecorder> recorder_;
   int64_t first_ = 1, step_ = 1, sample_ = 0, verified_ = 0;

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "trainer/job/job.h"
-#include "trainer/job/metrics.h"
 #include "trainer/launch/rendezvous.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {

@@ -57,6 +57,30 @@ TEST_F(TrainLoop, LowersTheLossAndKeepsMetrics) {
   EXPECT_EQ(std::count(std::istreambuf_iterator<char>(metrics), {}, '\n'), 8);
 }
 
+/// Each start has a file, whose records are as long for one step as for another.
+TEST_F(TrainLoop, WritesCurvesIfAskedTo) {
+  const auto sizes = [this] {
+    std::vector<uintmax_t> all;
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "out" / "curves"))
+      all.push_back(file.file_size());
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  auto job = this->job("dp_shard=2", 2);
+  train(job, {});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out" / "tb")) << "nobody asked";
+  job.metrics = {.enable_tensorboard = true, .save_tb_folder = "curves"};
+  job.checkpoint.enable = true;
+  train(job, {});
+  ASSERT_EQ(sizes().size(), 1U);
+  const auto two_steps = sizes()[0];
+  job.training.steps = 5;
+  train(job, {});
+  ASSERT_EQ(sizes().size(), 2U) << "the resumed run has its own";
+  const uintmax_t beginning = 40, again = 29;  // the version; where it goes on from
+  EXPECT_EQ((two_steps - beginning) / 2, (sizes()[1] - beginning - again) / 3) << "three steps";
+}
+
 TEST_F(TrainLoop, IsTheSameEveryTime) { EXPECT_EQ(train(job(), {}).state_digest, train(job(), {}).state_digest); }
 
 TEST_F(TrainLoop, ResumesBitByBit) {

@@ -7,7 +7,7 @@
 
 #include "consistency/difference.h"
 #include "core/numerics_version.h"
-#include "trainer/job/metrics.h"
+#include "trainer/metrics/metrics.h"
 #include "trainer/recording/machine_facts.h"
 #include "trainer/verify/finding.h"
 

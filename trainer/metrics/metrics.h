@@ -7,6 +7,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "trainer/metrics/event_file.h"
 
 /// What a run tells about its steps: a line for people, a JSON line for programs, a progress bar for a terminal.
 namespace lockstep::trainer {
@@ -30,6 +33,11 @@ std::string log_line(const StepMetrics& metrics, int64_t total_steps);
 
 /// One JSON object in one line, without the newline; numbers that are not finite become null.
 std::string json_line(const StepMetrics& metrics);
+
+/// What TensorBoard draws of a step, under torchtitan's names where it has them: "loss_metrics/global_avg_loss",
+/// "grad_norm", "lr", "throughput(tps)" (of a checked step with its check), "memory/resident(GiB)",
+/// "memory/peak_resident(GiB)" (where the system tells).
+std::vector<ScalarEvent> scalar_events(const StepMetrics& metrics);
 
 /// "58s", "1m02s", "3h07m".
 std::string duration_text(double seconds);

@@ -1,5 +1,6 @@
-#include "trainer/job/metrics.h"
+#include "trainer/metrics/metrics.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -47,6 +48,25 @@ TEST(LogLine, SaysWhetherMemoryIsThePeak) {
   auto metrics = kMetrics;
   metrics.peak_memory_bytes = 0;
   EXPECT_NE(log_line(metrics, 20).find("  500 MiB now  "), std::string::npos) << log_line(metrics, 20);
+}
+
+TEST(ScalarEvents, AreTheNumbersOfAStep) {
+  const auto texts = [](const StepMetrics& metrics) {
+    std::vector<std::string> all;
+    for (const auto& [tag, value] : scalar_events(metrics)) all.push_back(fmt::format("{} {}", tag, value));
+    return all;
+  };
+  const std::vector<std::string> expected{"loss_metrics/global_avg_loss 3.14159",
+                                          "grad_norm 1.25",
+                                          "lr 0.0008",
+                                          "throughput(tps) 5120.4",
+                                          "memory/resident(GiB) 0.48828125",
+                                          "memory/peak_resident(GiB) 0.5"};
+  EXPECT_EQ(texts(kMetrics), expected);
+  auto checked = checked_at(1480.5);
+  checked.peak_memory_bytes = 0;
+  EXPECT_EQ(texts(checked).size(), 5U);
+  EXPECT_EQ(texts(checked)[3], "throughput(tps) 1480.5");
 }
 
 TEST(LogLine, GroupsDigits) {

@@ -1,4 +1,4 @@
-#include "trainer/job/metrics.h"
+#include "trainer/metrics/metrics.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -133,6 +133,19 @@ std::string json_line(const StepMetrics& metrics) {
       metrics.step, json_number(metrics.loss), json_number(metrics.grad_norm), json_number(metrics.learning_rate),
       json_number(metrics.tokens_per_second), json_number(metrics.checked_tokens_per_second.value_or(kNone)),
       metrics.memory_bytes, metrics.peak_memory_bytes, json_number(metrics.seconds));
+}
+
+std::vector<ScalarEvent> scalar_events(const StepMetrics& metrics) {
+  const auto gibibytes = [](int64_t bytes) { return static_cast<double>(bytes) / (kMebibyte << 10); };
+  std::vector<ScalarEvent> events{
+      {"loss_metrics/global_avg_loss", metrics.loss},
+      {"grad_norm", metrics.grad_norm},
+      {"lr", metrics.learning_rate},
+      {"throughput(tps)", metrics.checked_tokens_per_second.value_or(metrics.tokens_per_second)},
+      {"memory/resident(GiB)", gibibytes(metrics.memory_bytes)}};
+  if (metrics.peak_memory_bytes > 0)
+    events.push_back({"memory/peak_resident(GiB)", gibibytes(metrics.peak_memory_bytes)});
+  return events;
 }
 
 std::string duration_text(double seconds) {
