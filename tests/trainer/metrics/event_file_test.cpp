@@ -44,7 +44,7 @@ std::string next_record(const std::string& bytes, size_t& place) {
   uint64_t length = 0;
   std::memcpy(&length, bytes.data() + place, sizeof length);
   const auto record = bytes.substr(place, length + 16);
-  const auto data = record.substr(12, length);
+  auto data = record.substr(12, length);
   EXPECT_EQ(event_record(data), record) << "checksums";
   place += record.size();
   return data;
