@@ -38,7 +38,8 @@ std::string SignedStore::get(const std::string& key, std::chrono::milliseconds m
       within(std::min(most, timeout_), waiting_, [store = store_, name = prefix_ + key] { return store->get(name); });
   const std::string value(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(std::min(bytes.size(), kMostBytes)));
   const auto end = std::min(value.rfind(' '), value.size());
-  const auto text = value.substr(0, end), expected = signature(key, text);
+  auto text = value.substr(0, end);
+  const auto expected = signature(key, text);
   const auto given = std::string_view(value).substr(std::min(end + 1, value.size()));
   if (bytes.size() > kMostBytes || !equal(std::as_bytes(std::span(given)), std::as_bytes(std::span(expected))))
     fail<TransportError>("the store's {} is not signed with this job's token", key);

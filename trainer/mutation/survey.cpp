@@ -73,13 +73,13 @@ void Survey::before_op(const OpEvent& event) {
 
 /// Numbers that are floats, and of integers those that say where something begins.
 void Survey::add_arguments(const OpEvent& event) {
-  static const std::set<std::string, std::less<>> kPlaces{"start", "diagonal", "offset", "index", "first", "position"};
+  static const std::set<std::string, std::less<>> places{"start", "diagonal", "offset", "index", "first", "position"};
   for (size_t a = 0; a < event.arguments.size(); ++a) {
     const auto& value = event.arguments[a];
     const auto& name = event.op.schema().arguments()[a].name();
     const bool is_number = value.isTensor() && value.toTensor().defined() && !is_sharded(value.toTensor()) &&
                            value.toTensor().dim() == 0 && value.toTensor().is_floating_point();
-    const bool is_place = value.isInt() && kPlaces.contains(name);
+    const bool is_place = value.isInt() && places.contains(name);
     if (!value.isDouble() && !is_number && !is_place) continue;
     if (event.plan.results.empty() || event.plan.results[0]->layout.mesh().local_count() < 2) continue;
     sites_.push_back({.kind = Site::Kind::kArgument,

@@ -47,7 +47,7 @@ void require_tensor(Recorded& recorded, const std::string& name, const std::vect
 }  // namespace
 
 Job recorded_job(const replay::StepRecording& recording, std::span<const Setting> changes) {
-  const auto job = resolve(parse_saved_job(recording.job, "the recorded job", changes), {});
+  auto job = resolve(parse_saved_job(recording.job, "the recorded job", changes), {});
   const auto mesh = mesh_of(job);
   if (mesh.ranks() != recording.world)
     fail<BadInput>("the recorded job is of mesh {}, which has {} ranks; the recording is of {}", mesh.text(),

@@ -1,4 +1,5 @@
 // Random programs give one device's values.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

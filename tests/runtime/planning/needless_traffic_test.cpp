@@ -19,7 +19,7 @@ at::Tensor in_silence(const std::string& what, const at::Tensor& x, const Make& 
   const auto line =
       fmt::format("{} of {} {} on {}", what, c10::str(x.sizes()), layout_of(x).text(), layout_of(x).mesh().text());
   traffic.clear();
-  const at::Tensor made = make(x);
+  at::Tensor made = make(x);
   sharded(made).shards()->local_tensors();
   if (traffic.bytes() > 0) RC_FAIL(fmt::format("{} sends {} bytes", line, traffic.bytes()));
   return made;

@@ -122,9 +122,9 @@ size_t Trials::stage_of(const Mutant& mutant) const {
 
 /// Where the mutant's checkpoints are: the stage's, or one that was saved wrongly.
 std::string Trials::folder_for(const Mutant& mutant) const {
-  const auto right = folder_of(stage_of(mutant));
+  auto right = folder_of(stage_of(mutant));
   if (mutant.site.kind != Site::Kind::kSaved && mutant.site.kind != Site::Kind::kMetadata) return right;
-  const auto wrong = work_.file("mutant-" + std::to_string(mutant.number));
+  auto wrong = work_.file("mutant-" + std::to_string(mutant.number));
   std::filesystem::create_directories(wrong + "/checkpoint");
   save_wrongly(right + "/checkpoint/step-1", wrong + "/checkpoint/step-1", mutant);
   return wrong;
