@@ -8,7 +8,6 @@
 #include <bit>
 #include <chrono>
 #include <climits>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/files/make_folders.h"
@@ -21,6 +20,14 @@ constexpr uint32_t kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSe
 constexpr uint32_t kValue = 1, kTag = 1, kSimpleValue = 2, kStatus = 1;
 constexpr uint64_t kStart = 1;  // SessionLog.START
 constexpr const char* kVersion = "brain.Event:2";
+
+/// Little endian, as the format says.
+template <class Word>
+std::string bytes_of(Word word) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof word; ++i) bytes += static_cast<char>(word >> 8 * i & 0xff);
+  return bytes;
+}
 
 /// A protocol buffer as it grows (protobuf.dev/programming-guides/encoding).
 class Message {
@@ -46,7 +53,7 @@ class Message {
   template <class Word>
   void add_fixed(uint32_t key, Word word) {
     add_varint(key);
-    for (size_t i = 0; i < sizeof word; ++i) bytes_ += static_cast<char>(word >> 8 * i & 0xff);
+    bytes_ += bytes_of(word);
   }
 
   std::string bytes_;
@@ -57,14 +64,6 @@ Message event_at(double wall_time, int64_t step) {
   event.add_double(kWallTime, wall_time);
   event.add_number(kStep, static_cast<uint64_t>(step));
   return event;
-}
-
-/// Little endian, as the format says.
-template <class Word>
-std::string bytes_of(Word word) {
-  std::string bytes;
-  for (size_t i = 0; i < sizeof word; ++i) bytes += static_cast<char>(word >> 8 * i & 0xff);
-  return bytes;
 }
 
 /// A CRC of data that holds CRCs is weak: theirs are masked.
