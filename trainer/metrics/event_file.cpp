@@ -112,7 +112,6 @@ EventFile::EventFile(const std::string& folder, int64_t first_step) : path_(fold
   auto begin = event_at(wall_time(), 0);
   begin.add_text(kFileVersion, kVersion);
   write(begin.bytes());
-  if (first_step <= 1) return;
   Message start;
   start.add_number(kStatus, kStart);
   auto again = event_at(wall_time(), first_step);

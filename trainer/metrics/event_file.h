@@ -18,8 +18,9 @@ struct ScalarEvent {
 /// (tensorflow/core/util/event.proto).
 class EventFile {
  public:
-  /// Creates `folder`, and in it a new file "events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER". `first_step` above 1:
-  /// the run goes on, and TensorBoard forgets what older files of the folder have from that step on. FileError.
+  /// Creates `folder`, and in it a new file "events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER". TensorBoard
+  /// forgets what older files of the folder have from `first_step` on: all of a run that begins anew, what a run that
+  /// goes on takes again. FileError.
   EventFile(const std::string& folder, int64_t first_step);
 
   /// All in one event, in one write. `wall_time`: seconds since 1970. FileError when it cannot be written.

@@ -91,9 +91,9 @@ TEST(EventFile, BeginsWithItsVersionAndHoldsEachStep) {
   EXPECT_THAT(std::filesystem::path(file.path()).filename().string(),
               ::testing::MatchesRegex("events\\.out\\.tfevents\\.[0-9]+\\..+\\.[0-9]+\\.[0-9]+"));
   const auto events = events_of(file.path());
-  ASSERT_EQ(events.size(), 2U);
+  ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(fields_of(events[0]).back(), (std::pair<int, std::string>{3, "brain.Event:2"}));
-  const auto step = fields_of(events[1]);
+  const auto step = fields_of(events[2]);
   EXPECT_EQ(step[1], (std::pair<int, std::string>{2, "300"}));
   const auto values = fields_of(step[2].second);
   ASSERT_EQ(values.size(), 2U);
@@ -101,16 +101,19 @@ TEST(EventFile, BeginsWithItsVersionAndHoldsEachStep) {
   EXPECT_THAT(fields_of(values[1].second), ElementsAre(Pair(1, "lr"), Pair(2, from_hex("cdcccc3d"))));
 }
 
-/// What a resumed run takes again is forgotten: the status START of a session at its first step.
-TEST(EventFile, OfARunThatGoesOnSaysFromWhere) {
+/// What older files have from there is forgotten, all of it where a run begins anew: the status START of a session at
+/// its first step.
+TEST(EventFile, SaysFromWhereItsRunGoesOn) {
   const TemporaryFolder folder;
-  const EventFile file(folder.file("tb"), 41);
-  const auto events = events_of(file.path());
-  ASSERT_EQ(events.size(), 2U);
-  const auto again = fields_of(events[1]);
-  EXPECT_EQ(again[1], (std::pair<int, std::string>{2, "41"}));
-  EXPECT_EQ(again[2].first, 7);
-  EXPECT_THAT(fields_of(again[2].second), ElementsAre(Pair(1, "1")));
+  for (const int64_t first : {1, 41}) {
+    const EventFile file(folder.file("tb"), first);
+    const auto events = events_of(file.path());
+    ASSERT_EQ(events.size(), 2U);
+    const auto again = fields_of(events[1]);
+    EXPECT_EQ(again[1], (std::pair<int, std::string>{2, std::to_string(first)}));
+    EXPECT_EQ(again[2].first, 7);
+    EXPECT_THAT(fields_of(again[2].second), ElementsAre(Pair(1, "1")));
+  }
 }
 
 TEST(EventFile, NamesWhatCannotBeWritten) {
