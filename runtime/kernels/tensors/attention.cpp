@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/heads.h"
 
@@ -20,6 +21,9 @@ std::optional<Tensor> shifted_mask(const Tensor& query, const Tensor& key, bool 
 
 bool is_empty(const Tensor& query) { return query.numel() == 0; }
 
+/// The fused kernel has one size of heads.
+bool is_fused(const Tensor& query, const Tensor& value) { return query.size(3) == value.size(3); }
+
 /// The fused kernel takes any strides but those of the last dimension.
 Tensor readable(const Tensor& tensor) { return tensor.stride(-1) == 1 ? tensor : tensor.contiguous(); }
 
@@ -32,6 +36,7 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
   sizes[3] = value.size(3);
   if (is_empty(query))
     return {at::empty(sizes, query.options()), at::empty({sizes[0], sizes[1], sizes[2]}, query.options().dtype(wide))};
+  if (!is_fused(query, value)) return composed::attention(query, key, value, causal, scale, first_row);
   const int64_t group = heads::group_of(query, key);
   const auto mask = shifted_mask(query, key, causal, first_row);
   auto [output, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
@@ -44,6 +49,8 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, co
                                                       const Tensor& value, const Tensor& output, const Tensor& log_sum,
                                                       bool causal, double scale, int64_t first_row) {
   if (is_empty(query)) return {at::zeros_like(query), at::zeros_like(key), at::zeros_like(value)};
+  if (!is_fused(query, value))
+    return composed::attention_backward(gradient, query, key, value, output, log_sum, causal, scale, first_row);
   const int64_t group = heads::group_of(query, key);
   const auto mask = shifted_mask(query, key, causal, first_row);
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(

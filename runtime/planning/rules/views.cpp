@@ -90,6 +90,8 @@ OpSharding expanded(const Call& call) {
 OpSharding viewed(const Call& call) {
   const auto& from = call.operand_sizes[0];
   const auto& to = call.results[0].sizes;
+  if (c10::multiply_integers(from) != c10::multiply_integers(to))  // LibTorch's meta kernels do not look
+    fail<BadInput>("{}: sizes {} do not fit a tensor of sizes {}", call.op, c10::str(to), c10::str(from));
   OpSharding sharding = one_to_one(call, OpShardingDims(to.size(), OpShardingDim{}));
   sharding.operands[0].assign(from.size(), OpShardingDim{});
   for (size_t i = 0, j = 0; i < from.size() && j < to.size();) {

@@ -91,6 +91,20 @@ TEST_F(FusedOps, HeadsMergeWithoutACopyAfterAttention) {
 }
 
 /// The loop that runs on vectors against the same formula one element at a time.
+/// LibTorch's fused kernel, which native numerics uses, has one size of heads; LibTorch itself has another way, too.
+TEST_F(FusedOps, ValuesMayHaveHeadsOfAnotherSize) {
+  const auto attend = [&](const Tensor& values) {
+    return [&](const Tensor& x) { return at::scaled_dot_product_attention(x, x, values, {}, 0, true); };
+  };
+  const auto heads = heads_.contiguous(), values = at::randn({2, 4, 5, 3}, kDouble);
+  const auto [expected, expected_gradient] = with_gradient(heads.clone(), attend(values));
+  for (const char* layout : {"[]", "[dp=S(0), tp=S(1)]"}) {
+    const auto [output, gradient] = with_gradient(put(heads, layout), attend(put(values, layout)));
+    EXPECT_LT(worst(gather(output), expected), 1e-14) << layout;
+    EXPECT_LT(worst(gather(gradient), expected_gradient), 1e-13) << layout;
+  }
+}
+
 TEST(Loops, AdamwGivesTheBitsOfTheFormula) {
   const kernels::loops::AdamwStep<float> s{0.7f, 0.99f, 0.9f, 0.1f, 0.95f, 0.05f, 1e-3f, 0.3f, 1e-8f};
   const auto p = at::randn({133}), g = at::randn({133}), m = at::randn({133}), v = at::rand({133});

@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "core/error.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/world.h"
 #include "tests/support/tensors.h"
 #include "tests/support/trials/operand_sizes.h"
 #include "tests/support/trials/rule_properties.h"
@@ -13,7 +15,8 @@
 namespace lockstep::testing {
 namespace {
 
-/// A dimension more or less, or one with another number of elements; values repeat, so that indices stay legal.
+/// A dimension more or less, or one with another number of elements, half of them among others: what a rank has of
+/// another operand, on two, may fit it. Values repeat, so that indices stay legal.
 at::Tensor misfit(const at::Tensor& tensor) {
   auto sizes = tensor.sizes().vec();
   const auto kind = *rc::gen::inRange(0, sizes.empty() ? 1 : 6);
@@ -25,7 +28,8 @@ at::Tensor misfit(const at::Tensor& tensor) {
     if (kind == 1)
       sizes.erase(sizes.begin() + static_cast<int64_t>(dim));
     else
-      sizes[dim] = *rc::gen::element<int64_t>(0, 1, sizes[dim] + 1, sizes[dim] + 1, sizes[dim] + 2, 7);
+      sizes[dim] = *rc::gen::element<int64_t>(0, 1, (sizes[dim] + 1) / 2, (sizes[dim] + 1) / 2, sizes[dim] + 1,
+                                              sizes[dim] + 2, 7);
   }
   const int64_t count = c10::multiply_integers(sizes);
   if (tensor.numel() == 0) return at::zeros(sizes, tensor.options());
@@ -39,6 +43,13 @@ at::Tensor beyond(const at::Tensor& indices) {
   const auto wrong = *rc::gen::element<int64_t>(-1, -7, flat.max().item<int64_t>() + 1, 1000);
   flat[*rc::gen::inRange<int64_t>(0, flat.numel())] = wrong;
   return flat.reshape(indices.sizes());
+}
+
+/// Whether values may be what is wrong: only a rank sees these.
+bool holds_indices(const OpCall& call) {
+  for (size_t i = 0; i < call.slots.size(); ++i)
+    if (call.tensor(i).scalar_type() == c10::kLong) return true;
+  return false;
 }
 
 /// What a user may get wrong of one operand. Values of our own ops' are their callers' business.
@@ -58,13 +69,30 @@ Results on_one_device(const OpCall& call, const Numerics& numerics) {
   }
 }
 
-/// An internal error is no answer to a user's mistake.
-Results on_mesh(const OpCall& call, const std::vector<at::Tensor>& tensors, const std::string& line) {
+/// Whether an op was begun, and did not end.
+class BegunOps : public Observer {
+ public:
+  explicit BegunOps(World& world) : world_(world) { world_.observers().add(this); }
+  ~BegunOps() override { world_.observers().remove(this); }
+  void before_op(const OpEvent&) override { ++begun_; }
+  void after_op(const OpEvent&, std::span<const c10::IValue>) override { --begun_; }
+  bool any() const { return begun_ > 0; }
+
+ private:
+  World& world_;
+  int begun_ = 0;
+};
+
+/// An internal error is no answer to a user's mistake. Neither is one of a rank's own kernel about sizes: that of
+/// another rank, or on another mesh, may take what it has of them.
+Results on_mesh(const OpCall& call, const std::vector<at::Tensor>& tensors, World& world, const std::string& line) {
+  const BegunOps begun(world);
   try {
     return run(call.op, with_tensors(call, tensors));
   } catch (const InternalError& error) {
     RC_FAIL(line + ": " + error.what());
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    if (begun.any() && !holds_indices(call)) RC_FAIL(line + ": refused by a rank, not by the plan: " + error.what());
     return std::nullopt;
   }
 }
@@ -102,7 +130,7 @@ size_t refuses_as_one_device(const OpCase& op_case, const Rules& rules) {
   for (const auto& tensor : plain) tensors.push_back(scatter(tensor, draw_layout(*drawn.mesh, tensor)));
   const auto line = describe(call, tensors, *drawn.mesh, numerics);
   // The mesh first: some kernels of LibTorch's neither check such a call nor survive it.
-  const auto actual = on_mesh(call, tensors, line);
+  const auto actual = on_mesh(call, tensors, drawn.mesh->world(), line);
   if (!actual) return ++refused_cases()[op_case.op], call.slots.size();
   const bool is_own = op_case.op.starts_with("mesh::");
   if (is_own && !fit(own_operands(op_case.op), plain)) RC_FAIL(line + ": the sizes do not fit, the mesh takes them");
