@@ -1,5 +1,6 @@
 # make demo    train the demo job on a simulated 2 x 2 mesh and check every step against one device
 # make test    build everything, run all tests; ends in "N passed, N failed"
+# make bench-peers   measure beside PyTorch and torchtitan, and write README's table (20 minutes; 5 GB into .python)
 # make bench   measure against plain LibTorch            make soak   hours: 50 to 100 times the cases, all of sanitizers and lint
 # make format  rewrite the C++ files as CI wants them    make lint   clang-tidy over what differs from HEAD (ALL=1: all)
 # make golden  write the golden bits of a new numerics version (docs/numerics.md)
@@ -11,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 # Threads that wait do not spin: on busy cores that would cost tests of several threads tenfold.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test bench soak golden format lint setup build configure refuse_reproduce
+.PHONY: demo test bench bench-peers soak golden format lint setup build configure refuse_reproduce
 .DEFAULT_GOAL := build
 
 demo: configure
@@ -26,6 +27,14 @@ bench: configure
 	$(BUILD)/lockstep bench rng
 	$(BUILD)/lockstep bench dispatch
 	$(BUILD)/lockstep bench step
+
+# Waiting threads are as PyTorch's users have them.
+bench-peers: configure
+	tools/python_env
+	@cmake --build $(BUILD) --target lockstep lockstep_engine
+	@mkdir -p $(BUILD)/results
+	env -u OMP_WAIT_POLICY $(BUILD)/lockstep bench peers --json $(BUILD)/results/peers.json
+	python3 tools/bench/peers/peers_page.py $(BUILD)/results/peers.json
 
 # Hours. The steps can be run one by one.
 soak: refuse_reproduce build

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,23 @@ struct BenchRow {
   double ratio = 0;  ///< ours / peer, the median over pairs: below 1 we are faster
   std::string unit;
   double ratio_upper = 0;  ///< 95 % upper confidence bound of that median
+  /// More about it, under the names of its JSON.
+  std::map<std::string, double> facts = {};
+  std::map<std::string, std::vector<double>> curves = {};
 };
 
 /// A row from a timing; `scale` turns seconds of one call into `unit`.
 inline BenchRow make_row(std::string name, const PairedTiming& timing, std::string peer_name, std::string unit,
                          double scale) {
-  return {std::move(name), timing.ours * scale, timing.peer * scale, std::move(peer_name),
-          timing.ratio,    std::move(unit),     timing.upper};
+  return {std::move(name),
+          timing.ours * scale,
+          timing.peer * scale,
+          std::move(peer_name),
+          timing.ratio,
+          std::move(unit),
+          timing.upper,
+          {},
+          {}};
 }
 
 /// Whether a row's name fits one of the patterns, which are separated by commas (fnmatch).

@@ -47,12 +47,15 @@ std::vector<uint64_t> seeds_of(const char* option, const std::string& text) {
 }
 
 BenchOptions checked(const BenchOptions& bench) {
-  require_known(bench.name, "benchmark",
-                {"collectives", "dispatch", "gpu", "numerics", "processes", "record", "rng", "step", "verify"});
+  require_known(
+      bench.name, "benchmark",
+      {"collectives", "dispatch", "gpu", "numerics", "peers", "processes", "record", "rng", "step", "verify"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  const auto has_rows = {"collectives", "gpu", "numerics", "processes", "verify"};
+  const auto has_rows = {"collectives", "gpu", "numerics", "peers", "processes", "verify"};
   if (bench.rows && std::find(has_rows.begin(), has_rows.end(), bench.name) == has_rows.end())
     fail<BadInput>("--rows is for lockstep bench {}.", fmt::join(has_rows, ", "));
+  require_known(bench.device, "device", {"cpu", "cuda"});
+  if (bench.device != "cpu" && bench.name != "peers") fail<BadInput>("--device is for lockstep bench peers.");
   return bench;
 }
 

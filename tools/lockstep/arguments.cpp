@@ -25,9 +25,8 @@ constexpr const char* kAbout =
 constexpr const char* kBenchExamples =
     "lockstep bench dispatch\n"
     "  lockstep bench numerics --rows 'mm_512x*,attention_*_T1024' --instructions avx2\n"
-    "\nRows of numerics on two threads end in _t2. A step in plain PyTorch, whose Python packages Lockstep does not "
-    "need:\n"
-    "  OMP_NUM_THREADS=1 python3 tools/bench/peers/plain_llama.py";
+    "  lockstep bench peers --rows one_thread,fsdp_2 --json peers.json\n"
+    "\nRows of numerics on two threads end in _t2. Peers in Python need what tools/python_env installs.";
 
 /// The parser and the options that it fills.
 struct Parser {
@@ -117,19 +116,24 @@ struct Parser {
 
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
-    sub->add_option("name", bench.name, "collectives, dispatch, gpu, numerics, processes, record, rng, step or verify")
+    sub->add_option("name", bench.name,
+                    "collectives, dispatch, gpu, numerics, peers, processes, record, rng, step or verify")
         ->required()
         ->type_name("NAME");
-    sub->add_option("--rows", bench.rows,
-                    "Of collectives, numerics, processes and verify, only rows whose name fits one of these patterns "
-                    "(numerics: all but "
-                    "the largest, \"*\" measures those, too); of gpu, "
-                    "sizes (1MiB, 1GiB)")
+    sub->add_option(
+           "--rows", bench.rows,
+           "Of collectives, numerics, peers, processes and verify, only rows whose name fits one of these patterns "
+           "(numerics: all but "
+           "the largest, \"*\" measures those, too); of gpu, "
+           "sizes (1MiB, 1GiB)")
         ->type_name("'PATTERN,...'");
-    sub->add_option("--seconds", bench.seconds,
-                    "Of collectives and processes (1) and numerics (0.3), for each row, but five pairs at least")
+    sub->add_option(
+           "--seconds", bench.seconds,
+           "Of collectives and processes (1), peers (10) and numerics (0.3), for each row, but five pairs at least")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
+    sub->add_option("--device", bench.device, "Of peers (cpu); cuda: on one GPU, beside compiled PyTorch, too")
+        ->type_name("cpu|cuda");
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
         ->type_name("baseline|avx2|avx512");
   }

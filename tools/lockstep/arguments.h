@@ -48,6 +48,7 @@ struct BenchOptions {
   std::string name;                 ///< "dispatch", "numerics", "step" or "rng"
   std::optional<std::string> rows;  ///< shell wildcards, separated by commas; none: the bench's own choice
   std::optional<double> seconds;    ///< for each row; none: the bench's own
+  std::string device = "cpu";       ///< of peers
   std::string instructions;         ///< of Lockstep and LibTorch; empty: whatever the machine and the environment allow
   Output output;
 };

@@ -8,8 +8,8 @@
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transport/streams/stream_transport.h"
+#include "tools/bench/peers/contender.h"
 #include "tools/bench/peers/plain_collectives.h"
-#include "tools/bench/peers/python_peer.h"
 
 namespace lockstep::bench {
 namespace {
@@ -112,7 +112,7 @@ void measure_collectives(const std::string& patterns, double seconds,
   });
   require_fit("collectives", names, patterns);
   const PairedOptions options{.pairs = 1001, .seconds = std::min(0.005, seconds), .budget = seconds};
-  const auto gloo = PythonPeer::start("gloo_all_reduce.py");
+  const auto gloo = Contender::python("gloo_all_reduce.py", "");
   size_t work = 0;  // ours, and the peers behind it
   for (const auto& each : cases) {
     const auto measure = [&](const std::string& peer_name, const std::function<void()>& peer) {

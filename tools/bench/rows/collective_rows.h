@@ -15,8 +15,8 @@ namespace lockstep::bench {
 ///            bytes as the collective does. A gather also copies the own part, a sum adds.
 ///   by hand  the whole of the work: in memory with the two meetings that it takes, over TCP with our congestion
 ///            control. What is left beyond it is Lockstep's: headers, checksums, new tensors, dispatch.
-///   gloo     torch.distributed.all_reduce in two Python processes, if LOCKSTEP_TORCH_PYTHON names a python3 that has
-///            torch
+///   gloo     torch.distributed.all_reduce in two Python processes, where there is a Python that has torch
+///   (tools/python_env)
 ///
 /// A row for each peer. Rows whose names fit `patterns`, for `seconds` each; `report` gets them as they come. Sets
 /// LibTorch's thread count to 1.

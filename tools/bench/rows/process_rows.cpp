@@ -6,7 +6,6 @@
 #include "runtime/redistribution/exchanges_in_flight.h"
 #include "runtime/transport/streams/stream_transport.h"
 #include "tools/bench/bench_run.h"
-#include "tools/bench/peers/python_peer.h"
 #include "tools/bench/peers/two_processes.h"
 
 namespace lockstep::bench {
@@ -97,8 +96,6 @@ void measure_processes(const std::string& patterns, double seconds,
       report(make_row(step_name(i), timing, peer_name, "ms", 1e3));
     };
     if (fits(step_name(i), patterns)) {
-      const auto fsdp2 = PythonPeer::start(fmt::format("fsdp2_llama.py {} {}", kSizes[i].rows, kSizes[i].length));
-      if (fsdp2) measure("fsdp2", [&] { fsdp2->run(1); });
       measure("threads", threaded_step(both, kSizes[i]));
       measure("blocking", [&] { both.run(blocking(i), 1); });
     }

@@ -6,11 +6,10 @@
 namespace lockstep::bench {
 
 /// `lockstep bench processes`: steps of the Llama debugmodel, fully sharded over two processes of one thread each that
-/// share memory, canonical numerics, in milliseconds. Peers: fsdp2 = the same sizes by PyTorch's FSDP2 over Gloo in
-/// two processes of one thread each, if LOCKSTEP_TORCH_PYTHON names a python3 that has torch; threads = the same step
-/// by one process on one rank with two threads; blocking = the same two processes where no gather is under way while a
-/// block computes. Rows gather_wait_*: how long a step stands still for gathers, with and without that; 1 - ratio is
-/// the fraction that is overlapped.
+/// share memory, canonical numerics, in milliseconds. Peers: threads = the same step by one process on one rank with
+/// two threads; blocking = the same two processes where no gather is under way while a block computes. Rows
+/// gather_wait_*: how long a step stands still for gathers, with and without that; 1 - ratio is the fraction that is
+/// overlapped.
 ///
 /// Rows whose names fit `patterns`, for `seconds` each; `report` gets them as they come.
 void measure_processes(const std::string& patterns, double seconds, const std::function<void(const BenchRow&)>& report);

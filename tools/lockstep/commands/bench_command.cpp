@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/elementary/instruction_set.h"
+#include "core/files/proc_value.h"
 #include "tools/bench/rows/collective_rows.h"
 #include "tools/bench/rows/dispatch_rows.h"
 #include "tools/bench/rows/gpu_rows.h"
 #include "tools/bench/rows/numerics_rows.h"
+#include "tools/bench/rows/peer_rows.h"
 #include "tools/bench/rows/process_rows.h"
 #include "tools/bench/rows/record_rows.h"
 #include "tools/bench/rows/rng_rows.h"
@@ -21,10 +25,13 @@ namespace {
 using bench::BenchRow;
 
 nlohmann::ordered_json json_of(const BenchRow& row) {
-  return {{"name", row.name},   {"ours", row.ours},
-          {"peer", row.peer},   {"peer_name", row.peer_name},
-          {"ratio", row.ratio}, {"ratio_upper", row.ratio_upper},
-          {"unit", row.unit}};
+  nlohmann::ordered_json json{{"name", row.name},   {"ours", row.ours},
+                              {"peer", row.peer},   {"peer_name", row.peer_name},
+                              {"ratio", row.ratio}, {"ratio_upper", row.ratio_upper},
+                              {"unit", row.unit}};
+  for (const auto& [name, number] : row.facts) json[name] = number;
+  for (const auto& [name, numbers] : row.curves) json[name] = numbers;
+  return json;
 }
 
 /// Prints rows as they come and keeps them for the JSON.
@@ -65,6 +72,14 @@ std::vector<BenchRow> measure(const std::string& name) {
   return bench::rng_rows();
 }
 
+/// "2026-11-25", UTC.
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char text[sizeof "2026-11-25"];
+  std::strftime(text, sizeof text, "%F", std::gmtime(&now));
+  return text;
+}
+
 /// The front has limited LibTorch before this executable was loaded; run by itself, it is too late.
 void check_instructions(const BenchOptions& options) {
   const auto set = name_of(best_instruction_set());
@@ -85,6 +100,8 @@ ExitCode run_bench(const BenchOptions& options) {
     measure_numerics(options, table);
   } else if (options.name == "collectives") {
     bench::measure_collectives(options.rows.value_or("*"), seconds, add);
+  } else if (options.name == "peers") {
+    bench::measure_peers({options.rows.value_or("*"), options.seconds.value_or(10), options.device}, add);
   } else if (options.name == "processes") {
     bench::measure_processes(options.rows.value_or("*"), seconds, add);
   } else if (options.name == "verify") {
@@ -94,7 +111,11 @@ ExitCode run_bench(const BenchOptions& options) {
   } else {
     for (const auto& row : measure(options.name)) table.add(row);
   }
-  write_json(options.output, {{"instructions", name_of(best_instruction_set())}, {"rows", table.rows()}});
+  write_json(options.output, {{"cpu", proc_value("/proc/cpuinfo", "model name")},
+                              {"cores", std::thread::hardware_concurrency()},
+                              {"date", today()},
+                              {"instructions", name_of(best_instruction_set())},
+                              {"rows", table.rows()}});
   return ExitCode::kFine;
 }
 
