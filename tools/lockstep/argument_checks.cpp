@@ -56,6 +56,7 @@ BenchOptions checked(const BenchOptions& bench) {
     fail<BadInput>("--rows is for lockstep bench {}.", fmt::join(has_rows, ", "));
   require_known(bench.device, "device", {"cpu", "cuda"});
   if (bench.device != "cpu" && bench.name != "peers") fail<BadInput>("--device is for lockstep bench peers.");
+  if (bench.profile && bench.name != "step") fail<BadInput>("--profile is for lockstep bench step.");
   return bench;
 }
 

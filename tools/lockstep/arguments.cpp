@@ -134,6 +134,7 @@ struct Parser {
         ->check(CLI::NonNegativeNumber);
     sub->add_option("--device", bench.device, "Of peers (cpu); cuda: on one GPU, beside compiled PyTorch, too")
         ->type_name("cpu|cuda");
+    sub->add_flag("--profile", bench.profile, "Of step: op by op, beside what the machine can do");
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
         ->type_name("baseline|avx2|avx512");
   }

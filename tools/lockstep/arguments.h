@@ -49,6 +49,7 @@ struct BenchOptions {
   std::optional<std::string> rows;  ///< shell wildcards, separated by commas; none: the bench's own choice
   std::optional<double> seconds;    ///< for each row; none: the bench's own
   std::string device = "cpu";       ///< of peers
+  bool profile = false;             ///< of step
   std::string instructions;         ///< of Lockstep and LibTorch; empty: whatever the machine and the environment allow
   Output output;
 };

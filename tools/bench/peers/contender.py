@@ -2,8 +2,10 @@
 
 Every line of stdin is a number: so many times the work is done, then a line tells the numbers that it gave, losses of
 steps. The line "memory" is answered by the most resident memory that the first process had, in bytes."""
+import ctypes
 import os
 import resource
+import signal
 import socket
 import sys
 
@@ -49,6 +51,7 @@ def run(make, ranks=1):
     read, write = os.pipe()
     if ranks == 2 and os.fork() == 0:
         os.close(write)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: whatever ends the first process
         prepare(1, 2, port)
         follow(read, make(1))
     os.close(read)

@@ -18,6 +18,7 @@
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
+#include "tools/lockstep/reports/step_profile_report.h"
 
 namespace lockstep::tool {
 namespace {
@@ -92,6 +93,7 @@ void check_instructions(const BenchOptions& options) {
 
 ExitCode run_bench(const BenchOptions& options) {
   check_instructions(options);
+  if (options.profile) return print_profile(options.output);
   if (!options.output.quiet) print_err("Measuring in pairs ...\n");
   const double seconds = options.seconds.value_or(1);
   Table table;

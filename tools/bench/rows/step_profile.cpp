@@ -1,0 +1,149 @@
+#include "tools/bench/rows/step_profile.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <map>
+
+#include "runtime/context/observer.h"
+#include "runtime/kernels/tensors/canonical_products.h"
+#include "runtime/planning/plan.h"
+#include "runtime/planning/rule.h"
+#include "tools/bench/bench_run.h"
+
+namespace lockstep::bench {
+namespace {
+
+constexpr int kSteps = 12, kAlone = 5;
+
+/// Of this thread, in seconds: others on the machine do not count.
+double now() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// The least of many: what else the machine does only adds.
+double least_seconds(int times, const std::function<void()>& work) {
+  double least = INFINITY;
+  for (int i = 0; i < times; ++i) {
+    const double start = now();
+    work();
+    least = std::min(least, now() - start);
+  }
+  return least;
+}
+
+std::vector<at::Tensor> tensors_in(std::span<const c10::IValue> values) {
+  std::vector<at::Tensor> all;
+  for (const auto& value : values) {
+    if (value.isTensor() && value.toTensor().defined()) all.push_back(value.toTensor());
+    if (value.isTensorList())
+      for (const at::Tensor& tensor : value.toTensorVector()) all.push_back(tensor);
+  }
+  return all;
+}
+
+double bytes_of_all(const std::vector<at::Tensor>& tensors) {
+  double bytes = 0;
+  for (const auto& tensor : tensors)
+    bytes += static_cast<double>(tensor.numel()) * static_cast<double>(tensor.itemsize());
+  return bytes;
+}
+
+bool is_product(const Plan& plan) { return plan.rule && std::string_view(plan.rule->family) == "matmul"; }
+
+/// Of a product of [m, k] and [k, n] the sizes of all three give m * n * k. Attention's is causal here: half of all
+/// scores.
+double flops_of(const Plan& plan, const std::vector<at::Tensor>& in, const std::vector<at::Tensor>& out) {
+  const auto count = [](const at::Tensor& tensor) { return static_cast<double>(tensor.numel()); };
+  if (is_product(plan)) return 2 * std::sqrt(count(in[0]) * count(in[1]) * count(out[0]));
+  const std::string_view op = plan.rule ? plan.rule->op : "";
+  if (op == "mesh::attention") return 2 * count(in[0]) * static_cast<double>(in[1].size(2));
+  if (op == "mesh::attention_backward") return 5 * count(in[1]) * static_cast<double>(in[2].size(2));
+  return 0;
+}
+
+std::string sizes_text(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::string> all;
+  for (const auto& tensor : tensors) all.push_back(fmt::format("{}", fmt::join(tensor.sizes(), "x")));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+/// Adds up what each op costs; if asked for, runs each product again, alone.
+class Meter : public Observer {
+ public:
+  explicit Meter(bool alone) : alone_(alone) {}
+
+  void before_op(const OpEvent&) override { start_ = now(); }
+
+  void after_op(const OpEvent& event, std::span<const c10::IValue> results) override {
+    const double seconds = now() - start_;
+    const auto in = tensors_in(event.arguments), out = tensors_in(results);
+    auto& cost = costs_[{event.id.op, sizes_text(in)}];
+    cost.calls += 1, cost.seconds += seconds;
+    cost.bytes += bytes_of_all(in) + (event.plan.is_view || event.plan.written >= 0 ? 0 : bytes_of_all(out));
+    cost.flops += flops_of(event.plan, in, out);
+    if (is_product(event.plan)) product_seconds_ += seconds;
+    if (alone_ && is_product(event.plan)) alone_seconds_ += seconds_alone(event);
+  }
+
+  StepProfile result(int steps) const {
+    StepProfile profile;
+    for (const auto& [key, cost] : costs_)
+      profile.ops.push_back(
+          {key.first, key.second, cost.calls / steps, cost.seconds / steps, cost.bytes / steps, cost.flops / steps});
+    std::sort(profile.ops.begin(), profile.ops.end(), [](auto& a, auto& b) { return a.seconds > b.seconds; });
+    profile.product_seconds = product_seconds_ / steps;
+    profile.product_seconds_alone = alone_seconds_ / steps;
+    return profile;
+  }
+
+ private:
+  static double seconds_alone(const OpEvent& event) {
+    return least_seconds(kAlone, [&] {
+      torch::jit::Stack stack(event.arguments.begin(), event.arguments.end());
+      event.op.callBoxed(stack);
+    });
+  }
+
+  bool alone_;
+  double start_ = 0, product_seconds_ = 0, alone_seconds_ = 0;
+  std::map<std::pair<std::string, std::string>, OpCost> costs_;
+};
+
+StepProfile measured(BenchRun& run, bool alone, int steps) {
+  Meter meter(alone);
+  run.run().world().observers().add(&meter);
+  for (int i = 0; i < steps; ++i) run();
+  run.run().world().observers().remove(&meter);
+  return meter.result(steps);
+}
+
+MachineLimits machine_limits() {
+  constexpr int64_t kSize = 512, kBytes = 64 << 20;
+  const auto a = at::randn({kSize, kSize}), b = at::randn({kSize, kSize});
+  const auto from = at::zeros({kBytes}, at::kByte), to = at::ones({kBytes}, at::kByte);
+  const double product =
+      std::min(least_seconds(20, [&] { kernels::linear(a, b); }), least_seconds(20, [&] { at::linear(a, b); }));
+  return {2.0 * kSize * kSize * kSize / product, 2.0 * kBytes / least_seconds(20, [&] { to.copy_(from); })};
+}
+
+}  // namespace
+
+StepProfile profile_step() {
+  at::set_num_threads(1);
+  BenchRun run(bench_job({2, 256}, trainer::parse_mesh("one device"), Numerics::kCanonical));
+  for (int i = 0; i < 3; ++i) run();
+  auto profile = measured(run, false, kSteps);
+  profile.product_seconds_alone = measured(run, true, 2).product_seconds_alone;
+  profile.step_seconds = least_seconds(kSteps, [&] { run(); });
+  profile.limits = machine_limits();
+  return profile;
+}
+
+}  // namespace lockstep::bench

@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::bench {
+
+/// All calls of one op with the same sizes, of one step (means over several).
+struct OpCost {
+  std::string op;     ///< "mesh::linear"
+  std::string sizes;  ///< of its operands: "512x256, 768x256"
+  double calls = 0;
+  double seconds = 0;  ///< of this thread
+  double bytes = 0;    ///< of operands and results, each once
+  double flops = 0;    ///< multiplications and additions of products and attention; 0 of all else
+};
+
+/// What the machine can do at the most, on one thread, measured here.
+struct MachineLimits {
+  double flops_per_second = 0;  ///< float32 products of 512 x 512 x 512, the better of ours and LibTorch's
+  double bytes_per_second = 0;  ///< a copy of 64 MiB, read and written
+};
+
+struct StepProfile {
+  MachineLimits limits;
+  double step_seconds = 0;     ///< unobserved, of this thread
+  double product_seconds = 0;  ///< of the ops that are products, in the step
+  double product_seconds_alone =
+      0;                    ///< of the same products one after the other, each alone on memory that is in cache
+  std::vector<OpCost> ops;  ///< the dearest first
+};
+
+/// A step of the debugmodel with 512 tokens on one rank under canonical numerics, one thread, op by op.
+StepProfile profile_step();
+
+}  // namespace lockstep::bench
