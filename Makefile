@@ -1,6 +1,7 @@
 # make demo    train the demo job on a simulated 2 x 2 mesh and check every step against one device
 # make test    build everything, run all tests; ends in "N passed, N failed"
 # make bench-peers   measure beside PyTorch and torchtitan, and write README's table (20 minutes; 5 GB into .python)
+# make bench-scale   measure 1 to 8 processes and 1 to 64 simulated ranks, and write docs/scale.md's table and picture
 # make bench   measure against plain LibTorch            make soak   hours: 50 to 100 times the cases, all of sanitizers and lint
 # make format  rewrite the C++ files as CI wants them    make lint   clang-tidy over what differs from HEAD (ALL=1: all)
 # make golden  write the golden bits of a new numerics version (docs/numerics.md)
@@ -12,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 # Threads that wait do not spin: on busy cores that would cost tests of several threads tenfold.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test bench bench-peers soak golden format lint setup build configure refuse_reproduce
+.PHONY: demo test bench bench-peers bench-scale soak golden format lint setup build configure refuse_reproduce
 .DEFAULT_GOAL := build
 
 demo: configure
@@ -35,6 +36,12 @@ bench-peers: configure
 	@mkdir -p $(BUILD)/results
 	env -u OMP_WAIT_POLICY $(BUILD)/lockstep bench peers --json $(BUILD)/results/peers.json
 	python3 tools/bench/peers/peers_page.py $(BUILD)/results/peers.json
+
+bench-scale: configure
+	@cmake --build $(BUILD) --target lockstep lockstep_engine
+	@mkdir -p $(BUILD)/results
+	$(BUILD)/lockstep bench scale --json $(BUILD)/results/scale.json
+	python3 tools/bench/peers/scale_page.py $(BUILD)/results/scale.json
 
 # Hours. The steps can be run one by one.
 soak: refuse_reproduce build

@@ -26,6 +26,14 @@ std::map<std::string, nlohmann::json> rows_of(const std::string& command, const 
   return rows;
 }
 
+nlohmann::json profile_of_a_step() {
+  const TemporaryFolder folder;
+  const auto run = run_lockstep("bench step --profile --json " + folder.file("profile.json"));
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("of the speed of its products alone"), std::string::npos) << run.out;
+  return nlohmann::json::parse(file_content(folder.file("profile.json")));
+}
+
 TEST(Rules, ListsRowsAndWhatFollowsFromThem) {
   const auto rows = rows_of("rules", "op");
   ASSERT_TRUE(rows.contains("mm") && rows.contains("add_.Tensor"));
@@ -128,6 +136,32 @@ TEST(Bench, ProcessesHaveTheirRows) {
   ASSERT_EQ(rows.size(), 1u);
   expect_measured(rows.at("processes_512_tokens"), "ms");
   EXPECT_EQ(run_lockstep("bench processes --rows nothing").code, 2);
+}
+
+TEST(Bench, ScaleHasItsRows) {
+  const auto rows = rows_of("bench scale --seconds 0 --rows processes_2,simulated_8", "name");
+  ASSERT_EQ(rows.size(), 2u);
+  for (const auto& [name, row] : rows) {
+    expect_measured(row, "ms");
+    EXPECT_EQ(row.at("ranks"), name == "processes_2" ? 2 : 8);
+    EXPECT_GT(row.at("peak_memory_bytes").get<double>(), 1e8);
+  }
+  EXPECT_EQ(run_lockstep("bench scale --rows processes_3").code, 2);
+}
+
+/// Shares of a step add up: its products do most of it, and nothing is counted twice.
+TEST(Bench, AStepHasAProfile) {
+  const auto profile = profile_of_a_step();
+  double seconds = 0, flops = 0;
+  for (const auto& op : profile.at("ops"))
+    seconds += op.at("seconds").get<double>(), flops += op.at("flops").get<double>();
+  const double step = profile.at("step_seconds");
+  EXPECT_GT(seconds, 0.5 * step);
+  EXPECT_LT(seconds, 1.5 * step);
+  EXPECT_LT(profile.at("product_seconds").get<double>(), seconds);
+  // 6 for each parameter of a product and token; attention 7 products of 2 * 16 * 256 * 256 * 16 / 2, in 6 layers.
+  const double products = 6.0 * 512 * (6 * (4 * 256 * 256 + 3 * 256 * 768) + 256 * 2048);
+  EXPECT_NEAR(flops, products + 6 * 7.0 * 2 * 16 * 256 * 256 * 16, 1e-9 * products);
 }
 
 class BenchInstructions : public testing::OnInstructionSet {};

@@ -49,9 +49,9 @@ std::vector<uint64_t> seeds_of(const char* option, const std::string& text) {
 BenchOptions checked(const BenchOptions& bench) {
   require_known(
       bench.name, "benchmark",
-      {"collectives", "dispatch", "gpu", "numerics", "peers", "processes", "record", "rng", "step", "verify"});
+      {"collectives", "dispatch", "gpu", "numerics", "peers", "processes", "record", "rng", "scale", "step", "verify"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  const auto has_rows = {"collectives", "gpu", "numerics", "peers", "processes", "verify"};
+  const auto has_rows = {"collectives", "gpu", "numerics", "peers", "processes", "scale", "verify"};
   if (bench.rows && std::find(has_rows.begin(), has_rows.end(), bench.name) == has_rows.end())
     fail<BadInput>("--rows is for lockstep bench {}.", fmt::join(has_rows, ", "));
   require_known(bench.device, "device", {"cpu", "cuda"});

@@ -117,19 +117,19 @@ struct Parser {
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
     sub->add_option("name", bench.name,
-                    "collectives, dispatch, gpu, numerics, peers, processes, record, rng, step or verify")
+                    "collectives, dispatch, gpu, numerics, peers, processes, record, rng, scale, step or verify")
         ->required()
         ->type_name("NAME");
-    sub->add_option(
-           "--rows", bench.rows,
-           "Of collectives, numerics, peers, processes and verify, only rows whose name fits one of these patterns "
-           "(numerics: all but "
-           "the largest, \"*\" measures those, too); of gpu, "
-           "sizes (1MiB, 1GiB)")
+    sub->add_option("--rows", bench.rows,
+                    "Of collectives, numerics, peers, processes, scale and verify, only rows whose name fits one of "
+                    "these patterns "
+                    "(numerics: all but "
+                    "the largest, \"*\" measures those, too); of gpu, "
+                    "sizes (1MiB, 1GiB)")
         ->type_name("'PATTERN,...'");
-    sub->add_option(
-           "--seconds", bench.seconds,
-           "Of collectives and processes (1), peers (10) and numerics (0.3), for each row, but five pairs at least")
+    sub->add_option("--seconds", bench.seconds,
+                    "Of collectives and processes (1), scale (3), peers (10) and numerics (0.3), for each row, but "
+                    "five pairs at least")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
     sub->add_option("--device", bench.device, "Of peers (cpu); cuda: on one GPU, beside compiled PyTorch, too")

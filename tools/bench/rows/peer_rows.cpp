@@ -8,11 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "runtime/transport/streams/stream_transport.h"
 #include "tools/bench/bench_run.h"
 #include "tools/bench/peers/contender.h"
 #include "tools/bench/peers/peer_inputs.h"
-#include "tools/bench/peers/two_processes.h"
+#include "tools/bench/peers/rank_processes.h"
 
 namespace lockstep::bench {
 namespace {
@@ -112,29 +111,19 @@ class Comparison {
 
   /// Runs in a process of its own.
   Contender::Work steps_of(const Mode& mode) const {
-    at::set_num_threads(mode.threads);
     const auto job = job_of(mode);
-    if (trainer::parse_mesh(mode.mesh).ranks() == 1) return inputs_.steps(job, {}, kLearningRate);
-    const auto work = std::make_shared<Contender::Work>();  // this rank's
-    const auto both = std::make_shared<TwoProcesses>([&](Ends ends) -> TwoProcesses::Works {
+    if (trainer::parse_mesh(mode.mesh).ranks() == 1) {
+      at::set_num_threads(mode.threads);
+      return inputs_.steps(job, {}, kLearningRate);
+    }
+    const auto ranks = std::make_shared<RankProcesses>(2, [&](const trainer::Processes& processes) {
       at::set_num_threads(1);
       trainer::TrainingRun::Options options;
-      options.local_ranks = {ends.rank};
-      options.transport = memory_transport(std::move(ends));
-      const auto loss = std::make_shared<double>();
-      *work = [loss] { return *loss; };
-      return {[loss, step = inputs_.steps(job, options, kLearningRate)] { *loss = step(); }};
+      options.local_ranks = {processes.rank};
+      options.transport = processes.transport;
+      return inputs_.steps(job, options, kLearningRate);
     });
-    return [both, work] {
-      both->run(0, 1);
-      return (*work)();
-    };
-  }
-
-  static std::shared_ptr<Transport> memory_transport(Ends ends) {
-    std::vector<std::unique_ptr<Stream>> streams(2);
-    streams[static_cast<size_t>(1 - ends.rank)] = std::move(ends.memory);
-    return std::make_shared<StreamTransport>(ends.rank, std::move(streams), std::chrono::seconds{60});
+    return [ranks] { return (*ranks)(); };
   }
 
   BenchRow row(const Mode& mode, const Peer& peer, const Contender& ours, const Beginning& our_beginning,

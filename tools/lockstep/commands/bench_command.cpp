@@ -13,6 +13,7 @@
 #include "tools/bench/rows/process_rows.h"
 #include "tools/bench/rows/record_rows.h"
 #include "tools/bench/rows/rng_rows.h"
+#include "tools/bench/rows/scale_rows.h"
 #include "tools/bench/rows/step_rows.h"
 #include "tools/bench/rows/verify_rows.h"
 #include "tools/lockstep/commands.h"
@@ -104,6 +105,8 @@ ExitCode run_bench(const BenchOptions& options) {
     bench::measure_collectives(options.rows.value_or("*"), seconds, add);
   } else if (options.name == "peers") {
     bench::measure_peers({options.rows.value_or("*"), options.seconds.value_or(10), options.device}, add);
+  } else if (options.name == "scale") {
+    bench::measure_scale(options.rows.value_or("*"), options.seconds.value_or(3), add);
   } else if (options.name == "processes") {
     bench::measure_processes(options.rows.value_or("*"), seconds, add);
   } else if (options.name == "verify") {
