@@ -8,16 +8,37 @@
 namespace lockstep::kernels {
 namespace {
 
-template <class Set, int kRowStride, int kRows, int kVectors>
+/// The left factor as pack() leaves it.
+template <int kRowStride>
+struct PackedLeft {
+  static constexpr int64_t kStep = kRowStride;
+
+  template <class Set, int kRows, int kVectors>
+  LOCKSTEP_TILE_INLINE static void chain(TileRegisters<Set, kRows, kVectors>& tile,
+                                         const TileWork<typename Set::Element>& /*work*/,
+                                         const typename Set::Element* a, const typename Set::Element* b,
+                                         int64_t length) {
+    chain_tile<Set, kRows, kVectors>(tile, a, 1, kRowStride, b, kVectors * Set::kLanes, length);
+  }
+};
+
+/// The left factor where it is.
+struct LeftInPlace {
+  static constexpr int64_t kStep = 1;
+
+  template <class Set, int kRows, int kVectors>
+  LOCKSTEP_TILE_INLINE static void chain(TileRegisters<Set, kRows, kVectors>& tile,
+                                         const TileWork<typename Set::Element>& work, const typename Set::Element* a,
+                                         const typename Set::Element* b, int64_t length) {
+    chain_tile_in_place<Set, kRows, kVectors>(tile, a, work.a_row, b, kVectors * Set::kLanes, length);
+  }
+};
+
+template <class Set, class Left, int kRows, int kVectors>
 struct ProductTile {
   using T = typename Set::Element;
   using Registers = TileRegisters<Set, kRows, kVectors>;
   static constexpr int kColumns = kVectors * Set::kLanes, kSize = kRows * kColumns, kLine = 64 / sizeof(T);
-
-  LOCKSTEP_TILE_INLINE static void chain(Registers& tile, const T* a, const T* b, int64_t length) {
-    clear_tile<Set, kRows, kVectors>(tile);
-    chain_tile<Set, kRows, kVectors>(tile, a, 1, kRowStride, b, kColumns, length);
-  }
 
   /// The tree over the leaves of the group, without its last store.
   LOCKSTEP_TILE_INLINE static void add_leaves(Registers& tile, const TileWork<T>& work) {
@@ -25,8 +46,9 @@ struct ProductTile {
     T* top = work.stack;
     for (int64_t leaf = 0;; ++leaf) {
       const int64_t length = work.leaves[leaf].length;
-      chain(tile, a, b, length);
-      a += length * kRowStride;
+      clear_tile<Set, kRows, kVectors>(tile);
+      Left::template chain<Set, kRows, kVectors>(tile, work, a, b, length);
+      a += length * Left::kStep;
       b += length * kColumns;
       for (int joins = work.leaves[leaf].joins; joins > 0; --joins)
         join_tile<Set, kRows, kVectors>(top -= kSize, kColumns, tile);
@@ -59,7 +81,8 @@ LOCKSTEP_TILE_TARGET void compute_tile(const TileWork<typename Set::Element>& wo
     constexpr int kNext = std::max({kFewerRows...});
     if (work.rows <= kNext) return compute_tile<Set, kRowStride, kVectors, kFewerRows...>(work);
   }
-  ProductTile<Set, kRowStride, kRows, kVectors>::compute(work);
+  if (work.a_row != 0) return ProductTile<Set, LeftInPlace, kRows, kVectors>::compute(work);
+  ProductTile<Set, PackedLeft<kRowStride>, kRows, kVectors>::compute(work);
 }
 
 }  // namespace

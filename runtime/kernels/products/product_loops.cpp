@@ -1,6 +1,7 @@
 #include "runtime/kernels/products/product_loops.h"
 
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
 
 #include "runtime/kernels/products/tile_sizes.h"
@@ -58,6 +59,7 @@ class Product {
     // Samples that follow one another in both factors are one long one, as far as packing goes.
     regular_a_ = a_.sample_stride == sample_length_ * a_.element_stride;
     regular_b_ = b_.sample_stride == sample_length_ * b_.element_stride;
+    in_place_ = left_in_place();
   }
 
   void run(const Workers& workers) {
@@ -69,6 +71,16 @@ class Product {
   }
 
  private:
+  /// Whether whole tiles read A where it is: in T, positions side by side, and the lines of a tile's rows not all in
+  /// the same few sets of the first cache (64 sets of 8 lines in most).
+  bool left_in_place() const {
+    if (!std::is_same_v<Input, T> || a_.element_stride != 1 || !(regular_a_ || plan_.positions <= sample_length_))
+      return false;
+    constexpr int64_t kBytes = 4096, kLeastSets = 4;
+    const auto distance = a_.row_stride * static_cast<int64_t>(sizeof(T));
+    return distance > 0 && kBytes / std::gcd(kBytes, distance) >= kLeastSets;
+  }
+
   void run(const Block& block, const Workers& workers) {
     const int64_t panels = divide_up(block.count, tiles_.columns);
     T* packed = scratch<T, Purpose::kPackedRight>().reserve(panels * tiles_.columns * plan_.positions);
@@ -165,26 +177,38 @@ class Product {
     T* packed_a = scratch<T, Purpose::kPackedLeft>().reserve(a_size);
     scratch<T, Purpose::kWaiting>().reserve(plan_.deepest * piece.tiles(tiles_) * size);
     scratch<T, Purpose::kStack>().reserve(std::max(plan_.deepest_group, 1) * size);
+    const int64_t whole = in_place_ ? rows.count / tiles_.rows * tiles_.rows : 0;  // rows that are read where they are
     for (const LeafGroup& group : plan_.groups) {
-      pack(pack_.left, a_, regular_a_, rows, {group.position, group.length}, packed_a, tiles_.packed_rows,
-           tiles_.packed_rows * group.length + 16);
+      pack(pack_.left, a_, regular_a_, {rows.first + whole, rows.count - whole}, {group.position, group.length},
+           packed_a, tiles_.packed_rows, tiles_.packed_rows * group.length + 16);
       const bool is_packed = packed != nullptr;
-      add_group(piece, group, packed_a,
+      add_group(piece, group, whole, packed_a,
                 is_packed ? PackedRight{packed, 0, plan_.positions} : pack_group(group, piece.columns));
     }
   }
 
   /// A's panel stays in the cache, and results are written along their rows.
-  void add_group(const Piece& piece, const LeafGroup& group, const T* packed_a, const PackedRight& packed_b) const {
+  void add_group(const Piece& piece, const LeafGroup& group, int64_t whole, const T* packed_a,
+                 const PackedRight& packed_b) const {
     int64_t tile = 0;
     for (int64_t row = 0; row < piece.rows.count; row += tiles_.rows)
       for (int64_t panel = piece.first_panel; panel < piece.end_panel; ++panel, ++tile) {
         TileWork<T> work = work_of(piece, group, row, panel * tiles_.columns);
-        work.a = packed_a + row / tiles_.rows * (tiles_.packed_rows * group.length + 16);
+        if (row < whole)
+          read_in_place(work, piece.rows.first + row, group.position);
+        else
+          work.a = packed_a + (row - whole) / tiles_.rows * (tiles_.packed_rows * group.length + 16);
         work.b = packed_b.panel(panel, group.position, tiles_.columns);
         work.waiting += tile * tiles_.rows * tiles_.columns;
         tiles_.compute(work);
       }
+  }
+
+  void read_in_place(TileWork<T>& work, int64_t row, int64_t position) const {
+    if constexpr (std::is_same_v<Input, T>) {
+      work.a = a_.data + row * a_.row_stride + position;
+      work.a_row = a_.row_stride;
+    }
   }
 
   /// Without factors; what waits for the first tile.
@@ -217,7 +241,7 @@ class Product {
   const ProductTiles<T>& tiles_;
   Packers<Input, T> pack_;
   int64_t sample_length_;
-  bool regular_a_, regular_b_;
+  bool regular_a_, regular_b_, in_place_;
 };
 
 }  // namespace

@@ -5,11 +5,13 @@ namespace lockstep::kernels {
 
 /// One tile of the result over one group of leaves.
 ///
-/// `a` holds tile.packed_rows values per position, `b` holds tile.columns. Results of groups that wait lie in
-/// `waiting`, one tile per depth, `waiting_stride` apart; leaves of this group wait in `stack`.
+/// `a` holds tile.packed_rows values per position, or lies as it is: then it has `a_row`, the distance of its rows,
+/// whose positions are neighbours, and all rows of a tile are there. `b` holds tile.columns per position. Results of
+/// groups that wait lie in `waiting`, one tile per depth, `waiting_stride` apart; leaves of this group wait in `stack`.
 template <class T>
 struct TileWork {
   const T *a, *b;
+  int64_t a_row;  ///< 0: packed
   const LeafStep* leaves;
   int64_t leaf_count;
   T* stack;

@@ -43,6 +43,30 @@ LOCKSTEP_TILE_INLINE void chain_tile(TileRegisters<Set, kRows, kVectors>& tile, 
   }
 }
 
+/// chain_tile over neighbouring positions of rows that lie a_row apart. Every third row has a pointer: the processor
+/// adds one or two distances to it by itself, and more pointers than registers would be loaded each time.
+template <class Set, int kRows, int kVectors>
+LOCKSTEP_TILE_INLINE void chain_tile_in_place(TileRegisters<Set, kRows, kVectors>& tile, const typename Set::Element* a,
+                                              int64_t a_row, const typename Set::Element* b, int64_t b_step,
+                                              int64_t count) {
+  constexpr int kPointers = (kRows + 2) / 3;
+  const typename Set::Element* third[kPointers];
+#pragma GCC unroll 8
+  for (int i = 0; i < kPointers; ++i) third[i] = a + 3 * i * a_row;
+#pragma GCC unroll 4
+  for (int64_t position = 0; position < count; ++position, b += b_step) {
+    typename Set::Vector right[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) right[v] = Set::load(b + v * Set::kLanes);
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      const auto left = Set::broadcast(third[row / 3][row % 3 * a_row + position]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) tile[row][v] = Set::fma(left, right[v], tile[row][v]);
+    }
+  }
+}
+
 /// tile = left + tile.
 template <class Set, int kRows, int kVectors>
 LOCKSTEP_TILE_INLINE void join_tile(const typename Set::Element* left, int64_t stride,

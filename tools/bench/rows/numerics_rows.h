@@ -16,16 +16,18 @@ struct NumericsCase {
 };
 
 /// mm_MxKxN_nt: linear layers of the Llama debugmodel and of 1B and 8B blocks, M tokens, K inputs, N outputs, beside
-/// at::linear; mm_MxKxN_nn: gradients of their inputs beside at::mm; mm_NxKxM_tn: gradients of their weights beside
-/// at::mm. attention_fwd_bwd_T<length>: causal attention of four heads of size 64 (_d<size>: another) and its gradients
-/// beside LibTorch's fused kernel. With _t2 on two threads, else on one.
+/// at::linear, which is MKL's; mm_MxKxN_nt_onednn: the same beside oneDNN's; mm_MxKxN_nn: gradients of their inputs
+/// beside at::mm; mm_NxKxM_tn: gradients of their weights beside at::mm. attention_fwd_bwd_T<length>: causal attention
+/// of four heads of size 64 (_d<size>: another) and its gradients beside LibTorch's fused kernel. With _t2 on two
+/// threads, else on one.
 std::vector<NumericsCase> product_cases(int threads);
 
 /// Elementwise and row ops NAME_<tokens>x<width> and their gradients NAME_backward_..., on a canonical mesh of one
 /// rank, dispatch included, beside what LibTorch runs for them.
 std::vector<NumericsCase> row_op_cases();
 
-/// step_512_tokens, step_4096_tokens: training steps of the debugmodel on one rank beside plain LibTorch.
+/// step_512_tokens, step_4096_tokens: training steps of the debugmodel on one rank beside plain LibTorch;
+/// step_..._bf16: in bfloat16, canonical beside native numerics.
 std::vector<NumericsCase> step_cases();
 
 /// Those whose name fits one of `patterns`: shell wildcards, separated by commas. BadInput if none does. Empty: all but

@@ -1,6 +1,7 @@
 // Matrix products and attention, kernel beside kernel.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -24,6 +25,15 @@ constexpr Layer kLayers[] = {{512, 256, 768},    {512, 256, 256},   {512, 256, 1
                              {256, 2048, 16384}, {256, 8192, 2048}, {256, 4096, 6144}, {256, 4096, 4096},
                              {256, 4096, 28672}, {256, 14336, 4096}};
 
+/// LibTorch has it for compiled programs; at::linear in fp32 is MKL.
+at::Tensor onednn_linear(const at::Tensor& x, const at::Tensor& weight) {
+  using Signature = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, c10::string_view,
+                               c10::List<std::optional<at::Scalar>>, std::optional<c10::string_view>);
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("mkldnn::_linear_pointwise", "").typed<Signature>();
+  return op.call(x, weight, std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), "");
+}
+
 class Cases {
  public:
   explicit Cases(int threads) : threads_(threads) {}
@@ -34,6 +44,13 @@ class Cases {
       const auto x = at::randn({layer.tokens, layer.inputs}), weight = at::randn({layer.outputs, layer.inputs});
       return time([&] { kernels::linear(x, weight); }, [&] { at::linear(x, weight); });
     });
+    add(
+        fmt::format("mm_{}x{}x{}_nt_onednn", tokens, inputs, outputs),
+        [layer](const auto& time) {
+          const auto x = at::randn({layer.tokens, layer.inputs}), weight = at::randn({layer.outputs, layer.inputs});
+          return time([&] { kernels::linear(x, weight); }, [&] { onednn_linear(x, weight); });
+        },
+        "onednn");
     add(fmt::format("mm_{}x{}x{}_nn", tokens, outputs, inputs), [layer](const auto& time) {
       const auto gradient = at::randn({layer.tokens, layer.outputs}), weight = at::randn({layer.outputs, layer.inputs});
       return time([&] { kernels::product(gradient, weight); }, [&] { at::mm(gradient, weight); });
@@ -71,14 +88,14 @@ class Cases {
  private:
   /// `body` makes operands and calls time(ours, peer).
   template <class Body>
-  void add(const std::string& name, const Body& body) {
+  void add(const std::string& name, const Body& body, const char* peer_name = "libtorch") {
     const std::string full = threads_ == 1 ? name : fmt::format("{}_t{}", name, threads_);
-    all.push_back({full, [full, body, threads = threads_](PairedOptions options) {
+    all.push_back({full, [full, body, peer_name, threads = threads_](PairedOptions options) {
                      at::set_num_threads(threads);
                      options.own_time = threads == 1;
                      const auto timing =
                          body([&](auto&& ours, auto&& peer) { return time_in_pairs(ours, peer, options); });
-                     return make_row(full, timing, "libtorch", "ms", 1e3);
+                     return make_row(full, timing, peer_name, "ms", 1e3);
                    }});
   }
 

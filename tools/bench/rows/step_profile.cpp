@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,6 +26,12 @@ double now() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double page_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_minflt);
 }
 
 /// The least of many: what else the machine does only adds.
@@ -141,7 +148,9 @@ StepProfile profile_step() {
   for (int i = 0; i < 3; ++i) run();
   auto profile = measured(run, false, kSteps);
   profile.product_seconds_alone = measured(run, true, 2).product_seconds_alone;
+  const double faults = page_faults();
   profile.step_seconds = least_seconds(kSteps, [&] { run(); });
+  profile.page_faults = (page_faults() - faults) / kSteps;
   profile.limits = machine_limits();
   return profile;
 }

@@ -24,6 +24,7 @@ struct MachineLimits {
 struct StepProfile {
   MachineLimits limits;
   double step_seconds = 0;     ///< unobserved, of this thread
+  double page_faults = 0;      ///< in a step, unobserved: pages of memory that the system had to give
   double product_seconds = 0;  ///< of the ops that are products, in the step
   double product_seconds_alone =
       0;                    ///< of the same products one after the other, each alone on memory that is in cache

@@ -17,6 +17,13 @@ BenchRun run_on(const char* mesh, const BatchSize& size, Numerics numerics) {
   return BenchRun(bench_job(size, trainer::parse_mesh(mesh), numerics));
 }
 
+/// Parameters and activations in bfloat16.
+BenchRun narrow_run(const BatchSize& size, Numerics numerics) {
+  auto job = bench_job(size, trainer::parse_mesh("one device"), numerics);
+  job.training.mixed_precision_param = "bfloat16";
+  return BenchRun(job);
+}
+
 /// The same in plain LibTorch.
 class PlainRun {
  public:
@@ -56,6 +63,13 @@ std::vector<NumericsCase> step_cases() {
                      auto ours = run_on("one device", size, Numerics::kCanonical);
                      PlainRun plain(size);
                      return make_row(name, time_in_pairs(ours, plain, options), "libtorch", "ms", 1e3);
+                   }});
+    all.push_back({name + "_bf16", [=](PairedOptions options) {
+                     at::set_num_threads(1);
+                     options.own_time = true;
+                     auto canonical = narrow_run(size, Numerics::kCanonical),
+                          native = narrow_run(size, Numerics::kNative);
+                     return make_row(name + "_bf16", time_in_pairs(canonical, native, options), "native", "ms", 1e3);
                    }});
   }
   return all;

@@ -59,6 +59,7 @@ void print_table(const StepProfile& profile) {
             100 * share_of_products(profile));
   print_out("products  {:.1f} ms in the step, {:.1f} ms alone, {:.1f} GFLOP/s\n", 1e3 * profile.product_seconds,
             1e3 * profile.product_seconds_alone, 1e-9 * flops_of(profile, true) / profile.product_seconds_alone);
+  print_out("memory    {:.0f} page faults in a step\n", profile.page_faults);
   print_out("machine   {:.1f} GFLOP/s (512 x 512 x 512), {:.1f} GB/s (copy of 64 MiB, read and written), one thread\n",
             1e-9 * profile.limits.flops_per_second, 1e-9 * profile.limits.bytes_per_second);
 }
@@ -73,6 +74,7 @@ nlohmann::ordered_json json_of(const StepProfile& profile) {
                    {"bytes", op.bytes},
                    {"flops", op.flops}});
   return {{"step_seconds", profile.step_seconds},
+          {"page_faults", profile.page_faults},
           {"product_seconds", profile.product_seconds},
           {"product_seconds_alone", profile.product_seconds_alone},
           {"share_of_products", share_of_products(profile)},
