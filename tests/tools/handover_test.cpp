@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/tools/run_lockstep.h"
+#include "tools/lockstep/waiting_threads.h"
 
 namespace lockstep {
 namespace {
@@ -24,6 +25,27 @@ TEST(Handover, TheEngineGetsTheCommandLineAsItWasTyped) {
   EXPECT_EQ(run.out, "<verify><jobs/demo.toml><-q><--meshes><tp=2; tp=4><--debug.seed=7>");
   EXPECT_EQ(run.err, "");
   EXPECT_EQ(run.code, 3) << "the engine's exit code is the command's";
+}
+
+TEST(Handover, ThreadsSpinOnlyWhereEachHasACore) {
+  EXPECT_EQ(tool::spin_count({.running = 0, .cores = 2, .threads = 2}), "10000");
+  EXPECT_EQ(tool::spin_count({.running = 1, .cores = 2, .threads = 2}), "0");
+  EXPECT_EQ(tool::spin_count({.running = 1, .cores = 2, .threads = 1}), "10000");
+  EXPECT_EQ(tool::spin_count({.running = 0, .cores = 2, .threads = 4}), "0");
+  const auto load = tool::machine_load();
+  EXPECT_GE(load.cores, 1);
+  EXPECT_GE(load.running, 0);
+}
+
+TEST(Handover, HowThreadsWaitIsTheUsersToSay) {
+  const Installation installation;
+  installation.add_engine("echo \"$GOMP_SPINCOUNT,$OMP_WAIT_POLICY\"\n");
+  const auto told = [&](const std::string& variables) {
+    return run_binary(installation.folder.file("lockstep"), "rules", variables).out;
+  };
+  EXPECT_EQ(told("GOMP_SPINCOUNT=7 OMP_WAIT_POLICY= "), "7,\n");
+  EXPECT_EQ(told("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive "), ",passive\n");
+  EXPECT_EQ(told("env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY OMP_NUM_THREADS=4096 "), "0,\n");
 }
 
 TEST(Handover, ABadJobNeverReachesTheEngine) {

@@ -1,8 +1,10 @@
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <ctime>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@ struct PairedOptions {
   double budget = INFINITY;
   /// Measures what this thread computes, without what others do in between: for functions of one thread.
   bool own_time = false;
+  double pause = 0;  ///< seconds before each measurement: threads of the other that still look for work go to sleep
 };
 
 struct PairedTiming {
@@ -55,6 +58,7 @@ inline double now(const PairedOptions& options) {
 
 template <class Function>
 double seconds_of(Function& function, int repetitions, const PairedOptions& options) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(options.pause));
   const double start = now(options);
   for (int i = 0; i < repetitions; ++i) function();
   return (now(options) - start) / repetitions;

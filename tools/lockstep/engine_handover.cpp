@@ -9,6 +9,7 @@
 
 #include "core/interruption.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/waiting_threads.h"
 
 /// The commands that need LibTorch, in `lockstep`: the same command line, run by `lockstep-engine` beside it.
 namespace lockstep::tool {
@@ -37,8 +38,8 @@ std::string own_command_line() {
   arguments.push_back(nullptr);
   std::fflush(nullptr);
   const InterruptionsBlocked until_it_runs;
-  // OpenMP's waiting threads sleep instead of spinning: on busy cores spinning makes a step up to ten times slower.
-  ::setenv("GOMP_SPINCOUNT", "0", /*overwrite=*/0);
+  if (!std::getenv("OMP_WAIT_POLICY") && !std::getenv("GOMP_SPINCOUNT"))
+    ::setenv("GOMP_SPINCOUNT", spin_count(machine_load()).c_str(), /*overwrite=*/0);
   ::execv(engine.c_str(), arguments.data());
   fail<InternalError>("{} cannot be started: {}. It belongs beside lockstep.", engine, std::strerror(errno));
 }

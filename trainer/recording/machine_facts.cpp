@@ -38,6 +38,7 @@ bool matters(std::string_view variable) {
   constexpr std::string_view kPrefixes[] = {"OMP_",  "GOMP_",   "KMP_",   "MKL_",     "ATEN_",
                                             "DNNL_", "ONEDNN_", "TORCH_", "LOCKSTEP_"};
   if (variable.starts_with("LOCKSTEP_JOB_TOKEN")) return false;
+  if (variable == "GOMP_SPINCOUNT" || variable == "OMP_WAIT_POLICY") return false;  // how threads wait for each other
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [&](std::string_view prefix) { return variable.starts_with(prefix); });
 }

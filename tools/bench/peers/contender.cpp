@@ -64,6 +64,7 @@ std::shared_ptr<Contender> Contender::python(const std::string& program, const s
   const auto path = std::string(LOCKSTEP_BENCH_FOLDER "/") + program;
   contender->socket_ = start([&] {
     ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
+    ::unsetenv("GOMP_SPINCOUNT");  // Lockstep's choice, of itself
     ::execl(interpreter.c_str(), interpreter.c_str(), "-W", "ignore", path.c_str(), argument.c_str(), nullptr);
   });
   return contender;

@@ -129,7 +129,9 @@ class Comparison {
   BenchRow row(const Mode& mode, const Peer& peer, const Contender& ours, const Beginning& our_beginning,
                const Contender& other) const {
     const auto beginning = begin(other);
-    const PairedOptions options{.pairs = 1001, .seconds = std::min(0.3, options_.seconds), .budget = options_.seconds};
+    constexpr double kSpinning = 0.05;  // PyTorch's threads look for work for some 15 ms
+    const PairedOptions options{
+        .pairs = 1001, .seconds = std::min(0.3, options_.seconds), .budget = options_.seconds, .pause = kSpinning};
     const auto timing = time_in_pairs([&] { ours.run(1); }, [&] { other.run(1); }, options);
     auto row = make_row(mode.name, timing, peer.name, "ms", 1e3);
     const auto tokens = static_cast<double>(inputs_.size().rows * inputs_.size().length);

@@ -53,24 +53,37 @@ std::vector<BenchRow> step_rows(const PairedOptions& options) {
           make_row("simulated_2x2_vs_one_rank", time_in_pairs(four, one, options), "one rank", "ms", 1e3)};
 }
 
+namespace {
+
+/// Canonical, on some threads, beside plain LibTorch on as many.
+NumericsCase step_case(const std::string& name, const BatchSize& size, int threads) {
+  return {name, [=](PairedOptions options) {
+            at::set_num_threads(threads);
+            options.own_time = threads == 1;
+            auto ours = run_on("one device", size, Numerics::kCanonical);
+            PlainRun plain(size);
+            return make_row(name, time_in_pairs(ours, plain, options), "libtorch", "ms", 1e3);
+          }};
+}
+
+NumericsCase narrow_case(const std::string& name, const BatchSize& size) {
+  return {name, [=](PairedOptions options) {
+            at::set_num_threads(1);
+            options.own_time = true;
+            auto canonical = narrow_run(size, Numerics::kCanonical), native = narrow_run(size, Numerics::kNative);
+            return make_row(name, time_in_pairs(canonical, native, options), "native", "ms", 1e3);
+          }};
+}
+
+}  // namespace
+
 std::vector<NumericsCase> step_cases() {
   std::vector<NumericsCase> all;
   for (const auto& size : {kSmall, kLarge}) {
     const auto name = fmt::format("step_{}_tokens", size.rows * size.length);
-    all.push_back({name, [=](PairedOptions options) {
-                     at::set_num_threads(1);
-                     options.own_time = true;
-                     auto ours = run_on("one device", size, Numerics::kCanonical);
-                     PlainRun plain(size);
-                     return make_row(name, time_in_pairs(ours, plain, options), "libtorch", "ms", 1e3);
-                   }});
-    all.push_back({name + "_bf16", [=](PairedOptions options) {
-                     at::set_num_threads(1);
-                     options.own_time = true;
-                     auto canonical = narrow_run(size, Numerics::kCanonical),
-                          native = narrow_run(size, Numerics::kNative);
-                     return make_row(name + "_bf16", time_in_pairs(canonical, native, options), "native", "ms", 1e3);
-                   }});
+    all.push_back(step_case(name, size, 1));
+    all.push_back(step_case(name + "_t2", size, 2));
+    all.push_back(narrow_case(name + "_bf16", size));
   }
   return all;
 }
