@@ -25,7 +25,7 @@ TEST(Doctor, PrintsWhatItWritesAsJson) {
     EXPECT_THAT(run.out, testing::HasSubstr(row.at("text").get<std::string>().substr(0, 12))) << names.back();
   }
   EXPECT_THAT(names, testing::ElementsAre("system", "processor", "instructions", "memory", "LibTorch", "numerics",
-                                          "kernels", "CUDA", "disk", "data"));
+                                          "kernels", "speed", "CUDA", "disk", "data"));
 }
 
 }  // namespace

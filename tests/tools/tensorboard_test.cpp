@@ -28,11 +28,22 @@ struct Drawn {
 };
 constexpr Drawn kDrawn[] = {
     {"loss_metrics/global_avg_loss", "loss"},
+    {"loss_metrics/global_max_loss", "max_loss"},
     {"grad_norm", "grad_norm"},
     {"lr", "learning_rate"},
     {"throughput(tps)", "tokens_per_second"},
+    {"tflops", "teraflops"},
+    {"mfu(%)", "mfu", 0.01},
+    {"time_metrics/end_to_end(s)", "step_seconds"},
+    {"time_metrics/data_loading(s)", "data_seconds"},
+    {"time_metrics/communication(s)", "communication_seconds"},
+    {"time_metrics/left(s)", "seconds_left"},
     {"memory/resident(GiB)", "memory_bytes", kGibibyte},
     {"memory/peak_resident(GiB)", "peak_memory_bytes", kGibibyte},
+    {"memory/parameters(GiB)", "parameter_bytes", kGibibyte},
+    {"memory/gradients(GiB)", "gradient_bytes", kGibibyte},
+    {"memory/optimizer(GiB)", "optimizer_bytes", kGibibyte},
+    {"memory/other(GiB)", "other_bytes", kGibibyte},
 };
 
 class TensorBoard : public ::testing::Test {
@@ -62,9 +73,12 @@ class TensorBoard : public ::testing::Test {
     std::istringstream lines(file_content(folder_.file("out/metrics.jsonl")));
     for (std::string line; std::getline(lines, line);) {
       const auto json = nlohmann::json::parse(line);
+      const int64_t step = json.at("step");
       for (const auto& [curve, field, unit] : kDrawn)
         if (const auto& value = json.at(field); !value.is_null())
-          curves[curve].emplace_back(json.at("step"), static_cast<float>(value.get<double>() / unit));
+          curves[curve].emplace_back(step, static_cast<float>(value.get<double>() / unit));
+      const double share = 100 * json.at("data_seconds").get<double>() / json.at("step_seconds").get<double>();
+      curves["time_metrics/data_loading(%)"].emplace_back(step, static_cast<float>(share));
     }
     return curves;
   }

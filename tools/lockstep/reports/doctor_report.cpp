@@ -15,6 +15,7 @@
 #include "core/files/proc_value.h"
 #include "core/numerics_version.h"
 #include "runtime/kernels/self_test/self_test.h"
+#include "runtime/kernels/speed/machine_speed.h"
 #include "trainer/data/text_dataset.h"
 
 namespace lockstep::tool {
@@ -80,6 +81,20 @@ Finding examine_kernels() {
   }
 }
 
+/// With one thread and with all of them.
+std::string by_threads(double (*speed)(const kernels::Workers&), const char* unit) {
+  const auto threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  auto text = fmt::format("{:.1f} {} on 1 thread", speed({}) / 1e9, unit);
+  if (threads > 1) text += fmt::format(", {:.1f} on {}", speed(kernels::thread_workers(threads)) / 1e9, threads);
+  return text;
+}
+
+/// What runs call the peak (docs/metrics.md).
+Finding examine_speed() {
+  return {"speed", fmt::format("float32 product {}; copy {}", by_threads(kernels::product_speed, "GFLOP/s"),
+                               by_threads(kernels::copy_speed, "GB/s"))};
+}
+
 Finding examine_cuda() {
   const bool driver = fs::exists("/proc/driver/nvidia/version");
   return {"CUDA", fmt::format("{}; {}", LOCKSTEP_WITH_CUDA ? "built in" : "not built in (LOCKSTEP_CUDA=OFF)",
@@ -111,8 +126,9 @@ Finding examine_data() {
 }  // namespace
 
 std::vector<Finding> examine_machine() {
-  return {examine_system(),   examine_processor(), examine_instructions(), examine_memory(), examine_libtorch(),
-          examine_numerics(), examine_kernels(),   examine_cuda(),         examine_disk(),   examine_data()};
+  return {examine_system(),   examine_processor(), examine_instructions(), examine_memory(),
+          examine_libtorch(), examine_numerics(),  examine_kernels(),      examine_speed(),
+          examine_cuda(),     examine_disk(),      examine_data()};
 }
 
 }  // namespace lockstep::tool
