@@ -20,6 +20,7 @@
 #include "trainer/loop/run_metrics.h"
 #include "trainer/loop/run_verification.h"
 #include "trainer/optim/schedule.h"
+#include "trainer/profile/step_profiler.h"
 #include "trainer/recording/step_recorder.h"
 #include "trainer/state/replicas.h"
 #include "trainer/state/state_digest.h"
@@ -42,6 +43,7 @@ class Loop {
         checkpoints_(job, processes_, run_),
         schedule_(job),
         metrics_(job, run_),
+        profiler_(job, run_.mesh()),
         verification_(job, processes_, run_) {
     agreed(run_.mesh(), [&] { data_ = make_dataset(job, run_.model().vocabulary()); });
     agreed(run_.mesh(), [&] {
@@ -135,13 +137,16 @@ class Loop {
     const bool is_due = verification_.is_due(step_);
     watch_copies(!(is_due && verification_.compares_bits()));
     const auto make = [&] { return plain_step(batch, rate); };
+    profiler_.begin(step_);
     const auto made = is_due ? verification_.check(step_, batch, rate, make) : make();
+    profiler_.end();
     if (is_due) tell(made.check);
     if (!outcome_.findings.empty()) return;
     if (watches_copies_ && !replicas_agree(made.result)) return;
     sample_ += job_.training.global_batch_size;
     outcome_.steps.push_back(metrics_.end_step(step_, made.result, rate, made.seconds, is_due));
     events_.on_step(outcome_.steps.back());
+    if (const auto line = profiler_.report(); !line.empty()) events_.on_note(line);
   }
 
   RunVerification::Made plain_step(const TokenBatch& batch, double rate) {
@@ -233,6 +238,7 @@ class Loop {
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
   RunMetrics metrics_;
+  StepProfiler profiler_;
   RunVerification verification_;
   std::optional<StepRecorder> recorder_;
   int64_t first_ = 1, step_ = 1, sample_ = 0, verified_ = 0;
