@@ -43,6 +43,7 @@ struct Parser {
   LaunchOptions launch;
   ReplayOptions replay;
   TraceOptions trace;
+  ReportOptions report;
 
   Parser() {
     app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
@@ -51,6 +52,7 @@ struct Parser {
     add_train();
     add_verify();
     add_recordings();
+    add_report();
     add_rules();
     add_bench();
     add_mutate();
@@ -109,6 +111,18 @@ struct Parser {
         ->type_name("FILE");
     sub->add_flag("--bitwise", verify.bitwise,
                   "Compare bits, with canonical numerics; the default unless the job says numerics.mode = \"native\"");
+  }
+
+  void add_report() {
+    auto* sub = command("report", "Draw the curves of runs: one page for a browser",
+                        "lockstep report outputs/demo\n  lockstep report outputs/a outputs/b --html compared.html\n\n"
+                        "Several runs share a chart for each number (docs/metrics.md).",
+                        report.output);
+    sub->add_option("outputs", report.folders, "Folders that train wrote (job.dump_folder)")
+        ->required()
+        ->type_name("OUTPUTS");
+    sub->add_option("--html", report.html, "Write the page to FILE; without it report.html in the first folder")
+        ->type_name("FILE");
   }
 
   void add_rules() {
@@ -242,6 +256,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "launch") return parser.launch;
   if (name == "replay") return checked(parser.replay);
   if (name == "trace") return parser.trace;
+  if (name == "report") return parser.report;
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);
   if (name == "mutate") return checked(parser.mutate);
