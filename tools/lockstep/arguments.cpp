@@ -52,11 +52,10 @@ struct Parser {
     add_train();
     add_verify();
     add_recordings();
-    add_report();
     add_rules();
     add_bench();
     add_mutate();
-    add_doctor();
+    command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
     add_checkpoint();
     add_launch();
   }
@@ -93,6 +92,9 @@ struct Parser {
                  "lockstep replay traces/ --rank 3 --step 120", replay.output),
         replay);
     add_trace_commands(*app.add_subcommand("trace", "Look into recordings: ls, dump, diff, timeline"), trace);
+    add_report_options(*command("report", "Draw the curves of runs: one page for a browser",
+                                "lockstep report outputs/a outputs/b --html compared.html", report.output),
+                       report);
   }
 
   void add_verify() {
@@ -111,18 +113,6 @@ struct Parser {
         ->type_name("FILE");
     sub->add_flag("--bitwise", verify.bitwise,
                   "Compare bits, with canonical numerics; the default unless the job says numerics.mode = \"native\"");
-  }
-
-  void add_report() {
-    auto* sub = command("report", "Draw the curves of runs: one page for a browser",
-                        "lockstep report outputs/demo\n  lockstep report outputs/a outputs/b --html compared.html\n\n"
-                        "Several runs share a chart for each number (docs/metrics.md).",
-                        report.output);
-    sub->add_option("outputs", report.folders, "Folders that train wrote (job.dump_folder)")
-        ->required()
-        ->type_name("OUTPUTS");
-    sub->add_option("--html", report.html, "Write the page to FILE; without it report.html in the first folder")
-        ->type_name("FILE");
   }
 
   void add_rules() {
@@ -161,10 +151,6 @@ struct Parser {
                     "Write the tables as a page to FILE; a full run in the project's tree: docs/mutation_score.md, and "
                     "docs/mutation_score.json")
         ->type_name("FILE");
-  }
-
-  void add_doctor() {
-    command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
   }
 
   void add_launch() {

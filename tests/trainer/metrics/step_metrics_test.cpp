@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/temporary_folder.h"
+
 namespace lockstep::trainer {
 namespace {
 
@@ -108,6 +110,16 @@ TEST(StepMetrics, MemoryThatIsLeftIsNeverNegative) {
   auto metrics = kMetrics;
   metrics.optimizer_bytes = 600 * kMebibyte;
   EXPECT_EQ(metrics.other_bytes(), 0);
+}
+
+/// docs/metrics.md has a row for each.
+TEST(StepMetrics, AreAllDocumented) {
+  const auto page = file_content(LOCKSTEP_SOURCE_DIR "/docs/metrics.md");
+  const auto json = nlohmann::json::parse(json_line(kMetrics));
+  for (const auto& [name, value] : json.items())
+    EXPECT_NE(page.find("`" + name + "`"), page.npos) << name << " is not in docs/metrics.md";
+  for (const auto& [tag, value] : scalar_events(kMetrics))
+    EXPECT_NE(page.find("`" + std::string(tag) + "`"), page.npos) << tag << " is not in docs/metrics.md";
 }
 
 }  // namespace

@@ -81,18 +81,24 @@ Finding examine_kernels() {
   }
 }
 
-/// With one thread and with all of them.
-std::string by_threads(double (*speed)(const kernels::Workers&), const char* unit) {
-  const auto threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  auto text = fmt::format("{:.1f} {} on 1 thread", speed({}) / 1e9, unit);
-  if (threads > 1) text += fmt::format(", {:.1f} on {}", speed(kernels::thread_workers(threads)) / 1e9, threads);
-  return text;
+/// With one thread and with all of them, which it adds to `finding`.
+void measure(Finding& finding, const char* what, const char* unit, double (*speed)(const kernels::Workers&)) {
+  const auto all = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  for (const int threads : all > 1 ? std::vector{1, all} : std::vector{1}) {
+    const double per_second = speed(kernels::thread_workers(threads));
+    finding.numbers.emplace_back(fmt::format("{}_per_second_{}_threads", what, threads), per_second);
+    finding.text += threads == 1 ? fmt::format("{:.1f} {} on 1 thread", per_second / 1e9, unit)
+                                 : fmt::format(", {:.1f} on {}", per_second / 1e9, threads);
+  }
 }
 
-/// What runs call the peak (docs/metrics.md).
+/// The first is what runs call the peak (docs/metrics.md).
 Finding examine_speed() {
-  return {"speed", fmt::format("float32 product {}; copy {}", by_threads(kernels::product_speed, "GFLOP/s"),
-                               by_threads(kernels::copy_speed, "GB/s"))};
+  Finding finding{"speed", "float32 product "};
+  measure(finding, "operations", "GFLOP/s", kernels::product_speed);
+  finding.text += "; copy ";
+  measure(finding, "bytes", "GB/s", kernels::copy_speed);
+  return finding;
 }
 
 Finding examine_cuda() {
