@@ -10,6 +10,7 @@ target_link_libraries(lockstep_replay_view PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_replay_op_case PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_job PRIVATE tomlplusplus::tomlplusplus nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_launch PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(lockstep_trainer_profile PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_checkpoint PRIVATE nlohmann_json::nlohmann_json)
 if(LOCKSTEP_CUDA)
   target_link_libraries(lockstep_runtime_transport_device PRIVATE $<BUILD_INTERFACE:CUDA::nccl> $<BUILD_INTERFACE:CUDA::cudart>)
@@ -24,7 +25,7 @@ file(GLOB_RECURSE _loops CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/kernels/*
 set_source_files_properties(${_loops} ${CMAKE_SOURCE_DIR}/rng/fill.cpp PROPERTIES
   COMPILE_OPTIONS "-O3;-fno-math-errno;-fno-trapping-math")
 # Without LibTorch: what `lockstep` answers from at once.
-lockstep_bundle(kernels runtime_kernels_self_test)
+lockstep_bundle(kernels runtime_kernels_self_test runtime_kernels_speed)
 lockstep_bundle(connections runtime_transport_flight runtime_transport_rendezvous)
 lockstep_bundle(recordings replay_store replay_view)
 lockstep_bundle(trainer_files trainer_job trainer_data trainer_checkpoint trainer_identity)

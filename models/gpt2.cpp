@@ -161,6 +161,13 @@ std::string Gpt2::sizes_text() const {
                      o.heads, o.hidden, o.vocabulary, o.positions, dropout_text(o));
 }
 
+/// The head is the table of tokens; that of positions is only read.
+double Gpt2::operations_per_token(int64_t length) const {
+  const auto& o = options_;
+  return 6 * static_cast<double>(parameter_count() - o.positions * o.width) +
+         attention_operations(o.layers, o.width, length);
+}
+
 std::vector<Module*> Gpt2::blocks() {
   std::vector<Module*> all{&embeddings_};
   for (auto& layer : layers_) all.push_back(layer.get());

@@ -195,6 +195,13 @@ std::string Llama::sizes_text() const {
                      o.layers, o.heads, o.key_value_heads, o.hidden, o.vocabulary, dropout_text(o));
 }
 
+/// A table of rows is read, not multiplied with, unless the head uses it.
+double Llama::operations_per_token(int64_t length) const {
+  const auto& o = options_;
+  const int64_t table = o.tied_head ? 0 : o.vocabulary * o.width;
+  return 6 * static_cast<double>(parameter_count() - table) + attention_operations(o.layers, o.width, length);
+}
+
 std::vector<Module*> Llama::blocks() {
   std::vector<Module*> all{&embedding_};
   for (auto& layer : layers_) all.push_back(layer.get());

@@ -83,6 +83,7 @@ class Llama : public Model {
   at::Tensor forward(const at::Tensor& tokens) override;
   int64_t vocabulary() const override { return options_.vocabulary; }
   std::string sizes_text() const override;
+  double operations_per_token(int64_t length) const override;
   std::vector<Module*> blocks() override;
 
  private:

@@ -54,6 +54,10 @@ std::string Mlp::sizes_text() const {
                      options_.hidden, options_.vocabulary, options_.dropout);
 }
 
+double Mlp::operations_per_token(int64_t /*length*/) const {
+  return 6 * static_cast<double>(parameter_count() - options_.vocabulary * options_.width);
+}
+
 std::vector<Module*> Mlp::blocks() {
   std::vector<Module*> all{&embedding_};
   for (auto& layer : layers_) all.push_back(layer.get());

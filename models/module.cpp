@@ -80,4 +80,10 @@ int64_t Model::parameter_count() const {
   return count;
 }
 
+double Model::operations_per_token(int64_t /*length*/) const { return 6 * static_cast<double>(parameter_count()); }
+
+double attention_operations(int64_t layers, int64_t width, int64_t length) {
+  return 12 * static_cast<double>(layers) * static_cast<double>(width) * static_cast<double>(length);
+}
+
 }  // namespace lockstep::models

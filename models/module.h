@@ -106,6 +106,17 @@ class Model : public Module {
   virtual std::vector<Module*> blocks() = 0;
 
   int64_t parameter_count() const;
+
+  /// Operations, two for each multiplication and addition, that training takes for each token of sequences of this
+  /// length: 6 for each parameter that a token is multiplied with (2 forward, 4 backward), and those of attention
+  /// (attention_operations()). Recomputed activations are not counted twice: what A. Chowdhery et al., "PaLM: Scaling
+  /// language modeling with Pathways", 2022, appendix B calls model FLOPs. A model that does not say: 6 for every
+  /// parameter.
+  virtual double operations_per_token(int64_t length) const;
 };
+
+/// Of scores and weighted values of all layers, 12 for each layer, element of the width and token of the sequence: as
+/// the source above counts them, those that a causal mask leaves out included.
+double attention_operations(int64_t layers, int64_t width, int64_t length);
 
 }  // namespace lockstep::models

@@ -12,19 +12,7 @@ namespace {
 /// How much memory may wait to be read, or for copies; then training waits too.
 constexpr size_t kMostWaitingBytes = size_t{64} << 20;
 
-RecordedId recorded_id(const OpId& id, NameTable& names) {
-  return {static_cast<uint8_t>(id.phase), static_cast<int32_t>(id.microbatch), names[id.module], names[id.op],
-          static_cast<uint32_t>(id.occurrence)};
-}
-
 }  // namespace
-
-Name NameTable::operator[](std::string_view text) {
-  const auto found = numbers_.find(text);
-  if (found != numbers_.end()) return found->second;
-  names_.emplace_back(text);
-  return numbers_.emplace(text, static_cast<Name>(names_.size() - 1)).first->second;
-}
 
 Recorder::Recorder(const World& world, bool keeps_payload)
     : world_(world),
@@ -36,9 +24,6 @@ Recorder::Recorder(const World& world, bool keeps_payload)
 }
 
 void Recorder::begin() {
-  ops_.clear();
-  running_.clear();
-  collectives_on_.clear();
   reader_->finish();
   for (auto& mine : ranks_) {
     mine.results.clear();
@@ -51,11 +36,11 @@ void Recorder::begin() {
     prepare(mine);
   }
   ranks_.resize(place_.size());
-  start_ = Clock::now();
+  log_.begin();
 }
 
 std::vector<StepRecording> Recorder::end(const StepRecording& common) {
-  for (const auto op : running_) ops_[op].end = now();  // a step that failed in the middle of them
+  log_.end_all();
   reader_->finish();
   std::vector<StepRecording> recordings;
   for (const int rank : world_.local_ranks()) {
@@ -64,8 +49,8 @@ std::vector<StepRecording> Recorder::end(const StepRecording& common) {
     StepRecording recording = common;
     recording.rank = rank;
     recording.world = world_.rank_count();
-    recording.names = names_.names();
-    recording.ops = ops_;
+    recording.names = log_.names();
+    recording.ops = log_.ops();
     recording.results = mine.results;
     recording.collectives = mine.collectives;
     recording.pieces = mine.pieces;
@@ -99,10 +84,6 @@ void Recorder::prepare(PerRank& mine) {
   mine.payload.reserve(mine.last_payload);
 }
 
-uint64_t Recorder::now() const {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count());
-}
-
 /// What is pending holds nothing that was read.
 void Recorder::let_go_of(ShardSet& written) {
   if (written.is_pending()) return;
@@ -112,22 +93,20 @@ void Recorder::let_go_of(ShardSet& written) {
 void Recorder::before_op(const OpEvent& event) {
   if (event.plan.written >= 0)
     for (const auto& written : op_results(event, {})) let_go_of(*sharded(written.tensor).shards());
-  running_.push_back(static_cast<uint32_t>(ops_.size()));
-  ops_.push_back({recorded_id(event.id, names_), now(), 0});
+  log_.begin_op(event.id);
 }
 
 void Recorder::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   const auto given = op_results(event, results);
   for (size_t r = 0; r < given.size(); ++r)
-    add_result(running_.back(), static_cast<uint32_t>(r), given[r].tensor, kind_of(given[r]));
-  ops_[running_.back()].end = now();
-  running_.pop_back();
+    add_result(log_.running_op(), static_cast<uint32_t>(r), given[r].tensor, kind_of(given[r]));
+  log_.end_op();
 }
 
 Name Recorder::layout_name(const TensorSpec& spec) {
   const auto found = layouts_.find(&spec);
   if (found != layouts_.end()) return found->second;
-  return layouts_[&spec] = names_[spec.text()];
+  return layouts_[&spec] = log_.name_of(spec.text());
 }
 
 void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, ResultKind kind) {
@@ -146,19 +125,13 @@ void Recorder::add_result(uint32_t op, uint32_t index, const at::Tensor& tensor,
   }
 }
 
-/// Its number in the run is another one after a resume, and where observers gather; what the step counts is not.
 void Recorder::before_collective(const CollectiveEvent& event) {
-  const auto id = recorded_id(event.id, names_);
-  const Name mesh = names_[event.mesh.text()];
-  const Name axis = names_[event.mesh.axes()[static_cast<size_t>(event.axis)].name];
-  const auto number = collectives_on_[mesh]++;
-  const auto begin = now();
+  const auto collectives = log_.begin_collective(event);
   const auto& ranks = event.mesh.local_ranks();
   for (size_t i = 0; i < ranks.size(); ++i) {
     auto& mine = of(ranks[i]);
-    mine.collectives.push_back({id, number, mesh, axis, static_cast<uint8_t>(event.kind),
-                                static_cast<int8_t>(event.dtype), event.purpose, event.groups[i],
-                                static_cast<uint32_t>(mine.pieces.size()), 0, begin, begin});
+    mine.collectives.push_back(collectives[i]);
+    mine.collectives.back().first_piece = static_cast<uint32_t>(mine.pieces.size());
   }
 }
 
@@ -174,7 +147,7 @@ void Recorder::received(const CollectiveEvent&, int rank, int source, at::Tensor
     kept = keep(mine, digest, bytes);
   });
   ++collective.pieces;
-  collective.end = now();
+  collective.end = log_.now();
 }
 
 Recorder::KeptPiece Recorder::keep(PerRank& mine, const Digest& digest, std::span<const std::byte> bytes) const {

@@ -1,27 +1,14 @@
 #pragma once
-#include <chrono>
 #include <deque>
 #include <map>
 #include <unordered_map>
 
+#include "replay/capture/step_log.h"
 #include "replay/capture/tensor_reader.h"
-#include "replay/format/recording.h"
-#include "runtime/context/observer.h"
 #include "runtime/context/world.h"
 #include "runtime/tensor/spec.h"
 
 namespace lockstep::replay {
-
-/// Strings as numbers, in the order of their first use.
-class NameTable {
- public:
-  Name operator[](std::string_view text);
-  const std::vector<std::string>& names() const { return names_; }
-
- private:
-  std::map<std::string, Name, std::less<>> numbers_;
-  std::vector<std::string> names_;
-};
 
 /// Watches a step and makes one StepRecording for every rank that lives here. Digests are taken, and payloads copied,
 /// by a reader for the device of the World; an op that writes in place waits until it says that nothing is lost.
@@ -46,7 +33,6 @@ class Recorder final : public Observer {
   void received(const CollectiveEvent& event, int rank, int source, at::Tensor& payload) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct KeptPiece {
     Digest digest;
     uint64_t offset = 0;
@@ -67,7 +53,6 @@ class Recorder final : public Observer {
 
   void prepare(PerRank& mine);
   void let_go_of(ShardSet& written);
-  uint64_t now() const;
   PerRank& of(int rank) { return ranks_[place_.at(rank)]; }
   Name layout_name(const TensorSpec& spec);
   void add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, ResultKind kind);
@@ -77,14 +62,10 @@ class Recorder final : public Observer {
   const World& world_;
   bool keeps_payload_;
   std::map<int, size_t> place_;  ///< of a rank in ranks_
-  NameTable names_;
-  std::map<Name, uint64_t> collectives_on_;  ///< of the step, by mesh
+  StepLog log_;
   std::unordered_map<const TensorSpec*, Name> layouts_;
-  std::vector<RecordedOp> ops_;
-  std::vector<uint32_t> running_;  ///< ops that have begun and not ended: an op may run others
   std::vector<PerRank> ranks_;
   std::vector<Bytes> spare_;
-  Clock::time_point start_;
   std::unique_ptr<TensorReader> reader_;
 };
 

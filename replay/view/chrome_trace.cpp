@@ -33,7 +33,7 @@ uint64_t bytes_of(const RecordedCollective& collective, const StepRecording& rec
   return bytes;
 }
 
-void add(ordered_json& events, const StepRecording& recording) {
+void add(ordered_json& events, const StepRecording& recording, std::span<const uint64_t> waited) {
   events.push_back(title("process_name", recording.rank, 0, fmt::format("rank {}", recording.rank)));
   events.push_back(title("thread_name", recording.rank, kOps, "ops"));
   events.push_back(title("thread_name", recording.rank, kCollectives, "collectives"));
@@ -41,20 +41,23 @@ void add(ordered_json& events, const StepRecording& recording) {
     events.push_back(event(recording.rank, kOps, recording.names[op.id.op], op.begin, op.end));
     events.back()["args"] = {{"id", text_of(op.id, recording)}};
   }
-  for (const auto& collective : recording.collectives) {
+  for (size_t c = 0; c < recording.collectives.size(); ++c) {
+    const auto& collective = recording.collectives[c];
     const auto name = fmt::format("{} {}", kCollectiveNames[collective.kind], recording.names[collective.axis]);
     events.push_back(event(recording.rank, kCollectives, name, collective.begin, collective.end));
     events.back()["args"] = {{"id", text_of(collective.id, recording)},
                              {"number", collective.number},
                              {"received_bytes", bytes_of(collective, recording)}};
+    if (c < waited.size()) events.back()["args"]["waited_us"] = static_cast<double>(waited[c]) / 1e3;
   }
 }
 
 }  // namespace
 
-std::string chrome_trace(std::span<const StepRecording> ranks) {
+std::string chrome_trace(std::span<const StepRecording> ranks, std::span<const std::vector<uint64_t>> waited) {
   auto events = ordered_json::array();
-  for (const auto& recording : ranks) add(events, recording);
+  for (size_t r = 0; r < ranks.size(); ++r)
+    add(events, ranks[r], r < waited.size() ? std::span(waited[r]) : std::span<const uint64_t>());
   return ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump(1) + "\n";
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "runtime/context/world.h"
@@ -30,6 +31,7 @@ class ExchangesInFlight {
 
   /// Seconds that this rank has stood still for collectives of this kind: those of the two above.
   double waited(CollectiveKind kind) const { return waited_[static_cast<size_t>(kind)]; }
+  double waited() const { return std::accumulate(waited_.begin(), waited_.end(), 0.0); }
 
  private:
   template <class Done>

@@ -129,6 +129,12 @@ TEST(Gpt2, HasThePublishedParameterCounts) {
   for (const auto& [name, count] : expected) EXPECT_EQ(Gpt2(gpt2_flavor(name)).parameter_count(), count) << name;
 }
 
+/// All of its weights but the table of 1024 positions, and attention.
+TEST(Gpt2, CountsOperations) {
+  EXPECT_EQ(Gpt2(gpt2_flavor("124M")).operations_per_token(1024),
+            6.0 * (124439808 - 1024 * 768) + 12.0 * 12 * 768 * 1024);
+}
+
 TEST(Gpt2, RefusesAnUnknownFlavor) {
   try {
     gpt2_flavor("117M");

@@ -16,6 +16,21 @@ TEST(Llama, HasThePublishedParameterCounts) {
   for (const auto& [name, count] : expected) EXPECT_EQ(Llama(llama_flavor(name)).parameter_count(), count) << name;
 }
 
+/// torchtitan 0.2.2 says so for 2048 tokens: TransformerModelArgs.get_nparams_and_flops() of its llama3 models.
+TEST(Llama, CountsOperationsAsTorchtitan) {
+  const std::pair<const char*, double> expected[] = {
+      {"debugmodel", 71'585'280}, {"8B", 48'250'773'504}, {"70B", 433'124'327'424}};
+  for (const auto& [name, operations] : expected)
+    EXPECT_EQ(Llama(llama_flavor(name)).operations_per_token(2048), operations) << name;
+}
+
+/// The head multiplies with it.
+TEST(Llama, CountsATableThatTheHeadUses) {
+  auto options = llama_flavor("debugmodel");
+  options.tied_head = true;
+  EXPECT_EQ(Llama(options).operations_per_token(2048), 71'585'280);
+}
+
 TEST(Llama, RefusesAnUnknownFlavor) {
   try {
     llama_flavor("9B");

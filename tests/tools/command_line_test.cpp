@@ -21,11 +21,11 @@ struct BadCall {
 
 constexpr BadCall kBadCalls[] = {
     {"", 2,
-     "a command is needed: train, verify, replay, trace, rules, bench, mutate, doctor, checkpoint, "
+     "a command is needed: train, verify, replay, trace, report, rules, bench, mutate, doctor, checkpoint, "
      "launch."},
     {"trian", 2,
-     "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, rules, bench, mutate, "
-     "doctor, "
+     "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, report, rules, bench, "
+     "mutate, doctor, "
      "checkpoint, "
      "launch."},
     {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
@@ -198,8 +198,8 @@ TEST(CommandLine, ManyProcessesAreForTrainAlone) {
 }
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
-  for (const std::string command :
-       {"", "train", "verify", "rules", "bench", "mutate", "doctor", "checkpoint", "checkpoint inspect", "launch"}) {
+  for (const std::string command : {"", "train", "verify", "report", "rules", "bench", "mutate", "doctor", "checkpoint",
+                                    "checkpoint inspect", "launch"}) {
     const auto run = run_lockstep(command + " --help");
     EXPECT_EQ(run.code, 0) << command;
     EXPECT_EQ(run.err, "") << command;

@@ -24,8 +24,11 @@ TEST(Doctor, PrintsWhatItWritesAsJson) {
     names.push_back(row.at("name"));
     EXPECT_THAT(run.out, testing::HasSubstr(row.at("text").get<std::string>().substr(0, 12))) << names.back();
   }
+  const auto& speed = json.at("rows").at(7);
+  EXPECT_GT(speed.at("operations_per_second_1_threads").get<double>(), 1e8);
+  EXPECT_GT(speed.at("bytes_per_second_1_threads").get<double>(), 1e8);
   EXPECT_THAT(names, testing::ElementsAre("system", "processor", "instructions", "memory", "LibTorch", "numerics",
-                                          "kernels", "CUDA", "disk", "data"));
+                                          "kernels", "speed", "CUDA", "disk", "data"));
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ TEST_F(Outputs, OfCheckpointsAndRecordings) {
                              {"trace", "dump", traces_},
                              {"trace", "diff", traces_, traces_},
                              {"trace", "timeline", traces_, "--html", folder_.file("page.html")},
+                             {"report", folder_.file("out")},
                              {"replay", traces_, "--rank", "1"}})
     expect_whole_work(words);
 }

@@ -81,11 +81,13 @@ TEST_F(WrongInputs, CommandLines) {
                        "--a.b=",
                        "--training.steps=",
                        "diff",
-                       "timeline"};
+                       "timeline",
+                       "report",
+                       "--html"};
   for (int i = 0; i < trials(); ++i) {
     SCOPED_TRACE("seed " + std::to_string(i));
     testing::Mutations mutations(static_cast<uint64_t>(i));
-    Words words{mutations.below(2) == 0 ? "trace" : "checkpoint"};
+    Words words{Words{"trace", "checkpoint", "report"}[mutations.below(3)]};
     if (mutations.below(2) == 0) words = {"train", job_, "--print-job", "-q"};
     for (auto more = mutations.below(4) + 1; more > 0; --more) {
       auto word = known[mutations.below(known.size())];

@@ -42,6 +42,7 @@ struct Parser {
   LaunchOptions launch;
   ReplayOptions replay;
   TraceOptions trace;
+  ReportOptions report;
 
   Parser() {
     app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
@@ -53,7 +54,7 @@ struct Parser {
     add_rules();
     add_bench();
     add_mutate();
-    add_doctor();
+    command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
     add_checkpoint();
     add_launch();
   }
@@ -90,6 +91,9 @@ struct Parser {
                  "lockstep replay traces/ --rank 3 --step 120", replay.output),
         replay);
     add_trace_commands(*app.add_subcommand("trace", "Look into recordings: ls, dump, diff, timeline"), trace);
+    add_report_options(*command("report", "Draw the curves of runs: one page for a browser",
+                                "lockstep report outputs/a outputs/b --html compared.html", report.output),
+                       report);
   }
 
   void add_verify() {
@@ -152,10 +156,6 @@ struct Parser {
                     "Write the tables as a page to FILE; a full run in the project's tree: docs/mutation_score.md, and "
                     "docs/mutation_score.json")
         ->type_name("FILE");
-  }
-
-  void add_doctor() {
-    command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
   }
 
   void add_launch() {
@@ -247,6 +247,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "launch") return parser.launch;
   if (name == "replay") return checked(parser.replay);
   if (name == "trace") return parser.trace;
+  if (name == "report") return parser.report;
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);
   if (name == "mutate") return checked(parser.mutate);

@@ -91,6 +91,12 @@ struct TraceOptions {
   Output output;
 };
 
+struct ReportOptions {
+  std::vector<std::string> folders;  ///< outputs of runs
+  std::string html;                  ///< page to write; empty: report.html in the first folder
+  Output output;
+};
+
 struct DoctorOptions {
   Output output;
 };
@@ -105,8 +111,9 @@ struct PrintText {
   std::string text;
 };
 
-using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
-                             DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions>;
+using Command =
+    std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions, DoctorOptions,
+                 CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions, ReportOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

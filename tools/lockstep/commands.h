@@ -18,6 +18,7 @@ namespace lockstep::tool {
 ExitCode run_doctor(const DoctorOptions& options);
 ExitCode run_checkpoint(const CheckpointOptions& options);
 ExitCode run_trace(const TraceOptions& options);
+ExitCode run_report(const ReportOptions& options);
 
 /// Starts processes, one rank each, on this machine, and ends when all have ended: with the most telling exit code.
 ExitCode run_launch(const LaunchOptions& options);

@@ -46,6 +46,11 @@ ExitCode run(const VerifyOptions& options) {
 
 ExitCode run(const ReplayOptions& options) { return require_json_place(options.output), run_replay(options); }
 ExitCode run(const TraceOptions& options) { return require_json_place(options.output), run_trace(options); }
+ExitCode run(const ReportOptions& options) {
+  require_json_place(options.output);
+  require_place(options.html);
+  return run_report(options);
+}
 ExitCode run(const RulesOptions& options) { return require_json_place(options.output), run_rules(options); }
 ExitCode run(const BenchOptions& options) { return require_json_place(options.output), run_bench(options); }
 ExitCode run(const MutateOptions& options) { return require_json_place(options.output), run_mutate(options); }

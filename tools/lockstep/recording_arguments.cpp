@@ -101,4 +101,14 @@ void add_trace_commands(CLI::App& command, TraceOptions& options) {
   timeline.add_option("--chrome", options.chrome, "JSON for chrome://tracing and Perfetto")->type_name("FILE");
 }
 
+void add_report_options(CLI::App& command, ReportOptions& options) {
+  command
+      .add_option("outputs", options.folders,
+                  "Folders that train wrote (job.dump_folder); several share a chart for each number")
+      ->required()
+      ->type_name("OUTPUTS");
+  command.add_option("--html", options.html, "Write the page to FILE; without it report.html in the first folder")
+      ->type_name("FILE");
+}
+
 }  // namespace lockstep::tool

@@ -94,6 +94,12 @@ struct CommSection {
   std::string transport = "auto";
 };
 
+struct ProfilingSection {
+  bool enable_profiling = false;
+  std::string save_traces_folder = "profile_traces";
+  int64_t profile_freq = 10;
+};
+
 struct DebugSection {
   int64_t seed = 0;
 };
@@ -143,6 +149,7 @@ struct Job {
   CheckpointSection checkpoint;
   MetricsSection metrics;
   CommSection comm;
+  ProfilingSection profiling;
   DebugSection debug;
   VerifySection verify;
   RecordSection record;

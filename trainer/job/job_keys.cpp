@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "core/error.h"
-#include "replay/format/payload_mode.h"
+#include "trainer/job/allowed_values.h"
 #include "trainer/job/job_setting.h"
-#include "trainer/job/mesh_degrees.h"
-#include "trainer/job/offered_names.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -18,59 +15,6 @@ template <auto kSection, auto kMember>
 constexpr auto at() {
   return +[](Job & job) -> auto& { return (job.*kSection).*kMember; };
 }
-
-constexpr Allowed kAnything{};
-constexpr double kHuge = std::numeric_limits<double>::max();
-constexpr Allowed kAtLeast0{"at least 0", [](double x) { return x >= 0 && x <= kHuge; }};
-constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }};
-constexpr Allowed kLevels{"from 0 to 6", [](double x) { return x >= 0 && x <= 6; }};
-constexpr Allowed kTimeout{"from 1 to 1000000", [](double x) { return x >= 1 && x <= 1e6; }};
-constexpr Allowed kAboveZero{"above 0", [](double x) { return x > 0 && x <= kHuge; }};
-constexpr Allowed kNorm{"at least 1e-30", [](double x) { return x >= 1e-30; }};
-constexpr Allowed kFraction{"in [0, 1]", [](double x) { return x >= 0 && x <= 1; }};
-constexpr Allowed kBelowOne{"in [0, 1)", [](double x) { return x >= 0 && x < 1; }};
-// Limits that keep every product of sizes inside 64 bits.
-constexpr double kMaxDegree = 65536;
-constexpr double kMaxBatch = 1 << 30;
-constexpr Allowed kDegree{"from 1 to 65536", [](double x) { return x >= 1 && x <= kMaxDegree; }};
-constexpr Allowed kOpenDegree{"-1 or from 1 to 65536",
-                              [](double x) { return (x >= 1 && x <= kMaxDegree) || (x > -2 && x < 0); }};
-constexpr Allowed kBatch{"from 1 to 1073741824", [](double x) { return x >= 1 && x <= kMaxBatch; }};
-constexpr Allowed kOpenBatch{"-1 or from 1 to 1073741824",
-                             [](double x) { return (x >= 1 && x <= kMaxBatch) || (x > -2 && x < 0); }};
-constexpr Allowed kOpenIndex{"-1 or at least 0", [](double x) { return x > -2; }};
-constexpr Allowed kNotEmpty{"a name", nullptr, [](std::string_view s) { return !s.empty(); }};
-
-// Limits that keep a model's number of elements inside 64 bits.
-constexpr Allowed kModelSize{"from 1 to 1048576", [](double x) { return x >= 1 && x <= 1 << 20; }};
-constexpr Allowed kLayers{"from 1 to 4096", [](double x) { return x >= 1 && x <= 4096; }};
-constexpr Allowed kVocabulary{"from 1 to 16777216", [](double x) { return x >= 1 && x <= 1 << 24; }};
-
-bool is_job_key(std::string_view name) { return find_job_key(name) != nullptr; }
-constexpr Allowed kJobKeys{"names of keys such as \"optimizer.lr\"", nullptr, is_job_key};
-
-bool is_mesh_list(std::string_view text) try {
-  return text.empty() || !parse_meshes(text).empty();
-} catch (const BadInput&) {
-  return false;
-}
-constexpr Allowed kMeshes{"empty or meshes of pp, dp_replicate, dp_shard, cp and tp such as \"tp=2; dp_shard=2,tp=2\"",
-                          nullptr, is_mesh_list};
-
-constexpr Allowed one_of(Choices choices) { return {{}, nullptr, nullptr, choices}; }
-constexpr Choice kComputeTypes[] = {{"float32"}, {"bfloat16"}};
-constexpr Choice kFloat32[] = {{"float32"}};
-constexpr Choice kDevices[] = {{"cpu"}, {"cuda"}};
-constexpr Choice kReshard[] = {{"default"}, {"always"}, {"never"}};
-constexpr Choice kRecompute[] = {{"none"}, {"full"}, {"selective"}};
-constexpr Choice kVerifyModes[] = {{kStepMode}, {kOpsMode}, {kReplicasMode}};
-constexpr Choice kTransports[] = {{"auto"}, {"shared_memory"}, {"tcp"}};
-constexpr Allowed kPayload{"all, none or ring:K with K from 1", nullptr, replay::is_payload_mode};
-
-constexpr bool is_layer_period(std::string_view text) {
-  return !text.empty() && text.size() <= 9 && text[0] != '0' && text.find_first_not_of("0123456789") == text.npos;
-}
-constexpr Allowed kSelectiveOption{"a layer period such as \"2\"", nullptr, is_layer_period};
 
 // One row per key: section, name, member, accepted values, help.
 // clang-format off
@@ -187,7 +131,7 @@ constexpr Key kKeys[] = {
 
     {"metrics", "log_freq", at<&Job::metrics, &MetricsSection::log_freq>(), kAtLeast1, "Steps between log lines."},
     {"metrics", "enable_tensorboard", at<&Job::metrics, &MetricsSection::enable_tensorboard>(), kAnything,
-     "Write curves that TensorBoard draws: loss, gradient norm, learning rate, tokens a second and memory of each step."},
+     "Write curves that TensorBoard draws: of each number of metrics.jsonl (docs/metrics.md)."},
     {"metrics", "save_tb_folder", at<&Job::metrics, &MetricsSection::save_tb_folder>(), kNotEmpty,
      "Folder of their files, inside job.dump_folder. A resumed run adds one."},
 
@@ -199,6 +143,13 @@ constexpr Key kKeys[] = {
     {"comm", "transport", at<&Job::comm, &CommSection::transport>(), one_of(kTransports),
      "What carries messages between processes: auto = shared memory on one host, TCP between hosts. Same bits. (Not in "
      "torchtitan.)"},
+
+    {"profiling", "enable_profiling", at<&Job::profiling, &ProfilingSection::enable_profiling>(), kAnything,
+     "Write Chrome traces of some steps, a file for each rank, and name the slowest rank and op of them (docs/metrics.md)."},
+    {"profiling", "save_traces_folder", at<&Job::profiling, &ProfilingSection::save_traces_folder>(), kNotEmpty,
+     "Folder of the traces, inside job.dump_folder."},
+    {"profiling", "profile_freq", at<&Job::profiling, &ProfilingSection::profile_freq>(), kAtLeast1,
+     "Steps between two that are traced; the first is the step of this number."},
 
     {"debug", "seed", at<&Job::debug, &DebugSection::seed>(), kAtLeast0,
      "Seed of initial weights, data order and dropout."},

@@ -77,12 +77,9 @@ constexpr TorchtitanKey kKeys[] = {
     {"metrics.save_for_all_ranks", "false"},
     {"metrics.enable_wandb", "false"},
 
-    {"profiling.enable_profiling", "false"},
     {"profiling.enable_memory_snapshot", "false"},
-    {"profiling.save_traces_folder", "*", kSwitch},
-    {"profiling.profile_freq", "*", kSwitch},
-    {"profiling.profiler_active", "*", kSwitch},
-    {"profiling.profiler_warmup", "*", kSwitch},
+    {"profiling.profiler_active", "1"},
+    {"profiling.profiler_warmup", "*", "nothing has to warm up before a step is traced"},
     {"profiling.save_memory_snapshot_folder", "*", kSwitch},
 
     {"debug.deterministic", "*", kAlways},
@@ -151,6 +148,8 @@ constexpr TorchtitanDifference kDifferences[] = {
      "too."},
     {"metrics.save_tb_folder",
      "the files of all starts lie in it together, in no folder by date; every step is written."},
+    {"profiling.enable_profiling",
+     "ops and collectives are traced by Lockstep, not by PyTorch's profiler; in a traced step nothing overlaps."},
     {"debug.seed", "without it the seed is 0, not another one in every run."},
 };
 

@@ -17,8 +17,10 @@
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
 #include "trainer/loop/run_checkpoints.h"
+#include "trainer/loop/run_metrics.h"
 #include "trainer/loop/run_verification.h"
 #include "trainer/optim/schedule.h"
+#include "trainer/profile/step_profiler.h"
 #include "trainer/recording/step_recorder.h"
 #include "trainer/state/replicas.h"
 #include "trainer/state/state_digest.h"
@@ -40,6 +42,8 @@ class Loop {
         run_(job, run_options(job, processes)),
         checkpoints_(job, processes_, run_),
         schedule_(job),
+        metrics_(job, run_),
+        profiler_(job, run_.mesh()),
         verification_(job, processes_, run_) {
     agreed(run_.mesh(), [&] { data_ = make_dataset(job, run_.model().vocabulary()); });
     agreed(run_.mesh(), [&] {
@@ -47,15 +51,15 @@ class Loop {
     });
     resume();
     agreed(run_.mesh(), [&] {
-      if (processes_.is_first()) open_metrics();
+      if (processes_.is_first()) open_files();
     });
   }
 
   TrainOutcome train() {
     const InterruptionHandler handler;
-    const auto start = Clock::now();
+    metrics_.begin_run(first_);
     for (step_ = first_; step_ <= job_.training.steps && outcome_.findings.empty(); ++step_) {
-      recorded_step(start);
+      recorded_step();
       const bool interrupted = is_interrupted();
       if (step_ == first_) use_train_timeout(processes_, job_.comm);
       if (interrupted && recorder_) recorder_->give_up(outcome_.interrupted_by);
@@ -88,11 +92,9 @@ class Loop {
     return check.agrees();
   }
 
-  void open_metrics() {
-    const std::filesystem::path folder = job_.job.dump_folder;
-    write_file_atomically((folder / "job.toml").string(), to_toml(job_));
-    metrics_.emplace((folder / "metrics.jsonl").string(), first_);
-    if (job_.metrics.enable_tensorboard) curves_.emplace((folder / job_.metrics.save_tb_folder).string(), first_);
+  void open_files() {
+    write_file_atomically((std::filesystem::path(job_.job.dump_folder) / "job.toml").string(), to_toml(job_));
+    metrics_.open(first_);
   }
 
   void resume() {
@@ -102,10 +104,10 @@ class Loop {
   }
 
   /// Whatever ends a run early is when its recording is wanted.
-  void recorded_step(Clock::time_point start) {
-    if (!recorder_) return one_step(start);
+  void recorded_step() {
+    if (!recorder_) return one_step();
     try {
-      one_step(start);
+      one_step();
       const bool is_last = step_ == job_.training.steps && outcome_.findings.empty();
       if (is_last) recorder_->note_state(state_digest(run_.state()));
     } catch (const std::exception& error) {
@@ -127,25 +129,24 @@ class Loop {
     }
   }
 
-  void one_step(Clock::time_point start) {
-    const auto begin = Clock::now();
+  void one_step() {
+    metrics_.begin_step();
     const auto batch = data_->batch(sample_, job_.training.global_batch_size);
+    metrics_.have_batch();
     const double rate = schedule_.learning_rate(step_);
     const bool is_due = verification_.is_due(step_);
     watch_copies(!(is_due && verification_.compares_bits()));
     const auto make = [&] { return plain_step(batch, rate); };
+    profiler_.begin(step_);
     const auto made = is_due ? verification_.check(step_, batch, rate, make) : make();
+    profiler_.end();
     if (is_due) tell(made.check);
     if (!outcome_.findings.empty()) return;
     if (watches_copies_ && !replicas_agree(made.result)) return;
     sample_ += job_.training.global_batch_size;
-    auto metrics = metrics_of(made.result, rate, made.seconds);
-    if (is_due) metrics.checked_tokens_per_second = tokens_of_a_step() / seconds_since(begin);
-    metrics.seconds = seconds_since(start);
-    if (metrics_) metrics_->append(metrics);
-    if (curves_) curves_->append(metrics.step, wall_time(), scalar_events(metrics));
-    outcome_.steps.push_back(metrics);
-    events_.on_step(metrics);
+    outcome_.steps.push_back(metrics_.end_step(step_, made.result, rate, made.seconds, is_due));
+    events_.on_step(outcome_.steps.back());
+    if (const auto line = profiler_.report(); !line.empty()) events_.on_note(line);
   }
 
   RunVerification::Made plain_step(const TokenBatch& batch, double rate) {
@@ -154,21 +155,6 @@ class Loop {
     made.result = run_step(batch, rate);
     made.seconds = seconds_since(before);
     return made;
-  }
-
-  double tokens_of_a_step() const {
-    return static_cast<double>(job_.training.global_batch_size * job_.training.seq_len);
-  }
-
-  /// `seconds`: of the step on the mesh.
-  StepMetrics metrics_of(const StepResult& result, double rate, double seconds) const {
-    return {.step = step_,
-            .loss = result.loss,
-            .grad_norm = result.gradient_norm,
-            .learning_rate = rate,
-            .tokens_per_second = tokens_of_a_step() / seconds,
-            .memory_bytes = resident_bytes(),
-            .peak_memory_bytes = peak_resident_bytes()};
   }
 
   void tell(const StepCheck& check) {
@@ -251,8 +237,8 @@ class Loop {
   RunCheckpoints checkpoints_;
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
-  std::optional<MetricsFile> metrics_;
-  std::optional<EventFile> curves_;
+  RunMetrics metrics_;
+  StepProfiler profiler_;
   RunVerification verification_;
   std::optional<StepRecorder> recorder_;
   int64_t first_ = 1, step_ = 1, sample_ = 0, verified_ = 0;

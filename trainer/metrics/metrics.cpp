@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <vector>
 
 #include "core/error.h"
@@ -21,7 +20,6 @@ namespace {
 
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kBarWidth = 24;
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr auto kRedrawAfter = std::chrono::milliseconds(100);
 
 /// 5120 -> "5,120".
@@ -44,8 +42,6 @@ std::string memory_text(const StepMetrics& metrics) {
   return fmt::format("{} MiB {}", (has_peak ? metrics.peak_memory_bytes : metrics.memory_bytes) / kMebibyte,
                      has_peak ? "peak" : "now");
 }
-
-std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
 constexpr std::string_view kLineStart = R"({"step":)";
 
@@ -126,28 +122,6 @@ std::string log_line(const StepMetrics& metrics, int64_t total_steps) {
                      memory_text(metrics), duration_text(metrics.seconds));
 }
 
-std::string json_line(const StepMetrics& metrics) {
-  return fmt::format(
-      R"({{"step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens_per_second":{},"checked_tokens_per_second":{},)"
-      R"("memory_bytes":{},"peak_memory_bytes":{},"seconds":{}}})",
-      metrics.step, json_number(metrics.loss), json_number(metrics.grad_norm), json_number(metrics.learning_rate),
-      json_number(metrics.tokens_per_second), json_number(metrics.checked_tokens_per_second.value_or(kNone)),
-      metrics.memory_bytes, metrics.peak_memory_bytes, json_number(metrics.seconds));
-}
-
-std::vector<ScalarEvent> scalar_events(const StepMetrics& metrics) {
-  const auto gibibytes = [](int64_t bytes) { return static_cast<double>(bytes) / (kMebibyte << 10); };
-  std::vector<ScalarEvent> events{
-      {"loss_metrics/global_avg_loss", metrics.loss},
-      {"grad_norm", metrics.grad_norm},
-      {"lr", metrics.learning_rate},
-      {"throughput(tps)", metrics.checked_tokens_per_second.value_or(metrics.tokens_per_second)},
-      {"memory/resident(GiB)", gibibytes(metrics.memory_bytes)}};
-  if (metrics.peak_memory_bytes > 0)
-    events.push_back({"memory/peak_resident(GiB)", gibibytes(metrics.peak_memory_bytes)});
-  return events;
-}
-
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds) || seconds > 1e9) return "?";
   const auto whole = std::llround(std::max(seconds, 0.0));
@@ -203,13 +177,13 @@ bool may_draw_progress(bool quiet) {
   return !quiet && !(no_color && *no_color) && isatty(STDERR_FILENO) == 1;
 }
 
-ProgressBar::ProgressBar(int64_t total, Sink sink) : total_(total), sink_(std::move(sink)), start_(Clock::now()) {}
+ProgressBar::ProgressBar(int64_t total, Sink sink) : total_(total), sink_(std::move(sink)) {}
 
-void ProgressBar::update(int64_t done) {
+void ProgressBar::update(int64_t done, double seconds_left) {
   const auto now = Clock::now();
   if (drawn_ && now - *drawn_ < kRedrawAfter && done < total_) return;
   drawn_ = now;
-  sink_("\r\033[K" + text(done, total_, std::chrono::duration<double>(now - start_).count()));
+  sink_("\r\033[K" + text(done, total_, seconds_left));
 }
 
 void ProgressBar::clear() {
@@ -217,13 +191,11 @@ void ProgressBar::clear() {
   drawn_.reset();
 }
 
-std::string ProgressBar::text(int64_t done, int64_t total, double seconds) {
+std::string ProgressBar::text(int64_t done, int64_t total, double seconds_left) {
   const auto full = total > 0 ? std::clamp<int64_t>(done * kBarWidth / total, 0, kBarWidth) : 0;
-  const auto left = done > 0 ? seconds / static_cast<double>(done) * static_cast<double>(total - done)
-                             : std::numeric_limits<double>::infinity();
   return fmt::format("[{}{}] {}%  {}/{}  {} left", std::string(static_cast<size_t>(full), '#'),
                      std::string(static_cast<size_t>(kBarWidth - full), '-'), total > 0 ? done * 100 / total : 0, done,
-                     total, duration_text(left));
+                     total, duration_text(seconds_left));
 }
 
 }  // namespace lockstep::trainer

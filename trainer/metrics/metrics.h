@@ -9,35 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/metrics/event_file.h"
+#include "trainer/metrics/step_metrics.h"
 
-/// What a run tells about its steps: a line for people, a JSON line for programs, a progress bar for a terminal.
+/// What a run tells about its steps: a line for people, a file of JSON lines for programs, a progress bar for a
+/// terminal.
 namespace lockstep::trainer {
-
-struct StepMetrics {
-  int64_t step = 0;
-  double loss = 0;
-  double grad_norm = 0;
-  double learning_rate = 0;
-  double tokens_per_second = 0;                          ///< of the step on the mesh alone, checked or not
-  std::optional<double> checked_tokens_per_second = {};  ///< with all that checked it; none where nothing did
-  int64_t memory_bytes = 0;                              ///< resident memory of this process, now
-  int64_t peak_memory_bytes = 0;                         ///< the most there has been of it; 0: the system does not tell
-  double seconds = 0;                                    ///< since the run started
-};
 
 /// "step  17/200  loss 3.1416  grad_norm 1.2345  lr 8.0e-04  5,120 tokens/s  512 MiB peak  1m02s"; no colour. Of a step
 /// that was checked the speed is that with the check, "1,480 tokens/s checked"; where no peak is known, the memory is
 /// "512 MiB now". 100 columns at most for 999 steps, 9,999 tokens/s, 999 MiB and an hour.
 std::string log_line(const StepMetrics& metrics, int64_t total_steps);
-
-/// One JSON object in one line, without the newline; numbers that are not finite become null.
-std::string json_line(const StepMetrics& metrics);
-
-/// What TensorBoard draws of a step, under torchtitan's names where it has them: "loss_metrics/global_avg_loss",
-/// "grad_norm", "lr", "throughput(tps)" (of a checked step with its check), "memory/resident(GiB)",
-/// "memory/peak_resident(GiB)" (where the system tells).
-std::vector<ScalarEvent> scalar_events(const StepMetrics& metrics);
 
 /// "58s", "1m02s", "3h07m".
 std::string duration_text(double seconds);
@@ -87,18 +68,18 @@ class ProgressBar {
   using Sink = std::function<void(std::string_view)>;
   ProgressBar(int64_t total, Sink sink);
 
-  void update(int64_t done);
+  /// Step `done` is done; the last one will be in so many seconds.
+  void update(int64_t done, double seconds_left);
   /// Erases the bar.
   void clear();
 
-  /// "[#####-----] 50%  100/200  1m02s left": the bar's text after `done` of `total` in `seconds`.
-  static std::string text(int64_t done, int64_t total, double seconds);
+  /// "[#####-----] 50%  100/200  1m02s left"
+  static std::string text(int64_t done, int64_t total, double seconds_left);
 
  private:
   using Clock = std::chrono::steady_clock;
   int64_t total_;
   Sink sink_;
-  Clock::time_point start_;
   std::optional<Clock::time_point> drawn_;
 };
 

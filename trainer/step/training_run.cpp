@@ -78,6 +78,12 @@ at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batc
   return at::cat(runs);
 }
 
+/// Of which tokens there is a loss.
+at::Tensor labelled(const TokenBatch& batch, const BatchRows& rows) {
+  const PlainTensors guard;
+  return at::ne(plain_rows(batch.labels, batch, rows), kIgnoredLabel);
+}
+
 /// What brings gradients of this norm down to the job's limit.
 double clipping_scale(const Job& job, double gradient_norm) {
   const double limit = job.training.max_norm;
@@ -185,7 +191,7 @@ at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
 
 void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
   const RunContext::Use use(context_);
-  auto& [step, batch, rate, valid, sum, kept_losses] = underway();
+  auto& [step, batch, rate, valid, sum, kept_losses, local_losses] = underway();
   context_.continue_microbatch(microbatch);
   accumulator_->enter(microbatch);
   at::Tensor values, part;
@@ -201,12 +207,13 @@ void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
     kept_losses.resize(static_cast<size_t>(batching_.accumulation_steps));
     kept_losses[static_cast<size_t>(microbatch)] = values;
   }
+  if (!options_.meta) local_losses.add(values, labelled(*batch, batching_.rows(microbatch)));
   sum = sum.defined() ? at::add(sum, part) : part;
 }
 
 StepResult TrainingRun::apply() {
   const RunContext::Use use(context_);
-  auto [step, batch, rate, valid, sum, kept_losses] = underway();
+  auto [step, batch, rate, valid, sum, kept_losses, local_losses] = underway();
   StepResult result;
   result.loss = told_number(mesh(), "loss", loss_of(whole(sum), valid));
   auto gradients = accumulator_->finish();
@@ -218,6 +225,7 @@ StepResult TrainingRun::apply() {
   result.scalars = optimizer_->scalars(step, rate, scale);
   update(gradients, result.scalars);
   report(result);
+  result.local_losses = local_losses.take();
   if (options_.keep_gradients) result.gradients = std::move(gradients), result.token_losses = std::move(kept_losses);
   return result;
 }

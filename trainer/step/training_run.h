@@ -10,6 +10,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job.h"
+#include "trainer/measure/local_loss.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/step/gradient_accumulator.h"
 #include "trainer/step/mesh_hooks.h"
@@ -28,6 +29,7 @@ struct StepResult {
   std::vector<at::Tensor> gradients;
   /// Of each token, by microbatch; 0 where there is no label. With the gradients, if asked for.
   std::vector<at::Tensor> token_losses = {};
+  std::vector<LocalLoss> local_losses = {};  ///< by local rank; of a run without values: none
 };
 
 /// Hears of the steps of a TrainingRun.
@@ -115,6 +117,7 @@ class TrainingRun {
     double valid_tokens;
     at::Tensor loss_sum = {};  ///< of token losses, still Partial: a float, or fixed-point integers (canonical)
     std::vector<at::Tensor> token_losses = {};  ///< by microbatch, if gradients are kept
+    LocalLosses local_losses = {};
   };
 
   at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,

@@ -52,5 +52,17 @@ TEST(ChromeTrace, HasATrackOfOpsAndOneOfCollectivesForEachRank) {
   }
 }
 
+TEST(ChromeTrace, SaysHowLongCollectivesWaitedWhereThatIsKnown) {
+  const std::vector<StepRecording> ranks{lockstep::testing::SampleStep(0, 2)
+                                             .collective(CollectiveKind::kAllGather, "tp", 6000, 9000, 8)
+                                             .collective(CollectiveKind::kAllReduce, "tp", 9000, 9500, 8)
+                                             .recording};
+  const std::vector<std::vector<uint64_t>> waited{{2500, 125}};
+  const auto trace = json::parse(chrome_trace(ranks, waited)), without = json::parse(chrome_trace(ranks));
+  EXPECT_EQ(events_named(trace, "all_gather tp").at(0).at("args").at("waited_us"), 2.5);
+  EXPECT_EQ(events_named(trace, "all_reduce tp").at(0).at("args").at("waited_us"), 0.125);
+  EXPECT_FALSE(events_named(without, "all_gather tp").at(0).at("args").contains("waited_us"));
+}
+
 }  // namespace
 }  // namespace lockstep::replay

@@ -81,6 +81,35 @@ TEST_F(TrainLoop, WritesCurvesIfAskedTo) {
   EXPECT_EQ(3 * (two_steps - beginning - again), 2 * (sizes()[1] - beginning - again)) << "three steps";
 }
 
+/// An MLP of 64 x 256 on dp_shard=2: its numbers by hand.
+TEST_F(TrainLoop, MeasuresItsSteps) {
+  const auto outcome = train(job("dp_shard=2", 3), {});
+  const double parameters = 256 * 64 + 2 * (2 * 64 * 256 + 64 + 256) + 64 * 256 + 256;
+  for (const auto& step : outcome.steps) {
+    EXPECT_DOUBLE_EQ(step.operations_per_second / step.tokens_per_second, 6 * (parameters - 256 * 64));
+    EXPECT_EQ(step.parameter_bytes, 4 * static_cast<int64_t>(parameters));
+    EXPECT_EQ(step.gradient_bytes, step.parameter_bytes);
+    EXPECT_EQ(step.optimizer_bytes, 2 * step.parameter_bytes) << "AdamW has two";
+    ASSERT_TRUE(step.max_loss && step.utilization());
+    EXPECT_GE(*step.max_loss, step.loss * (1 - 1e-6)) << "the largest of two means";
+    EXPECT_LT(*step.max_loss, 2 * step.loss);
+    EXPECT_LT(step.data_seconds, step.step_seconds);
+    EXPECT_LE(step.step_seconds, step.seconds);
+  }
+  EXPECT_EQ(outcome.steps[2].seconds_left, 0);
+  EXPECT_DOUBLE_EQ(outcome.steps[0].seconds_left, 2 * outcome.steps[0].seconds);
+}
+
+TEST_F(TrainLoop, TheTimeLeftIsThatOfStepsThatThisRunMade) {
+  auto saving = job("dp_shard=2", 4);
+  saving.checkpoint.enable = true;
+  train(saving, {});
+  saving.training.steps = 6;
+  const auto resumed = train(saving, {});
+  ASSERT_EQ(resumed.steps.size(), 2U);
+  EXPECT_DOUBLE_EQ(resumed.steps[0].seconds_left, resumed.steps[0].seconds) << "as many again";
+}
+
 TEST_F(TrainLoop, IsTheSameEveryTime) { EXPECT_EQ(train(job(), {}).state_digest, train(job(), {}).state_digest); }
 
 TEST_F(TrainLoop, ResumesBitByBit) {

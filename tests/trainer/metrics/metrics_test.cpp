@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "core/error.h"
@@ -50,25 +49,6 @@ TEST(LogLine, SaysWhetherMemoryIsThePeak) {
   EXPECT_NE(log_line(metrics, 20).find("  500 MiB now  "), std::string::npos) << log_line(metrics, 20);
 }
 
-TEST(ScalarEvents, AreTheNumbersOfAStep) {
-  const auto texts = [](const StepMetrics& metrics) {
-    std::vector<std::string> all;
-    for (const auto& [tag, value] : scalar_events(metrics)) all.push_back(fmt::format("{} {}", tag, value));
-    return all;
-  };
-  const std::vector<std::string> expected{"loss_metrics/global_avg_loss 3.14159",
-                                          "grad_norm 1.25",
-                                          "lr 0.0008",
-                                          "throughput(tps) 5120.4",
-                                          "memory/resident(GiB) 0.48828125",
-                                          "memory/peak_resident(GiB) 0.5"};
-  EXPECT_EQ(texts(kMetrics), expected);
-  auto checked = checked_at(1480.5);
-  checked.peak_memory_bytes = 0;
-  EXPECT_EQ(texts(checked).size(), 5U);
-  EXPECT_EQ(texts(checked)[3], "throughput(tps) 1480.5");
-}
-
 TEST(LogLine, GroupsDigits) {
   auto metrics = kMetrics;
   for (const auto& [speed, text] :
@@ -76,34 +56,6 @@ TEST(LogLine, GroupsDigits) {
     metrics.tokens_per_second = speed;
     EXPECT_NE(log_line(metrics, 20).find(text), std::string::npos) << log_line(metrics, 20);
   }
-}
-
-TEST(JsonLine, ReadsBackToTheSameBits) {
-  auto metrics = kMetrics;
-  metrics.loss = 0.1 + 0.2;
-  const auto json = nlohmann::json::parse(json_line(metrics));
-  EXPECT_EQ(json.at("step"), 17);
-  EXPECT_EQ(json.at("loss").get<double>(), metrics.loss);
-  EXPECT_EQ(json.at("memory_bytes"), int64_t{500} << 20);
-  EXPECT_EQ(json.at("peak_memory_bytes"), int64_t{512} << 20);
-  EXPECT_EQ(json.at("tokens_per_second"), 5120.4);
-  EXPECT_TRUE(json.at("checked_tokens_per_second").is_null()) << "nothing checked it";
-  EXPECT_EQ(json.size(), 9U);
-}
-
-TEST(JsonLine, HasBothSpeedsOfACheckedStep) {
-  const auto json = nlohmann::json::parse(json_line(checked_at(1480.25)));
-  EXPECT_EQ(json.at("tokens_per_second"), 5120.4);
-  EXPECT_EQ(json.at("checked_tokens_per_second"), 1480.25);
-}
-
-TEST(JsonLine, NumbersThatAreNotFiniteAreNull) {
-  auto metrics = kMetrics;
-  metrics.loss = std::numeric_limits<double>::quiet_NaN();
-  metrics.grad_norm = std::numeric_limits<double>::infinity();
-  const auto json = nlohmann::json::parse(json_line(metrics));
-  EXPECT_TRUE(json.at("loss").is_null());
-  EXPECT_TRUE(json.at("grad_norm").is_null());
 }
 
 TEST(DurationText, UsesTwoUnits) {
@@ -255,9 +207,10 @@ TEST(CheckedSpeed, IsOfAllStepsThatWereChecked) {
 }
 
 TEST(ProgressBar, ShowsShareAndTimeLeft) {
-  EXPECT_EQ(ProgressBar::text(0, 10, 3), "[------------------------] 0%  0/10  ? left");
+  EXPECT_EQ(ProgressBar::text(0, 10, std::numeric_limits<double>::infinity()),
+            "[------------------------] 0%  0/10  ? left");
   EXPECT_EQ(ProgressBar::text(5, 10, 62), "[############------------] 50%  5/10  1m02s left");
-  EXPECT_EQ(ProgressBar::text(10, 10, 62), "[########################] 100%  10/10  0s left");
+  EXPECT_EQ(ProgressBar::text(10, 10, 0), "[########################] 100%  10/10  0s left");
 }
 
 TEST(ProgressBar, DrawsInPlaceAndClearsWhatItDrew) {
@@ -265,12 +218,12 @@ TEST(ProgressBar, DrawsInPlaceAndClearsWhatItDrew) {
   ProgressBar bar(10, [&](std::string_view text) { screen += text; });
   bar.clear();
   EXPECT_EQ(screen, "") << "nothing was drawn yet";
-  bar.update(1);
+  bar.update(1, 5);
   EXPECT_EQ(screen.find("\r\033[K["), 0U);
   const auto drawn = screen.size();
-  bar.update(2);
+  bar.update(2, 5);
   EXPECT_EQ(screen.size(), drawn) << "at most ten times a second";
-  bar.update(10);
+  bar.update(10, 5);
   EXPECT_GT(screen.size(), drawn) << "the end is always drawn";
   bar.clear();
   EXPECT_TRUE(screen.ends_with("\r\033[K"));

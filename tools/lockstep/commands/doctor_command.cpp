@@ -31,6 +31,7 @@ ExitCode run_doctor(const DoctorOptions& options) {
   for (const auto& finding : findings) {
     print_out("{:<6}  {:<13} {}\n", word(finding.health), finding.name, finding.text);
     rows.push_back({{"name", finding.name}, {"health", word(finding.health)}, {"text", finding.text}});
+    for (const auto& [name, number] : finding.numbers) rows.back()[name] = number;
     healthy = healthy && finding.health != Health::kBroken;
   }
   write_json(options.output,

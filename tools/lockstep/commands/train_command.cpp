@@ -161,7 +161,7 @@ class Reporter {
     const bool logs =
         metrics.step % job_.metrics.log_freq == 0 || metrics.step == 1 || metrics.step == job_.training.steps;
     if (logs) line(trainer::log_line(metrics, job_.training.steps) + "\n");
-    if (draws_) bar_.update(metrics.step);
+    if (draws_) bar_.update(metrics.step, metrics.seconds_left);
   }
 
   void count(const trainer::StepCheck& check) {

@@ -15,6 +15,7 @@
 #include "core/files/proc_value.h"
 #include "core/numerics_version.h"
 #include "runtime/kernels/self_test/self_test.h"
+#include "runtime/kernels/speed/machine_speed.h"
 #include "trainer/data/text_dataset.h"
 
 namespace lockstep::tool {
@@ -80,6 +81,26 @@ Finding examine_kernels() {
   }
 }
 
+/// With one thread and with all of them, which it adds to `finding`.
+void measure(Finding& finding, const char* what, const char* unit, double (*speed)(const kernels::Workers&)) {
+  const auto all = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  for (const int threads : all > 1 ? std::vector{1, all} : std::vector{1}) {
+    const double per_second = speed(kernels::thread_workers(threads));
+    finding.numbers.emplace_back(fmt::format("{}_per_second_{}_threads", what, threads), per_second);
+    finding.text += threads == 1 ? fmt::format("{:.1f} {} on 1 thread", per_second / 1e9, unit)
+                                 : fmt::format(", {:.1f} on {}", per_second / 1e9, threads);
+  }
+}
+
+/// The first is what runs call the peak (docs/metrics.md).
+Finding examine_speed() {
+  Finding finding{"speed", "float32 product "};
+  measure(finding, "operations", "GFLOP/s", kernels::product_speed);
+  finding.text += "; copy ";
+  measure(finding, "bytes", "GB/s", kernels::copy_speed);
+  return finding;
+}
+
 Finding examine_cuda() {
   const bool driver = fs::exists("/proc/driver/nvidia/version");
   return {"CUDA", fmt::format("{}; {}", LOCKSTEP_WITH_CUDA ? "built in" : "not built in (LOCKSTEP_CUDA=OFF)",
@@ -111,8 +132,9 @@ Finding examine_data() {
 }  // namespace
 
 std::vector<Finding> examine_machine() {
-  return {examine_system(),   examine_processor(), examine_instructions(), examine_memory(), examine_libtorch(),
-          examine_numerics(), examine_kernels(),   examine_cuda(),         examine_disk(),   examine_data()};
+  return {examine_system(),   examine_processor(), examine_instructions(), examine_memory(),
+          examine_libtorch(), examine_numerics(),  examine_kernels(),      examine_speed(),
+          examine_cuda(),     examine_disk(),      examine_data()};
 }
 
 }  // namespace lockstep::tool

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 /// What `lockstep doctor` looks at, apart from how it is shown.
@@ -11,6 +12,7 @@ struct Finding {
   std::string name;
   std::string text;
   Health health = Health::kFine;
+  std::vector<std::pair<std::string, double>> numbers = {};  ///< for programs, by name
 };
 
 /// One finding per line of the report, in a fixed order.

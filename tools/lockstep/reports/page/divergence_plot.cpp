@@ -110,15 +110,15 @@ std::string drawn(const PlotLine& line, size_t number, const Steps& steps) {
   return fmt::format("<path class=\"line l{}\" d=\"{}\"/>\n{}", number, path, dots);
 }
 
-std::string legend(std::span<const PlotLine> lines) {
+}  // namespace
+
+std::string plot_legend(std::span<const PlotLine> lines) {
   std::string html = "<p class=\"legend\">";
   for (size_t i = 0; i < lines.size(); ++i)
     html += fmt::format("<span><svg viewBox=\"0 0 26 8\"><path class=\"line l{}\" d=\"M0 4H26\"/></svg>{}</span>\n", i,
                         replay::escaped(lines[i].name));
   return html + "</p>\n";
 }
-
-}  // namespace
 
 double height_of(double difference) {
   if (!std::isfinite(difference)) return 1;
@@ -135,7 +135,7 @@ std::string divergence_plot(std::span<const PlotLine> lines, double tolerance) {
   svg += scale(steps, tolerance);
   for (size_t i = 0; i < lines.size(); ++i)
     if (!lines[i].points.empty()) svg += drawn(lines[i], i, steps);
-  return svg + "</svg>\n" + legend(lines);
+  return svg + "</svg>\n" + plot_legend(lines);
 }
 
 }  // namespace lockstep::tool

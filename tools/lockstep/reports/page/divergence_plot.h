@@ -21,6 +21,9 @@ inline constexpr size_t kMostPlotLines = 7;
 /// the worst of each few is drawn. `tolerance`: a line of its own, or 0. REQUIRES: at most kMostPlotLines lines.
 std::string divergence_plot(std::span<const PlotLine> lines, double tolerance);
 
+/// What each line of a plot is called, beside a sample of it.
+std::string plot_legend(std::span<const PlotLine> lines);
+
 /// Where a difference stands on that scale: 0 for 1e-16 or less, 1 for 1e4 or more.
 double height_of(double difference);
 
