@@ -1,6 +1,5 @@
-#include "tools/bench/rows/step_profile.h"
+#include "tools/bench/step_profile.h"
 
-#include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -11,7 +10,7 @@
 #include <map>
 
 #include "runtime/context/observer.h"
-#include "runtime/kernels/tensors/canonical_products.h"
+#include "runtime/kernels/speed/machine_speed.h"
 #include "runtime/planning/plan.h"
 #include "runtime/planning/rule.h"
 #include "tools/bench/bench_run.h"
@@ -131,15 +130,6 @@ StepProfile measured(BenchRun& run, bool alone, int steps) {
   return meter.result(steps);
 }
 
-MachineLimits machine_limits() {
-  constexpr int64_t kSize = 512, kBytes = 64 << 20;
-  const auto a = at::randn({kSize, kSize}), b = at::randn({kSize, kSize});
-  const auto from = at::zeros({kBytes}, at::kByte), to = at::ones({kBytes}, at::kByte);
-  const double product =
-      std::min(least_seconds(20, [&] { kernels::linear(a, b); }), least_seconds(20, [&] { at::linear(a, b); }));
-  return {2.0 * kSize * kSize * kSize / product, 2.0 * kBytes / least_seconds(20, [&] { to.copy_(from); })};
-}
-
 }  // namespace
 
 StepProfile profile_step() {
@@ -151,7 +141,8 @@ StepProfile profile_step() {
   const double faults = page_faults();
   profile.step_seconds = least_seconds(kSteps, [&] { run(); });
   profile.page_faults = (page_faults() - faults) / kSteps;
-  profile.limits = machine_limits();
+  profile.limits = {kernels::product_speed(kernels::thread_workers(1)),
+                    kernels::copy_speed(kernels::thread_workers(1))};
   return profile;
 }
 

@@ -1,8 +1,8 @@
-#include "tools/lockstep/reports/step_profile_report.h"
+#include "tools/lockstep/commands/bench_profile.h"
 
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/rows/step_profile.h"
+#include "tools/bench/step_profile.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 
@@ -60,7 +60,7 @@ void print_table(const StepProfile& profile) {
   print_out("products  {:.1f} ms in the step, {:.1f} ms alone, {:.1f} GFLOP/s\n", 1e3 * profile.product_seconds,
             1e3 * profile.product_seconds_alone, 1e-9 * flops_of(profile, true) / profile.product_seconds_alone);
   print_out("memory    {:.0f} page faults in a step\n", profile.page_faults);
-  print_out("machine   {:.1f} GFLOP/s (512 x 512 x 512), {:.1f} GB/s (copy of 64 MiB, read and written), one thread\n",
+  print_out("machine   {:.1f} GFLOP/s in a large product, {:.1f} GB/s in a large copy (read and written), one thread\n",
             1e-9 * profile.limits.flops_per_second, 1e-9 * profile.limits.bytes_per_second);
 }
 

@@ -15,10 +15,10 @@ struct OpCost {
   double flops = 0;    ///< multiplications and additions of products and attention; 0 of all else
 };
 
-/// What the machine can do at the most, on one thread, measured here.
+/// What the machine does on one thread (runtime/kernels/speed/machine_speed.h): a large float32 product, a copy.
 struct MachineLimits {
-  double flops_per_second = 0;  ///< float32 products of 512 x 512 x 512, the better of ours and LibTorch's
-  double bytes_per_second = 0;  ///< a copy of 64 MiB, read and written
+  double flops_per_second = 0;
+  double bytes_per_second = 0;
 };
 
 struct StepProfile {
