@@ -61,6 +61,9 @@ std::shared_ptr<Contender> Contender::python(const std::string& program, const s
   if (interpreter.empty()) return nullptr;
   auto contender = std::make_shared<Contender>();
   contender->name_ = program;
+  contender->advice_ =
+      " Peers in Python need torch and what tools/python_env installs (LOCKSTEP_TORCH_PYTHON may name another "
+      "interpreter).";
   const auto path = std::string(LOCKSTEP_BENCH_FOLDER "/") + program;
   contender->socket_ = start([&] {
     ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
@@ -72,7 +75,7 @@ std::shared_ptr<Contender> Contender::python(const std::string& program, const s
 
 std::shared_ptr<Contender> Contender::fork(const std::function<Work()>& make) {
   auto contender = std::make_shared<Contender>();
-  contender->name_ = "lockstep";
+  contender->name_ = "a process of lockstep";
   contender->socket_ = start([&] {
     try {
       serve(make());
@@ -89,11 +92,7 @@ std::vector<double> Contender::ask(const std::string& line) const {
   std::string answer;
   bool alive = ::send(socket_.get(), sent.data(), sent.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(sent.size());
   for (char letter = 0; alive && letter != '\n'; answer += letter) alive = ::read(socket_.get(), &letter, 1) == 1;
-  if (!alive)
-    fail<BadInput>(
-        "{} ended, and its last words are above. Peers in Python need torch and what tools/python_env installs "
-        "(LOCKSTEP_TORCH_PYTHON may name another interpreter).",
-        name_);
+  if (!alive) fail<BadInput>("{} ended, and its last words are above.{}", name_, advice_);
   std::istringstream numbers(answer);
   return {std::istream_iterator<double>(numbers), {}};
 }

@@ -30,7 +30,7 @@ class Contender {
  private:
   std::vector<double> ask(const std::string& line) const;
 
-  std::string name_;
+  std::string name_, advice_;
   FileDescriptor socket_;
 };
 
