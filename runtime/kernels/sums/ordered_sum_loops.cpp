@@ -135,30 +135,36 @@ void by_blocks(const OrderedSum& sum, T* out, const Run& run) {
   });
 }
 
+/// An empty tensor has no address to count from.
+template <class T>
+const T* moved(const T* x, int64_t offset) {
+  return x == nullptr ? x : x + offset;
+}
+
 }  // namespace
 
 template <class T>
 void ordered_sum(const OrderedSum& sum, const T* x, T* out, InstructionSet set) {
   if (sum.inner == 1)
     return by_rows(sum, out, [&](const NodeWork& work, Rows rows, int64_t start, T* to) {
-      on_instruction_set<SumRows<T>>(set, work, rows, x + start, to);
+      on_instruction_set<SumRows<T>>(set, work, rows, moved(x, start), to);
     });
   by_blocks(sum, out, [&](const NodeWork& work, int64_t, int64_t offset, T* sums) {
-    on_instruction_set<SumColumns<T>>(set, work, x + offset, sums);
+    on_instruction_set<SumColumns<T>>(set, work, moved(x, offset), sums);
   });
 }
 
 template <class T>
 void ordered_exponential_sum(const OrderedSum& sum, const T* x, const T* shift, T* out, InstructionSet set) {
   by_rows(sum, out, [&](const NodeWork& work, Rows rows, int64_t start, T* to) {
-    on_instruction_set<ExponentialRows<T>>(set, work, rows, x + start, shift, to);
+    on_instruction_set<ExponentialRows<T>>(set, work, rows, moved(x, start), shift, to);
   });
 }
 
 template <class T>
 void ordered_norm_gradient(const OrderedSum& sum, const T* g, const T* x, const T* r, T* out, InstructionSet set) {
   by_blocks(sum, out, [&](const NodeWork& work, int64_t element, int64_t offset, T* sums) {
-    on_instruction_set<NormGradientColumns<T>>(set, work, g + offset, x + offset, r + element, sums);
+    on_instruction_set<NormGradientColumns<T>>(set, work, moved(g, offset), moved(x, offset), moved(r, element), sums);
   });
 }
 
