@@ -124,12 +124,10 @@ struct Parser {
                     "collectives, dispatch, gpu, numerics, peers, processes, record, rng, scale, step or verify")
         ->required()
         ->type_name("NAME");
-    sub->add_option("--rows", bench.rows,
-                    "Of collectives, numerics, peers, processes, scale and verify, only rows whose name fits one of "
-                    "these patterns "
-                    "(numerics: all but "
-                    "the largest, \"*\" measures those, too); of gpu, "
-                    "sizes (1MiB, 1GiB)")
+    sub->add_option(
+           "--rows", bench.rows,
+           "Of collectives, numerics, peers, processes, scale and verify, only rows whose name fits one of "
+           "these patterns (numerics: all but the largest, \"*\" measures those, too); of gpu, sizes (1MiB, 1GiB)")
         ->type_name("'PATTERN,...'");
     sub->add_option("--seconds", bench.seconds,
                     "Of collectives and processes (1), scale (3), peers (10) and numerics (0.3), for each row, but "

@@ -11,25 +11,16 @@
 namespace lockstep::replay {
 namespace {
 
-using lockstep::testing::fault_of;
+using lockstep::testing::checked_page;
+using lockstep::testing::count_of;
 using lockstep::testing::SampleStep;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 constexpr uint64_t kMs = 1'000'000;
 
-/// The page, which is checked for what holds of all of them.
 std::string checked(const std::vector<StepRecording>& ranks, const TimelineHead& head = {}) {
-  auto page = timeline_page(ranks, head);
-  EXPECT_EQ(fault_of(page), "");
-  EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("http")), Not(HasSubstr("src="))));
-  return page;
-}
-
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
-  return count;
+  return checked_page(timeline_page(ranks, head));
 }
 
 StepRecording of_rank(int rank, uint64_t shift = 0) {

@@ -1,4 +1,7 @@
 #pragma once
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
@@ -108,5 +111,20 @@ class WellFormed {
 
 /// For EXPECT_EQ(fault_of(page), "").
 inline std::string fault_of(std::string_view page) { return WellFormed(page).fault(); }
+
+/// The page, which is checked for what holds of all: well-formed, without scripts, and nothing of it is elsewhere.
+inline std::string checked_page(std::string page) {
+  using ::testing::HasSubstr, ::testing::Not;
+  EXPECT_EQ(fault_of(page), "");
+  EXPECT_THAT(page, ::testing::AllOf(Not(HasSubstr("<script")), Not(HasSubstr("http")), Not(HasSubstr("src="))));
+  return page;
+}
+
+/// How often the part stands in the text, overlaps included.
+inline size_t count_of(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
 
 }  // namespace lockstep::testing

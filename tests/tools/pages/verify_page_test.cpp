@@ -15,24 +15,13 @@
 namespace lockstep::tool {
 namespace {
 
-using lockstep::testing::fault_of;
+using lockstep::testing::checked_page;
+using lockstep::testing::count_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// The page, which is checked for what holds of all of them.
-std::string checked(const VerifyPage& page) {
-  auto html = verify_page(page);
-  EXPECT_EQ(fault_of(html), "");
-  EXPECT_THAT(html, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("http")), Not(HasSubstr("src="))));
-  return html;
-}
-
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
+std::string checked(const VerifyPage& page) { return checked_page(verify_page(page)); }
 
 VerifyPage page_with(std::vector<PageMesh> meshes) {
   auto page = sample_page(meshes.size());
