@@ -14,6 +14,18 @@ LOCKSTEP_PORTABLE float widen(Bfloat16 value) { return portable::bits<float>(sta
 
 inline constexpr int kUnit = 8;  ///< rows and positions that are transposed at once
 
+/// Fewer rows than a panel holds, side by side: copied, and 0 behind them.
+template <int kWidth, class Input, class T>
+LOCKSTEP_TILE_INLINE void pack_narrow_columns(const PackWork<Input, T>& work, int64_t rows) {
+  for (int64_t position = 0; position < work.count; ++position) {
+    const Input* from = work.from + position * work.element_stride;
+    T* to = work.to + position * work.stride;
+    T values[kWidth] = {};
+    for (int64_t row = 0; row < rows; ++row) values[row] = widen(from[row]);
+    std::memcpy(to, values, sizeof(values));
+  }
+}
+
 /// Strides in both directions.
 template <class Input, class T>
 LOCKSTEP_PORTABLE void pack_plainly(const PackWork<Input, T>& work, int64_t first, int64_t rows, int64_t width) {
@@ -133,6 +145,8 @@ LOCKSTEP_TILE_INLINE void pack_panel(const PackWork<Input, T>& work, int64_t row
 #if defined(LOCKSTEP_TILE_HAS_AVX2)
   if (work.element_stride == 1) return pack_rows<kWidth>(work, rows);
 #endif
+  if (work.row_stride == 1 && rows == kWidth / 2) return pack_narrow_columns<kWidth>(work, kWidth / 2);
+  if (work.row_stride == 1) return pack_narrow_columns<kWidth>(work, rows);
   pack_plainly(work, 0, rows, kWidth);
 }
 

@@ -109,7 +109,7 @@ std::vector<NumericsCase> product_cases(int threads) {
   for (const Layer& layer : kLayers) cases.add(layer);
   for (const int64_t length : {256, 512, 1024, 2048, 4096, 8192}) cases.add_attention(length, 64);
   if (threads == 1)
-    for (const int64_t size : {16, 128}) cases.add_attention(1024, size);
+    for (const auto& [length, size] : {std::pair{256, 16}, {1024, 16}, {1024, 128}}) cases.add_attention(length, size);
   return std::move(cases.all);
 }
 
