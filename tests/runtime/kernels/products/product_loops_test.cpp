@@ -43,8 +43,10 @@ TEST_P(ProductLoops, AgreeAtTheEdgesOfTheirBlocks) {
                                 {225, 1, 33},
                                 {15, 1025, 96},
                                 {113, 545, 1100},
-                                {3, 2100, 16},     // two blocks of columns that are packed one after the other
-                                {514, 514, 520}})  // of a sum of several groups, too
+                                {3, 2100, 16},      // two blocks of columns that are packed one after the other
+                                {514, 514, 520},    // of a sum of several groups, too
+                                {30, 1030, 1100},   // more columns than wait at once
+                                {33, 40, 131072}})  // too many summands for packing all of A ahead
     for (const int threads : {1, 4}) {
       const ProductCase<float, float> product(m, n, kernels::Contraction::over(k), Numbers::kNormal, ++seed);
       EXPECT_TRUE(same_numbers(product.run(GetParam(), threads), product.expected))
