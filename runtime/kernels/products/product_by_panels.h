@@ -101,7 +101,8 @@ class ProductByPanels {
   void add_panel(const PanelWork& work, int64_t ahead, const LeafGroup& next) const {
     const Span span{work.group.position, work.group.length};
     T* packed = scratch<T, Purpose::kPackedRight>().reserve(tiles_.columns * task_.plan.longest_group);
-    task_.b.pack(columns_of(work.panels.first + work.panel), span, packed, tiles_.columns, tiles_.columns * span.length);
+    task_.b.pack(columns_of(work.panels.first + work.panel), span, packed, tiles_.columns,
+                 tiles_.columns * span.length);
     for (int64_t tile = 0; tile < work.tiles.count; ++tile) {
       task_.b.prefetch(columns_of(ahead), {next.position, next.length}, tile, work.tiles.count);
       const int64_t row = (work.tiles.first + tile) * tiles_.rows;

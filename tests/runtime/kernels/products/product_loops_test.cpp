@@ -54,6 +54,15 @@ TEST_P(ProductLoops, AgreeAtTheEdgesOfTheirBlocks) {
     }
 }
 
+/// A has too many summands to be packed ahead, and is never read where it is: its numbers are widened.
+TEST_P(ProductLoops, PackLongRowsGroupByGroup) {
+  for (const int threads : {1, 4}) {
+    const ProductCase<kernels::Bfloat16, float> product(33, 40, kernels::Contraction::over(131072), Numbers::kNormal,
+                                                        1);
+    EXPECT_TRUE(same_numbers(product.run(GetParam(), threads), product.expected)) << threads;
+  }
+}
+
 TEST_P(ProductLoops, NeverGiveNegativeZero) {
   const float tiny = -1e-40f, small = 1e-40f, zero = -0.0f;
   for (const auto& [x, y] : {std::pair{tiny, small}, {zero, small}})
