@@ -56,8 +56,7 @@ TEST_P(ProductLoops, AgreeAtTheEdgesOfTheirBlocks) {
 /// A has too many summands to be packed ahead, and is never read where it is: its numbers are widened.
 TEST_P(ProductLoops, PackLongRowsGroupByGroup) {
   for (const int threads : {1, 4}) {
-    const ProductCase<kernels::Bfloat16, float> product(33, 40, kernels::Contraction::over(131072), Numbers::kNormal,
-                                                        4);
+    const ProductCase<kernels::Bfloat16, float> product(33, 3, kernels::Contraction::over(131072), Numbers::kNormal, 4);
     ASSERT_NE(product.a.factor.row_stride, 0);
     EXPECT_TRUE(same_numbers(product.run(GetParam(), threads), product.expected)) << threads;
   }
