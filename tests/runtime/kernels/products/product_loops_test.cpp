@@ -55,11 +55,10 @@ TEST_P(ProductLoops, AgreeAtTheEdgesOfTheirBlocks) {
 
 /// A has too many summands to be packed ahead, and is never read where it is: its numbers are widened.
 TEST_P(ProductLoops, PackLongRowsGroupByGroup) {
-  for (const int threads : {1, 4}) {
-    const ProductCase<kernels::Bfloat16, float> product(33, 3, kernels::Contraction::over(131072), Numbers::kNormal, 4);
-    ASSERT_NE(product.a.factor.row_stride, 0);
-    EXPECT_TRUE(same_numbers(product.run(GetParam(), threads), product.expected)) << threads;
-  }
+  static const ProductCase<kernels::Bfloat16, float> kProduct(33, 3, kernels::Contraction::over(131072),
+                                                              Numbers::kNormal, 4);
+  ASSERT_NE(kProduct.a.factor.row_stride, 0);
+  for (const int threads : {1, 4}) EXPECT_TRUE(same_numbers(kProduct.run(GetParam(), threads), kProduct.expected));
 }
 
 TEST_P(ProductLoops, NeverGiveNegativeZero) {
