@@ -8,7 +8,7 @@ namespace lockstep::kernels {
 template <class Input, class T>
 class ProductByPanels {
  public:
-  static constexpr int64_t kRowLimit = 512;
+  static constexpr int64_t kRowLimit = 288;  ///< of which a group of A fits into the second cache
 
   explicit ProductByPanels(const ProductTask<Input, T>& task)
       : task_(task),

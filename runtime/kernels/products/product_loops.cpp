@@ -133,8 +133,9 @@ template <class Input, class T>
 void product_in_order(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const SummationOrder& order,
                       const ProductOutput<T>& out, const Workers& workers, const ProductTiles<T>& tiles) {
   const ProductTask<Input, T> task(m, n, a, b, order, out, tiles);
-  const bool waits = task.plan.groups.size() > 1;
-  if (waits && m <= ProductByPanels<Input, T>::kRowLimit) return ProductByPanels<Input, T>(task).run(workers);
+  // Rows that are read where they are stay in the first cache better than they come from the second.
+  const bool few = m <= ProductByPanels<Input, T>::kRowLimit && task.plan.groups.size() > 1 && !task.in_place;
+  if (few) return ProductByPanels<Input, T>(task).run(workers);
   ProductByBlocks<Input, T>(task).run(workers);
 }
 
