@@ -2,6 +2,7 @@
 # make test    build everything, run all tests; ends in "N passed, N failed"
 # make bench-peers   measure beside PyTorch and torchtitan, and write README's table (20 minutes; 5 GB into .python)
 # make bench-scale   measure 1 to 8 processes and 1 to 64 simulated ranks, and write docs/scale.md's table and picture
+# make opinfo   PyTorch's own samples of its ops on random meshes (SLICE=1/4: a fourth of them), and docs/opinfo.md's table
 # make bench   measure against plain LibTorch            make soak   hours: 50 to 100 times the cases, all of sanitizers and lint
 # make format  rewrite the C++ files as CI wants them    make lint   clang-tidy over what differs from HEAD (ALL=1: all)
 # make golden  write the golden bits of a new numerics version (docs/numerics.md)
@@ -13,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 # Threads that wait do not spin: on busy cores that would cost tests of several threads tenfold.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test bench bench-peers bench-scale soak golden format lint setup build configure refuse_reproduce
+.PHONY: demo test bench bench-peers bench-scale opinfo soak golden format lint setup build configure refuse_reproduce
 .DEFAULT_GOAL := build
 
 demo: configure
@@ -42,6 +43,14 @@ bench-scale: configure
 	@mkdir -p $(BUILD)/results
 	$(BUILD)/lockstep bench scale --json $(BUILD)/results/scale.json
 	python3 tools/bench/peers/scale_page.py $(BUILD)/results/scale.json
+
+SLICE ?= 1/1
+opinfo: configure
+	tools/python_env
+	@cmake --build $(BUILD) --target lockstep_python
+	@mkdir -p $(BUILD)/results
+	LOCKSTEP_LIBRARY=$(BUILD)/liblockstep_python.so .python/bin/python3 tools/opinfo/opinfo.py --slice $(SLICE) \
+	  --json $(BUILD)/results/opinfo.json --page docs/opinfo.md
 
 # Hours. The steps can be run one by one.
 soak: refuse_reproduce build
