@@ -1,6 +1,7 @@
 #pragma once
 #include <rapidcheck.h>
 
+#include "fuzz/cases/drawn.h"
 #include "runtime/tensor/layout.h"
 
 namespace lockstep::testing {
@@ -12,7 +13,7 @@ inline rc::Gen<std::vector<MeshAxis>> mesh_axes(int max_axes, int max_ranks) {
     const int count = *rc::gen::inRange(1, max_axes + 1);
     int ranks = 1;
     for (int i = 0; i < count; ++i) {
-      const int size = *rc::gen::inRange(1, std::min(5, max_ranks / ranks + 1));
+      const int size = drawn(*rc::gen::inRange(1, std::min(5, max_ranks / ranks + 1)));
       axes.push_back({std::string(1, static_cast<char>('a' + i)), size});
       ranks *= size;
     }
@@ -34,7 +35,7 @@ inline Layout layout(const Mesh& mesh, int dims, bool partial) {
   Placements placements;
   const auto reduction = *rc::gen::element(Reduction::kSum, Reduction::kMax);
   for (int axis = 0; axis < mesh.axis_count(); ++axis) {
-    const int kind = *rc::gen::inRange(0, partial ? 3 : 2);
+    const int kind = drawn(*rc::gen::inRange(0, partial ? 3 : 2));
     if (kind == 2)
       placements.push_back(Placement::partial(reduction));
     else if (kind == 1 && dims > 0)

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "fuzz/cases/drawn.h"
 #include "fuzz/cases/op_cases.h"
 
 namespace lockstep::testing {
@@ -38,7 +39,7 @@ Sizes group(const Sizes& factors, const std::vector<bool>& ends) {
 Inputs::Inputs(c10::ScalarType dtype, bool exact, Reach reach)
     : dtype_(dtype), exact_(exact), reach_(reach), salt_(static_cast<uint64_t>(number(0, 999)) * 1000) {}
 
-int64_t Inputs::number(int64_t low, int64_t high) const { return *rc::gen::inRange<int64_t>(low, high + 1); }
+int64_t Inputs::number(int64_t low, int64_t high) const { return drawn(*rc::gen::inRange<int64_t>(low, high + 1)); }
 
 bool Inputs::draws_long() const {
   if (reach_ != Reach::kLong || long_left_ == 0 || number(0, 2) < 2) return false;
@@ -55,7 +56,8 @@ int64_t Inputs::length(int64_t most) const { return draws_long() ? number(33, 30
 
 int64_t Inputs::size() const {
   if (draws_long()) return number(33, 300);
-  return *rc::gen::weightedOneOf<int64_t>({{14, rc::gen::inRange<int64_t>(1, 7)}, {1, rc::gen::just<int64_t>(0)}});
+  return drawn(
+      *rc::gen::weightedOneOf<int64_t>({{14, rc::gen::inRange<int64_t>(1, 7)}, {1, rc::gen::just<int64_t>(0)}}));
 }
 
 Sizes Inputs::sizes(int64_t least_dims, int64_t most_dims) const {
