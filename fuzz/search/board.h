@@ -47,14 +47,14 @@ class Board {
 /// Lowers `value` to `candidate`; whether it did.
 bool lower(std::atomic<int64_t>& value, int64_t candidate);
 
-/// Whose turn the `turn`-th case is.
+/// Whose turn the `turn`-th case is: each round begins with another check, so that each worker comes to all.
 struct Turn {
   size_t check;
   int64_t number;
 };
 inline Turn turn_of(int64_t turn, size_t checks) {
   const auto count = static_cast<int64_t>(checks);
-  return {static_cast<size_t>(turn % count), turn / count};
+  return {static_cast<size_t>((turn + turn / count) % count), turn / count};
 }
 
 /// The cases of one worker: turns `first`, `first + stride`, ... `report` gets each failure that is the first of its

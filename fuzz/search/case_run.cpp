@@ -15,11 +15,12 @@ using rc::detail::CaseDescription;
 using rc::detail::CaseResult;
 using Case = rc::Shrinkable<CaseDescription>;
 
-/// What stands behind the place and the macro; of what was thrown, what it said.
+/// What stands behind the place and the macro; of what was thrown, what it said without LibTorch's stack.
 std::string message_of(const std::string& description) {
+  size_t begin = 0;
   for (const std::string_view head : {"\n\n", "with message:\n"})
-    if (const auto at = description.find(head); at != description.npos) return description.substr(at + head.size());
-  return description;
+    if (const auto at = description.find(head); at != description.npos) begin = std::max(begin, at + head.size());
+  return description.substr(begin, description.find("\nException raised from") - begin);
 }
 
 CaseOutcome outcome_of(const Case& one) {

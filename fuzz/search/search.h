@@ -19,7 +19,7 @@ struct SearchOptions {
   int64_t cases = 0;          ///< of all checks together, in turns; 0: as many as there is time for
   int workers = 1;            ///< processes; 0: none, all in this one
   double case_seconds = 120;  ///< a case of a worker that takes longer has failed
-  double shrink_seconds = 10;
+  double shrink_seconds = 20;
   std::function<void(const Progress&)> on_progress = {};  ///< a few times a second
   std::function<bool()> should_stop = [] { return false; };
 };

@@ -1,4 +1,6 @@
 // What one worker does.
+#include <c10/util/Exception.h>
+
 #include "fuzz/cases/drawn.h"
 #include "fuzz/search/board.h"
 #include "fuzz/search/case_run.h"
@@ -6,6 +8,12 @@
 
 namespace lockstep::fuzz {
 namespace {
+
+/// LibTorch warns once of what cases do on purpose.
+class NoWarnings : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {}
+};
 
 int64_t sum(const std::map<std::string, int64_t>& counts) {
   int64_t total = 0;
@@ -40,6 +48,8 @@ bool nothing_is_left(Board& board, int64_t number) {
 }  // namespace
 
 void work(Board& board, const Checks& checks, const SearchOptions& options, const Share& share, const Report& report) {
+  NoWarnings none;
+  const c10::WarningUtils::WarningHandlerGuard guard(&none);
   for (int64_t at = share.first; !board.stop(); at += share.stride) {
     if ((options.cases > 0 && at >= options.cases) || Clock::now() >= share.end) return;
     if (share.worker == 0 && options.workers == 0 && options.should_stop()) return;

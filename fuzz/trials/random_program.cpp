@@ -240,14 +240,14 @@ ProgramCounts& program_counts() {
   return counts;
 }
 
-void a_program_gives_one_devices_values(lockstep::Numerics numerics) {
+void a_program_gives_one_devices_values(lockstep::Numerics numerics, int most_steps) {
   const at::NoGradGuard no_grad;
   try {
-    Program(numerics).run(draw(1, 12));
+    Program(numerics).run(draw(1, most_steps));
   } catch (const BadInput& error) {
     RC_FAIL(std::string("refused: ") + error.what());
   }
-  ++program_counts().programs;
+  ++program_counts().programs, ++compared_cases()["programs"];
 }
 
 }  // namespace lockstep::testing

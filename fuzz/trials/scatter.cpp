@@ -11,8 +11,8 @@ namespace {
 
 /// Integers from -3 to 3 that depend on the place, the axis and the coordinate.
 at::Tensor noise(const at::Tensor& like, int axis, int64_t coordinate) {
-  const auto places = at::arange(like.numel(), like.options());
-  return (places * 5 + (axis * 3 + coordinate * 11 + 1)).remainder(7).sub(3).reshape(like.sizes());
+  const auto places = at::arange(like.numel(), at::kLong);
+  return (places * 5 + (axis * 3 + coordinate * 11 + 1)).remainder(7).sub(3).reshape(like.sizes()).to(like.options());
 }
 
 at::Tensor summand(const at::Tensor& value, int axis, int64_t coordinate, int64_t ranks, bool average) {
@@ -36,7 +36,7 @@ at::Tensor part(const at::Tensor& value, int axis, int64_t coordinate, int64_t r
     case Reduction::kAvg:
       return summand(value, axis, coordinate, ranks, true);
     case Reduction::kMax:
-      return at::where(mine, value, value - 1);
+      return at::where(mine, value, value.scalar_type() == c10::kByte ? at::zeros_like(value) : value - 1);
     case Reduction::kMin:
       return at::where(mine, value, value + 1);
     case Reduction::kProd:

@@ -42,14 +42,6 @@ std::string far_apart(const at::Tensor& actual, const at::Tensor& expected) {
   return fmt::format("off by {:.3g} of a largest element {:.3g}", error, largest);
 }
 
-std::string values_of(const at::Tensor& tensor) {
-  std::string text;
-  const auto flat = tensor.to(at::kDouble).reshape({-1});
-  for (int64_t i = 0; i < std::min<int64_t>(flat.numel(), 16); ++i)
-    text += fmt::format(" {:g}", flat[i].item<double>());
-  return text;
-}
-
 std::string argument_text(const c10::IValue& value) {
   if (value.isNone()) return "None";
   if (value.isScalar()) return fmt::format("{:g}", value.toScalar().toDouble());
@@ -58,6 +50,14 @@ std::string argument_text(const c10::IValue& value) {
 }
 
 }  // namespace
+
+std::string values_of(const at::Tensor& tensor) {
+  std::string text;
+  const auto flat = (tensor.is_complex() ? at::view_as_real(tensor) : tensor).to(at::kDouble).reshape({-1});
+  for (int64_t i = 0; i < std::min<int64_t>(flat.numel(), 16); ++i)
+    text += fmt::format(" {:g}", flat[i].item<double>());
+  return text;
+}
 
 c10::OperatorHandle find_op(const std::string& op) {
   register_backend();
@@ -145,8 +145,8 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
   if (!values) return {};
   const bool bits = numerics.exact || expected.scalar_type() != c10::kDouble;
   // Sums of several ranks' zeros have no sign.
-  const auto a = bits && expected.is_floating_point() ? whole + 0 : whole;
-  const auto b = bits && expected.is_floating_point() ? expected + 0 : expected;
+  const bool has_signs = bits && (expected.is_floating_point() || expected.is_complex());
+  const auto a = has_signs ? whole + 0 : whole, b = has_signs ? expected + 0 : expected;
   const auto what = !bits ? far_apart(a, b) : same_bits(a, b) ? "" : "other bits";
   if (what.empty()) return {};
   return fmt::format("{}: {} gives{}, expected{}", what, spec_of(actual).text(), values_of(whole), values_of(expected));

@@ -52,6 +52,9 @@ Stack plain_arguments(const OpCall& call, const Numerics& numerics);
 /// What differs between a sharded tensor and the plain one it should equal; empty if nothing does.
 std::string difference(const at::Tensor& actual, const at::Tensor& expected, const Numerics& numerics, bool values);
 
+/// The first elements of a plain tensor, each behind a space.
+std::string values_of(const at::Tensor& tensor);
+
 /// The form of a call under its rule, with the sizes and declared dtypes of its results.
 OpSharding sharding_of(const Rule& rule, const OpCall& call, const std::vector<at::Tensor>& results);
 

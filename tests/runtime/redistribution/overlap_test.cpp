@@ -9,11 +9,11 @@
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
 #include "fuzz/trials/sharded_calls.h"
+#include "fuzz/trials/streams.h"
 #include "runtime/context/observer.h"
 #include "runtime/redistribution/exchanges_in_flight.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "tests/support/streams.h"
 
 namespace lockstep {
 namespace {

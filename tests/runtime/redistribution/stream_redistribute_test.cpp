@@ -8,10 +8,10 @@
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
 #include "fuzz/trials/sharded_calls.h"
+#include "fuzz/trials/streams.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/wrapper.h"
-#include "tests/support/streams.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,9 @@
 #include "core/elementary/floating_environment.h"
 #include "core/interruption.h"
 #include "core/suggest.h"
+#include "fuzz/checks/layout_checks.h"
 #include "fuzz/checks/op_checks.h"
+#include "fuzz/checks/program_checks.h"
 #include "fuzz/search/case_file.h"
 #include "fuzz/search/case_run.h"
 #include "runtime/dispatch/backend.h"
@@ -24,6 +26,8 @@ namespace {
 
 fuzz::Checks checks_of(const std::string& kind) {
   if (kind == "ops") return fuzz::op_checks();
+  if (kind == "programs") return fuzz::program_checks();
+  if (kind == "layouts") return fuzz::layout_checks();
   fail<BadInput>("lockstep fuzz {} is not there yet.", kind);
 }
 

@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "fuzz/cases/tensors.h"
+#include "fuzz/trials/streams.h"
 #include "runtime/transport/device/device_transport.h"
-#include "tests/support/streams.h"
 
 namespace lockstep {
 namespace {
