@@ -1,9 +1,8 @@
 #include "fuzz/programs/program_run.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
-
-#include <ATen/ExpandUtils.h>
 
 #include "core/error.h"
 #include "runtime/context/scopes.h"
