@@ -69,8 +69,9 @@ ProgramOutcome guarded(const Program& program, const Placing& place, const Mesh*
   return outcome;
 }
 
-World::Options options_of(const Program& program, int ranks) {
+World::Options options_of(const Program& program, int ranks, std::shared_ptr<const RuleSet> rules = {}) {
   World::Options options;
+  options.rules = std::move(rules);
   options.rank_count = ranks;
   options.domain = program.canonical ? Domain::kDeclared : Domain::kFloat64;
   options.numerics = program.canonical ? lockstep::Numerics::kCanonical : lockstep::Numerics::kNative;
@@ -89,13 +90,13 @@ ProgramOutcome in_world(World::Options options, const Program& program, bool who
   return guarded(program, place, whole ? nullptr : &mesh);
 }
 
-std::vector<ProgramOutcome> in_two_groups(const Program& program) {
+std::vector<ProgramOutcome> in_two_groups(const Program& program, const std::shared_ptr<const RuleSet>& rules) {
   const auto transport = std::make_shared<SimulatedTransport>(program.seed, 2);
   std::vector<ProgramOutcome> outcomes(2);
   std::vector<std::thread> threads;
   for (int group = 0; group < 2; ++group)
     threads.emplace_back([&, group] {
-      auto options = options_of(program, program.ranks());
+      auto options = options_of(program, program.ranks(), rules);
       options.transport = transport;
       for (int rank = group; rank < options.rank_count; rank += 2) options.local_ranks.push_back(rank);
       outcomes[static_cast<size_t>(group)] = in_world(std::move(options), program, false);
@@ -151,14 +152,14 @@ ProgramOutcome on_one_device(const Program& program) {
 
 ProgramOutcome on_one_rank(const Program& program) { return in_world(options_of(program, 1), program, true); }
 
-std::vector<ProgramOutcome> on_the_mesh(const Program& program) {
-  auto options = options_of(program, program.ranks());
-  if (program.delivery == Delivery::kTwoGroups && options.rank_count > 1) return in_two_groups(program);
+std::vector<ProgramOutcome> on_the_mesh(const Program& program, std::shared_ptr<const RuleSet> rules) {
+  auto options = options_of(program, program.ranks(), rules);
+  if (program.delivery == Delivery::kTwoGroups && options.rank_count > 1) return in_two_groups(program, rules);
   if (program.delivery == Delivery::kMessages) options.transport = std::make_shared<SimulatedTransport>(program.seed);
   return {in_world(std::move(options), program, false)};
 }
 
-void a_program_gives_one_devices_gradients(bool canonical) {
+void a_program_gives_one_devices_gradients(bool canonical, std::shared_ptr<const RuleSet> rules) {
   const auto program = draw_program(canonical);
   register_backend();
   const auto expected = on_one_rank(program);
@@ -166,7 +167,7 @@ void a_program_gives_one_devices_gradients(bool canonical) {
   if (!canonical && !program.draws())
     if (const auto what = difference_of(expected, on_one_device(program), false); !what.empty())
       RC_FAIL(fmt::format("{}\none rank beside one device: {}", to_text(program), what));
-  for (const auto& actual : on_the_mesh(program)) {
+  for (const auto& actual : on_the_mesh(program, rules)) {
     if (may_refuse(actual.error)) return void(++refused_cases()["programs"]);
     if (const auto what = difference_of(actual, expected, canonical); !what.empty())
       RC_FAIL(fmt::format("{}\n{}", to_text(program), what));

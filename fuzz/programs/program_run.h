@@ -38,10 +38,10 @@ ProgramOutcome on_one_device(const Program& program);
 /// On a mesh of one rank.
 ProgramOutcome on_one_rank(const Program& program);
 /// As it says, as each group of ranks sees it.
-std::vector<ProgramOutcome> on_the_mesh(const Program& program);
+std::vector<ProgramOutcome> on_the_mesh(const Program& program, std::shared_ptr<const RuleSet> rules = {});
 
 /// Property: one device's values and gradients, bit for bit where the program is canonical. Counts in
-/// compared_cases()["programs"].
-void a_program_gives_one_devices_gradients(bool canonical);
+/// compared_cases()["programs"]. `rules`: the mesh's.
+void a_program_gives_one_devices_gradients(bool canonical, std::shared_ptr<const RuleSet> rules = {});
 
 }  // namespace lockstep::fuzz

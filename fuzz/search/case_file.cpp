@@ -36,18 +36,20 @@ std::string write_case_file(const std::string& folder, const std::string& kind, 
   std::filesystem::create_directories(folder, error);
   if (error) fail<FileError>("{} cannot be made: {}", folder, error.message());
   const auto path = (std::filesystem::path(folder) / file_name(failure.name)).string();
-  write_file_atomically(path, fmt::format("{} {}\n{}", kind, to_text(failure.name), commented(failure.message)));
+  write_file_atomically(path, fmt::format("{} {}\ndraws {:016x}\n{}", kind, to_text(failure.name), failure.drawn,
+                                          commented(failure.message)));
   return path;
 }
 
 CaseFile read_case_file(const std::string& path) {
   std::ifstream file(path);
   if (!file) fail<BadInput>("{} cannot be read.", path);
-  std::string kind, name;
-  file >> kind >> name;
+  std::string kind, name, draws;
+  uint64_t drawn = 0;
+  file >> kind >> name >> draws >> std::hex >> drawn;
   if (name.empty()) fail<BadInput>("{} holds no case; its first line should be KIND and the case's name.", path);
   try {
-    return {path, kind, parse_case_name(name)};
+    return {path, kind, parse_case_name(name), draws == "draws" ? drawn : 0};
   } catch (const BadInput& error) {
     fail<BadInput>("{}: {}", path, error.what());
   }

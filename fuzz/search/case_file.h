@@ -6,11 +6,12 @@
 
 namespace lockstep::fuzz {
 
-/// What a file of a failure holds: a line with its name, then lines of what it says.
+/// What a file of a failure holds: a line of its kind and name, one of the digest of what it draws, then what it says.
 struct CaseFile {
   std::string path;
   std::string kind;  ///< "ops"
   CaseName name;
+  uint64_t drawn = 0;  ///< 0: unknown
 };
 
 /// Writes it into `folder`, which is made; returns its path. FileError where it cannot.

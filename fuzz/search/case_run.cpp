@@ -6,7 +6,7 @@
 #include <chrono>
 #include <optional>
 
-#include "core/error.h"
+#include "fuzz/cases/drawn.h"
 
 namespace lockstep::fuzz {
 namespace {
@@ -24,7 +24,7 @@ std::string message_of(const std::string& description) {
 }
 
 CaseOutcome outcome_of(const Case& one) {
-  const auto result = one.value().result;
+  const auto result = one.value().result;  // runs it
   if (result.type == CaseResult::Type::Success) return {};
   if (result.type == CaseResult::Type::Discard) return {CaseOutcome::Kind::kLeftOut, result.description};
   return {CaseOutcome::Kind::kFailed, message_of(result.description)};
@@ -47,7 +47,8 @@ Case case_of(const Check& check, const CaseName& name) {
   auto one = first_case(check, name);
   for (const auto step : name.steps) {
     auto next = after(one, step);
-    if (!next) fail<BadInput>("{}: there is no such case any more: {} draws otherwise now.", to_text(name), name.check);
+    if (!next)
+      fail<NoSuchCase>("{}: there is no such case any more: {} draws otherwise now.", to_text(name), name.check);
     one = *next;
   }
   return one;
@@ -55,13 +56,20 @@ Case case_of(const Check& check, const CaseName& name) {
 
 }  // namespace
 
-CaseOutcome run_case(const Check& check, const CaseName& name) { return outcome_of(case_of(check, name)); }
+CaseOutcome run_case(const Check& check, const CaseName& name) {
+  const auto one = case_of(check, name);
+  testing::drawn_digest() = name.seed;
+  auto outcome = outcome_of(one);
+  outcome.drawn = testing::drawn_digest();
+  return outcome;
+}
 
 SmallerCase shrink_case(const Check& check, const CaseName& failed, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   auto one = case_of(check, failed);
-  SmallerCase smallest{failed, outcome_of(one).message};
+  testing::drawn_digest() = failed.seed;
+  SmallerCase smallest{failed, outcome_of(one).message, testing::drawn_digest()};
   for (bool is_smaller = true; is_smaller;) {
     is_smaller = false;
     auto candidates = one.shrinks();
@@ -69,11 +77,12 @@ SmallerCase shrink_case(const Check& check, const CaseName& failed, double secon
       const auto candidate = candidates.next();
       if (!candidate) break;
       ++smallest.tried;
+      testing::drawn_digest() = failed.seed;
       const auto outcome = outcome_of(*candidate);
       if (!outcome.failed()) continue;
       one = *candidate;
       smallest.name.steps.push_back(step);
-      smallest.message = outcome.message;
+      smallest.message = outcome.message, smallest.drawn = testing::drawn_digest();
       is_smaller = true;
     }
   }

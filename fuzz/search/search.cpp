@@ -37,7 +37,7 @@ class Failures {
 void watch(Board& board, Workers& workers, const SearchOptions& options, Clock::time_point start,
            const Failures& failures) {
   for (int round = 0; workers.attend(); ++round) {
-    if (options.should_stop()) board.stop() = true;
+    if (options.should_stop() || (options.first_only && failures.count() > 0)) board.stop() = true;
     if (options.on_progress && round % 10 == 0)
       options.on_progress({board.cases(), failures.count(), seconds_since(start)});
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -1,7 +1,6 @@
 // What one worker does.
 #include <c10/util/Exception.h>
 
-#include "fuzz/cases/drawn.h"
 #include "fuzz/search/board.h"
 #include "fuzz/search/case_run.h"
 #include "fuzz/trials/rule_properties.h"
@@ -28,10 +27,9 @@ struct Evidence {
 
 CaseOutcome run_and_count(Board& board, const Check& check, Board::Tally& tally, const CaseName& name) {
   const Evidence before;
-  testing::drawn_digest() = name.seed;
   const auto outcome = run_case(check, name);
   const Evidence after;
-  board.digest() += testing::drawn_digest();
+  board.digest() += outcome.drawn;
   ++tally.cases;
   tally.left_out += outcome.kind == CaseOutcome::Kind::kLeftOut;
   tally.compared += after.compared - before.compared;
@@ -65,7 +63,7 @@ void work(Board& board, const Checks& checks, const SearchOptions& options, cons
     const auto name = nth_case(check.name, options.seed, turn.number);
     if (!run_and_count(board, check, tally, name).failed() || !lower(tally.first_failed, turn.number)) continue;
     const auto smaller = shrink_case(check, name, options.shrink_seconds);
-    report(turn.check, turn.number, {smaller.name, smaller.message});
+    report(turn.check, turn.number, {smaller.name, smaller.message, smaller.drawn});
   }
 }
 

@@ -60,8 +60,11 @@ void Workers::run_child(size_t worker, int64_t first, int reports) {
   try {
     const Share share{worker, first, options_.workers, end_};
     work(board_, checks_, options_, share, [&](size_t check, int64_t number, const FoundFailure& failure) {
-      write_line(reports,
-                 {{"check", check}, {"number", number}, {"case", to_text(failure.name)}, {"message", failure.message}});
+      write_line(reports, {{"check", check},
+                           {"number", number},
+                           {"case", to_text(failure.name)},
+                           {"message", failure.message},
+                           {"drawn", failure.drawn}});
     });
     ::_exit(0);
   } catch (const std::exception& error) {
@@ -74,7 +77,8 @@ void Workers::take(const std::string& line) {
   const auto json = nlohmann::json::parse(line);
   if (json.contains("error")) fail<InternalError>("a worker of the search ended: {}", json["error"].get<std::string>());
   report_(json["check"].get<size_t>(), json["number"].get<int64_t>(),
-          {parse_case_name(json["case"].get<std::string>()), json["message"].get<std::string>()});
+          {parse_case_name(json["case"].get<std::string>()), json["message"].get<std::string>(),
+           json["drawn"].get<uint64_t>()});
 }
 
 void Workers::read_reports(Process& process) {

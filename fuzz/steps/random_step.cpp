@@ -43,9 +43,11 @@ trainer::Job draw_job(const std::string& model, bool canonical) {
 }
 
 /// What differs, and in which step; "" if nothing does.
-std::string difference_of(const trainer::Job& job, const trainer::MeshDegrees& mesh) {
+std::string difference_of(const trainer::Job& job, const trainer::MeshDegrees& mesh,
+                          const std::shared_ptr<const RuleSet>& rules) {
   trainer::TrainingRun::Options options;
   options.mesh = mesh;
+  options.rules = rules;
   trainer::MeshComparison comparison(job, options);
   const trainer::LearningRateSchedule schedule(job);
   const auto vocabulary = comparison.candidate().model().vocabulary();
@@ -59,7 +61,7 @@ std::string difference_of(const trainer::Job& job, const trainer::MeshDegrees& m
 
 }  // namespace
 
-void a_step_equals_one_devices(const std::string& model, bool canonical) {
+void a_step_equals_one_devices(const std::string& model, bool canonical, std::shared_ptr<const RuleSet> rules) {
   const auto mesh = draw_mesh();
   auto job = draw_job(model, canonical);
   const auto shapes =
@@ -69,7 +71,7 @@ void a_step_equals_one_devices(const std::string& model, bool canonical) {
                                 mesh.text(), trainer::text_of(shapes));
   std::string what;
   try {
-    what = difference_of(job, mesh);
+    what = difference_of(job, mesh, rules);
   } catch (const std::exception& error) {
     what = error.what();
   }

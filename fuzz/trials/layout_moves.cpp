@@ -40,15 +40,23 @@ World::Options options_of(const LayoutMove& move) {
   return options;
 }
 
-/// What went wrong; "" if nothing did. Errors are thrown.
-std::string moved_wrongly(World& world, const LayoutMove& move) {
+/// A move that has begun, or that the first use begins.
+at::Tensor begin_move(World& world, const LayoutMove& move) {
   const auto& mesh = world.mesh(move.axes);
+  const auto source = scatter(move.plain, Layout::parse(mesh, move.source));
   const auto target = Layout::parse(mesh, move.target);
-  const auto moved = redistribute(scatter(move.plain, Layout::parse(mesh, move.source)), target);
-  if (layout_of(moved) != without_idle_units(target, move.plain.sizes())) return "lies as " + layout_of(moved).text();
+  return move.later ? redistribute_later(source, target) : redistribute(source, target);
+}
+
+/// What is wrong with what has moved; "" if nothing is. Errors are thrown.
+std::string wrong_with(const at::Tensor& moved, const LayoutMove& move) {
   const auto whole = gather(moved);
+  const auto target = Layout::parse(layout_of(moved).mesh(), move.target);
+  if (layout_of(moved) != without_idle_units(target, move.plain.sizes())) return "lies as " + layout_of(moved).text();
   return same_bits(whole, move.plain) ? "" : c10::str("other bits:", values_of(whole), " for", values_of(move.plain));
 }
+
+std::string moved_wrongly(World& world, const LayoutMove& move) { return wrong_with(begin_move(world, move), move); }
 
 void require_right(const std::string& what, const LayoutMove& move) {
   if (!what.empty()) RC_FAIL(fmt::format("{}: {}", describe(move), what));
@@ -64,6 +72,17 @@ std::string problem_of_rank(const LayoutMove& move, int rank, std::shared_ptr<Tr
     return moved_wrongly(world, move);
   } catch (const std::exception& error) {
     return error.what();
+  }
+}
+
+/// What failed once does not give other values later: it fails again, or has them after all.
+std::string wrong_after_error(const at::Tensor& moved, const LayoutMove& move) {
+  if (!moved.defined()) return {};
+  try {
+    const auto what = wrong_with(moved, move);
+    return what.empty() ? "" : "after an error it " + what;
+  } catch (const std::exception&) {
+    return {};
   }
 }
 
@@ -93,12 +112,14 @@ LayoutMove draw_move(int most_ranks, bool sums) {
   const auto& mesh = world->mesh(move.axes);
   move.source = draw_layout_text(mesh, move.plain, sums), move.target = draw_layout_text(mesh, move.plain, sums);
   move.one_round = *rc::gen::arbitrary<bool>();
+  move.later = *rc::gen::arbitrary<bool>();
   return move;
 }
 
 std::string describe(const LayoutMove& move) {
   return fmt::format("{} {} -> {} on {}{}", c10::str(move.plain.scalar_type(), move.plain.sizes()), move.source,
-                     move.target, to_text(move.axes), move.one_round ? "" : ", not in one round");
+                     move.target, to_text(move.axes), move.one_round ? "" : ", not in one round") +
+         (move.later ? ", on first use" : "");
 }
 
 void a_move_keeps_values() {
@@ -162,14 +183,16 @@ void a_faulty_move_ends_in_an_error() {
   options.transport = transport;
   register_backend();
   World world(std::move(options));
+  at::Tensor moved;
   std::string what;
   try {
-    what = moved_wrongly(world, move);
+    moved = begin_move(world, move);
+    what = wrong_with(moved, move);
   } catch (const Error& error) {
     const bool is_noticed = error.code() == ExitCode::kTransport || error.code() == ExitCode::kInconsistent;
     const bool is_harmless = transport->injected() == 0 || kind == FaultKind::kDelay;
-    if (is_noticed && !is_harmless) return void(++refused_cases()["layouts"]);
-    what = error.what();
+    what = is_noticed && !is_harmless ? wrong_after_error(moved, move) : error.what();
+    if (what.empty()) return void(++refused_cases()["layouts"]);
   } catch (const std::exception& error) {
     what = error.what();
   }

@@ -15,6 +15,7 @@ struct LayoutMove {
   at::Tensor plain;            ///< small integers, which differ at neighbouring places
   std::string source, target;  ///< Layout::text()
   bool one_round = true;       ///< World::Options::one_round_bytes is as usual
+  bool later = false;          ///< redistribute_later()
 
   int ranks() const;
 };

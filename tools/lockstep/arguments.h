@@ -69,6 +69,7 @@ struct FuzzOptions {
   std::optional<int64_t> cases;            ///< instead of seconds
   std::optional<uint64_t> seed;            ///< none: another each time
   std::string op;                          ///< a row, or a check of one ("mm/gradients"); empty: all
+  bool first_only = false;                 ///< stop at the first failure
   std::string one_case;                    ///< name, file or folder; empty: a search
   std::optional<int> jobs;                 ///< none: one for each core
   std::string failures = "fuzz-failures";  ///< folder

@@ -35,6 +35,7 @@ void add_fuzz_options(CLI::App& command, FuzzOptions& options) {
                               "such files")
                   ->type_name("CASE");
   for (const char* other : {"--seconds", "--cases", "--seed", "--op"}) one->excludes(other);
+  command.add_flag("--first", options.first_only, "Stop at the first failure");
   command.add_option("--jobs", options.jobs, "Processes at once (one for each core)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));

@@ -67,22 +67,43 @@ std::vector<fuzz::CaseFile> cases_of(const FuzzOptions& options) {
   return {{"", options.kind, fuzz::parse_case_name(options.one_case)}};
 }
 
+/// What became of a case that may no longer be what it was when it was written.
+fuzz::CaseOutcome outcome_of(const fuzz::Checks& checks, const fuzz::CaseFile& one, bool& is_stale) {
+  try {
+    auto outcome = fuzz::run_case(find_check(checks, one.name), one.name);
+    is_stale = one.drawn != 0 && one.drawn != outcome.drawn;
+    return outcome;
+  } catch (const fuzz::NoSuchCase&) {
+    if (one.path.empty()) throw;
+    is_stale = true;
+    return {fuzz::CaseOutcome::Kind::kLeftOut, ""};
+  }
+}
+
+const char* verdict_of(const fuzz::CaseOutcome& outcome, bool is_stale) {
+  if (is_stale) return "is drawn otherwise now";
+  return outcome.kind == fuzz::CaseOutcome::Kind::kHeld ? "holds" : "is left out";
+}
+
 ExitCode run_cases(const FuzzOptions& options) {
   const auto checks = checks_of(options.kind);
   fuzz::SearchResult result;
+  int64_t stale = 0;
   for (const auto& one : cases_of(options)) {
     if (one.kind != options.kind) fail<BadInput>("{} is a case of {}, not of {}.", one.path, one.kind, options.kind);
-    const auto outcome = fuzz::run_case(find_check(checks, one.name), one.name);
-    ++result.cases;
+    bool is_stale = false;
+    const auto outcome = outcome_of(checks, one, is_stale);
+    ++result.cases, stale += is_stale;
     if (outcome.failed()) {
       result.failures.push_back({one.name, outcome.message});
       print_out("{}", failure_text(options.kind, result.failures.back(), one.path));
     } else if (!options.output.quiet) {
-      const bool held = outcome.kind == fuzz::CaseOutcome::Kind::kHeld;
-      print_out("{}  {}\n", held ? "holds   " : "left out", fuzz::to_text(one.name));
+      print_out("{} {}\n", fuzz::to_text(one.name), verdict_of(outcome, is_stale));
     }
   }
-  print_out("{} cases, {} failures\n", result.cases, result.failures.size());
+  print_out("{} cases, {} failures", result.cases, result.failures.size());
+  if (stale > 0) print_out("; {} are drawn otherwise than when they were written", stale);
+  print_out("\n");
   write_json(options.output, search_json(options.kind, 0, 1, result));
   return result.failures.empty() ? ExitCode::kFine : ExitCode::kInconsistent;
 }
@@ -118,6 +139,7 @@ fuzz::SearchOptions search_options(const FuzzOptions& options, ProgressLine& lin
   wanted.seed = options.seed ? *options.seed : seed_of_now();
   wanted.seconds = options.cases ? 1e9 : options.seconds.value_or(60);
   wanted.cases = options.cases.value_or(0);
+  wanted.first_only = options.first_only;
   wanted.workers = options.jobs.value_or(static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u)));
   wanted.on_progress = [&](const fuzz::Progress& progress) { line.show(progress, options); };
   wanted.should_stop = interruption_requested;
