@@ -1,6 +1,7 @@
 #include "runtime/tensor/layout.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "core/error.h"
@@ -118,7 +119,8 @@ Placement parse_partial(Parser& parser) {
   return placement;
 }
 
-Placement parse_placement(Parser& parser, bool& explicit_depth) {
+/// `told`: what is cut in an order that the text says.
+Placement parse_placement(Parser& parser, std::set<int>& told) {
   const auto kind = parser.word();
   if (kind == "R") return Placement::replicate();
   if (kind != "S" && kind != "P") parser.complain("expected R, S or P");
@@ -130,7 +132,7 @@ Placement parse_placement(Parser& parser, bool& explicit_depth) {
   parser.expect(')');
   if (is_cut && parser.accept('@')) {
     placement.depth = static_cast<uint8_t>(parser.number());
-    explicit_depth = true;
+    told.insert(placement.cuts());
   }
   return placement;
 }
@@ -170,7 +172,7 @@ Layout Layout::replicated(const Mesh& mesh) {
 Layout Layout::parse(const Mesh& mesh, std::string_view text) {
   Parser parser(text);
   Placements placements(static_cast<size_t>(mesh.axis_count()), Placement::replicate());
-  bool explicit_depth = false;
+  std::set<int> told;
   parser.expect('[');
   if (!parser.accept(']')) {
     do {
@@ -178,12 +180,15 @@ Layout Layout::parse(const Mesh& mesh, std::string_view text) {
       const int axis = mesh.find_axis(name);
       if (axis < 0) parser.complain(fmt::format("mesh {} has no axis '{}'", mesh.text(), name));
       parser.expect('=');
-      placements[static_cast<size_t>(axis)] = parse_placement(parser, explicit_depth);
+      placements[static_cast<size_t>(axis)] = parse_placement(parser, told);
     } while (parser.accept(','));
     parser.expect(']');
   }
   if (!parser.at_end()) parser.complain("expected the end");
-  return Layout(mesh, explicit_depth ? placements : with_mesh_order(placements));
+  const auto in_mesh_order = with_mesh_order(placements);
+  for (size_t a = 0; a < placements.size(); ++a)
+    if (!told.contains(placements[a].cuts())) placements[a].depth = in_mesh_order[a].depth;
+  return Layout(mesh, std::move(placements));
 }
 
 bool Layout::all_replicate() const {

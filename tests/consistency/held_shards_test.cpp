@@ -8,11 +8,11 @@
 #include <future>
 
 #include "consistency/difference.h"
+#include "fuzz/trials/streams.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "tests/support/streams.h"
 
 namespace lockstep {
 namespace {

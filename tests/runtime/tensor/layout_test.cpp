@@ -4,8 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/error.h"
-#include "tests/support/generators.h"
-#include "tests/support/tensors.h"
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
 
 namespace lockstep {
 namespace {
@@ -20,11 +20,19 @@ std::string message_of(const std::function<void()>& action) {
 }
 
 RC_GTEST_PROP(Layout, ParseIsTheInverseOfText, ()) {
-  const auto axes = *testing::mesh_axes(3, 12);
+  const auto axes = *testing::mesh_axes(4, 16);
   const auto world = testing::simulated_world(axes);
   const auto& mesh = world->mesh(axes);
   const auto layout = testing::layout(mesh, 3, true);
   RC_ASSERT(Layout::parse(mesh, layout.text()) == layout);
+}
+
+/// One dimension cut in the mesh's order, one in another.
+TEST(Layout, EachDimensionHasAnOrderOfItsOwn) {
+  const auto world = testing::simulated_world({{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}});
+  const auto& mesh = world->mesh("a=2,b=2,c=2,d=2");
+  const char* text = "[a=S(0), b=S(0), c=S(1)@1, d=S(1)@0]";
+  EXPECT_EQ(Layout::parse(mesh, text).text(), text);
 }
 
 RC_GTEST_PROP(Layout, CutsAreDisjointAndCoverTheDimension, ()) {

@@ -6,10 +6,10 @@
 #include <future>
 #include <thread>
 
+#include "fuzz/trials/streams.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/backend.h"
-#include "tests/support/streams.h"
 #include "trainer/launch/rank_texts.h"
 
 namespace lockstep::trainer {

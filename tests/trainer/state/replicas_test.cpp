@@ -8,9 +8,9 @@
 
 #include <future>
 
+#include "fuzz/trials/streams.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
-#include "tests/support/streams.h"
 #include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {

@@ -9,11 +9,11 @@
 
 #include "core/digest/place_digest.h"
 #include "core/error.h"
+#include "fuzz/trials/streams.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/tensor/tensor_bytes.h"
 #include "tests/support/small_models.h"
-#include "tests/support/streams.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/state/state_checkpoint.h"
 

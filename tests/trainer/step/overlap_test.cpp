@@ -8,13 +8,13 @@
 #include <thread>
 
 #include "core/error.h"
+#include "fuzz/trials/streams.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transport/device/device_transport.h"
 #include "runtime/transport/wrapper.h"
 #include "tests/support/host_link.h"
 #include "tests/support/small_models.h"
-#include "tests/support/streams.h"
 #include "trainer/state/state_digest.h"
 
 namespace lockstep::trainer {

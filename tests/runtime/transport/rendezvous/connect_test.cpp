@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "core/files/pass_descriptor.h"
+#include "fuzz/trials/streams.h"
 #include "runtime/transport/rendezvous/handshake.h"
-#include "tests/support/streams.h"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "core/files/pass_descriptor.h"
+#include "fuzz/trials/streams.h"
 #include "runtime/transport/streams/stream_transport.h"
-#include "tests/support/streams.h"
 
 namespace lockstep {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "tests/support/streams.h"
+#include "fuzz/trials/streams.h"
 
 namespace lockstep {
 namespace {

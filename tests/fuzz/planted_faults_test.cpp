@@ -1,0 +1,73 @@
+// Each kind of cases finds what is wrong on a mesh alone, and says it as a user should read it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fuzz/checks/op_checks.h"
+#include "fuzz/programs/program_run.h"
+#include "fuzz/search/search.h"
+#include "fuzz/steps/random_step.h"
+#include "runtime/planning/rules/built_in_rules.h"
+
+namespace lockstep::fuzz {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+std::shared_ptr<const RuleSet> broken(lockstep::Numerics numerics, const char* op, const char* linearity) {
+  auto rule = *built_in_rules(numerics)->find(op);
+  rule.linearity = linearity;
+  return built_in_rules(numerics)->with(rule);
+}
+
+/// The second rank's part is twice what it should be.
+void twice_on_one_rank(const LocalCall& call, torch::jit::Stack& stack) {
+  call.op.callBoxed(stack);
+  if (call.index == 1) stack[0].toTensor().mul_(2);
+}
+
+FoundFailure only_failure(const Checks& checks, int64_t cases) {
+  SearchOptions options;
+  options.seed = 7, options.seconds = 600, options.cases = cases, options.workers = 0, options.shrink_seconds = 5;
+  const auto result = search(checks, options);
+  EXPECT_EQ(result.failures.size(), 1u);
+  return result.failures.empty() ? FoundFailure{} : result.failures[0];
+}
+
+Checks of(Checks checks, const char* name) {
+  std::erase_if(checks, [&](const Check& check) { return check.name != name; });
+  return checks;
+}
+
+TEST(PlantedFaults, ASumTakenTooLateIsFoundAmongOps) {
+  const auto checks = of(op_checks(broken(lockstep::Numerics::kNative, "relu", "e")), "relu/layouts");
+  const auto failure = only_failure(checks, 200);
+  EXPECT_THAT(failure.message,
+              MatchesRegex("relu\\(.*P\\(sum\\).*\\) on mesh .*: result 0 other bits: .* gives .*, expected .*"));
+}
+
+TEST(PlantedFaults, OfCanonicalRulesToo) {
+  auto rule = *built_in_rules(lockstep::Numerics::kCanonical)->find("exp");
+  rule.local = twice_on_one_rank;
+  const auto canonical = built_in_rules(lockstep::Numerics::kCanonical)->with(rule);
+  const auto failure = only_failure(of(op_checks({}, canonical), "exp/canonical"), 200);
+  EXPECT_THAT(failure.message, HasSubstr("exp("));
+}
+
+TEST(PlantedFaults, InPrograms) {
+  const auto rules = broken(lockstep::Numerics::kNative, "sigmoid", "e");
+  const auto failure =
+      only_failure({{"programs/gradients", [=] { a_program_gives_one_devices_gradients(false, rules); }}}, 300);
+  EXPECT_THAT(failure.message, HasSubstr("= sigmoid of v"));
+}
+
+TEST(PlantedFaults, InTrainingSteps) {
+  auto rule = *built_in_rules()->find("mesh::swiglu");
+  rule.local = twice_on_one_rank;
+  const auto rules = built_in_rules()->with(rule);
+  const auto failure = only_failure({{"steps/llama3", [=] { a_step_equals_one_devices("llama3", false, rules); }}}, 20);
+  EXPECT_THAT(failure.message, HasSubstr("native llama3, "));
+}
+
+}  // namespace
+}  // namespace lockstep::fuzz
