@@ -16,7 +16,7 @@ target_compile_features(lockstep_flags INTERFACE $<INSTALL_INTERFACE:cxx_std_20>
 
 install(TARGETS ${_exported} EXPORT LockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS lockstep lockstep_engine RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-foreach(folder core rng runtime consistency replay models trainer)
+foreach(folder core rng runtime consistency replay models trainer fuzz)
   install(DIRECTORY ${folder} DESTINATION ${_headers} FILES_MATCHING PATTERN "*.h")
 endforeach()
 
@@ -24,7 +24,7 @@ configure_package_config_file(cmake/LockstepConfig.cmake.in ${CMAKE_BINARY_DIR}/
   INSTALL_DESTINATION ${_package} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/LockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/LockstepConfig.cmake ${CMAKE_BINARY_DIR}/LockstepConfigVersion.cmake
-  cmake/FindLibTorch.cmake DESTINATION ${_package})
+  cmake/FindLibTorch.cmake cmake/FindRapidCheck.cmake DESTINATION ${_package})
 install(EXPORT LockstepTargets NAMESPACE Lockstep:: DESTINATION ${_package})
 
 if(LOCKSTEP_TESTS)

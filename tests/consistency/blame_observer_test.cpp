@@ -8,8 +8,8 @@
 
 #include <functional>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/run_context.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/redistribute.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

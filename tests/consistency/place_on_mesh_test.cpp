@@ -7,10 +7,10 @@
 
 #include "consistency/origin.h"
 #include "consistency/traced_op.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "core/digest/digest.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/gather.h"
-#include "tests/support/tensors.h"
 
 /// Inputs and digests of golden bits (tests/support/golden_lines.h).
 namespace lockstep::testing {

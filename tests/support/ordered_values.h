@@ -6,12 +6,12 @@
 #include <optional>
 #include <random>
 
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/observer.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/transport.h"
-#include "tests/support/generators.h"
-#include "tests/support/tensors.h"
 
 /// Random ordered Partials, what they add up to by a plain recursion, and the property of redistributing them.
 namespace lockstep::testing {

@@ -1,8 +1,8 @@
 #pragma once
 #include <rapidcheck.h>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/world.h"
-#include "tests/support/tensors.h"
 
 /// Tensors at odd places of memory: what is at an element's left, its alignment and its strides must not matter.
 namespace lockstep::testing {

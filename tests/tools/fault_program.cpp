@@ -15,10 +15,10 @@
 #include <thread>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/run_context.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "tests/support/tensors.h"
 #include "tools/lockstep/commands.h"
 #include "trainer/launch/rendezvous.h"
 

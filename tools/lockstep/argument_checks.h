@@ -19,6 +19,7 @@ std::vector<uint64_t> seeds_of(const char* option, const std::string& text);
 /// The same options. BadInput for names that nothing has and options that do not go together.
 BenchOptions checked(const BenchOptions& bench);
 MutateOptions checked(const MutateOptions& mutate);
+FuzzOptions checked(const FuzzOptions& fuzz);
 ReplayOptions checked(const ReplayOptions& replay);
 
 }  // namespace lockstep::tool

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/suggest.h"
 #include "tools/lockstep/argument_checks.h"
+#include "tools/lockstep/fuzz_arguments.h"
 #include "tools/lockstep/overrides.h"
 #include "tools/lockstep/recording_arguments.h"
 #include "trainer/job/job_keys.h"
@@ -37,6 +38,7 @@ struct Parser {
   RulesOptions rules;
   BenchOptions bench;
   MutateOptions mutate;
+  FuzzOptions fuzz;
   DoctorOptions doctor;
   CheckpointOptions checkpoint;
   LaunchOptions launch;
@@ -54,6 +56,8 @@ struct Parser {
     add_rules();
     add_bench();
     add_mutate();
+    add_fuzz_options(
+        *command("fuzz", "Search for cases in which a mesh and one device differ", kFuzzExamples, fuzz.output), fuzz);
     command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
     add_checkpoint();
     add_launch();
@@ -249,6 +253,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);
   if (name == "mutate") return checked(parser.mutate);
+  if (name == "fuzz") return checked(parser.fuzz);
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
 }

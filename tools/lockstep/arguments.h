@@ -63,6 +63,18 @@ struct MutateOptions {
   Output output;
 };
 
+struct FuzzOptions {
+  std::string kind;                        ///< "ops", "programs", "layouts" or "steps"
+  std::optional<double> seconds;           ///< none, and no cases: 60
+  std::optional<int64_t> cases;            ///< instead of seconds
+  std::optional<uint64_t> seed;            ///< none: another each time
+  std::string op;                          ///< a row, or a check of one ("mm/gradients"); empty: all
+  std::string one_case;                    ///< name, file or folder; empty: a search
+  std::optional<int> jobs;                 ///< none: one for each core
+  std::string failures = "fuzz-failures";  ///< folder
+  Output output;
+};
+
 struct LaunchOptions {
   int64_t processes = 0;
   double grace_seconds = 4;          ///< after the first failure, for the others to end by themselves
@@ -112,8 +124,8 @@ struct PrintText {
 };
 
 using Command =
-    std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions, DoctorOptions,
-                 CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions, ReportOptions>;
+    std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions, FuzzOptions,
+                 DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions, ReportOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

@@ -31,6 +31,7 @@ ExitCode run_replay(const ReplayOptions& options);
 ExitCode run_rules(const RulesOptions& options);
 ExitCode run_bench(const BenchOptions& options);
 ExitCode run_mutate(const MutateOptions& options);
+ExitCode run_fuzz(const FuzzOptions& options);
 
 /// Whether this executable is `lockstep`, which greets; the engine only continues.
 extern const bool kIsFront;

@@ -5,8 +5,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {

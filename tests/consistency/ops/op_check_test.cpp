@@ -9,13 +9,14 @@
 
 #include "consistency/bounds/error_bounds.h"
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/canonical_trial.h"
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/dispatch/op_results.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/tensor/plain_tensors.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/canonical_trial.h"
+#include "tests/support/test_name.h"
 
 namespace lockstep::testing {
 namespace {

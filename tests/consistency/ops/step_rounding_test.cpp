@@ -10,9 +10,9 @@
 
 #include "consistency/bounds/spread.h"
 #include "consistency/ops/roundings.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/plain_tensors.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

@@ -5,11 +5,11 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/run_context.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

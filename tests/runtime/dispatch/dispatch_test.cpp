@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/scopes.h"
 #include "runtime/planning/plan_cache.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

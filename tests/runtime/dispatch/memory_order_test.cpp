@@ -6,9 +6,9 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/redistribution/redistribute.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {

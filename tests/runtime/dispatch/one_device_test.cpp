@@ -4,14 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/plan_cache.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {

@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/parameter_names.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

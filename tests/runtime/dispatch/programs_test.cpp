@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "tests/support/trials/random_program.h"
-#include "tests/support/trials/rule_properties.h"
+#include "fuzz/trials/random_program.h"
+#include "fuzz/trials/rule_properties.h"
 
 namespace lockstep::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

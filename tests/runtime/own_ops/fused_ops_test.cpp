@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "core/elementary/elementary.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/kernels/rows/row_loops.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

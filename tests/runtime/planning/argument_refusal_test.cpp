@@ -7,9 +7,9 @@
 #include <set>
 #include <string_view>
 
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {

@@ -3,11 +3,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/canonical_trial.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/canonical_trial.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
+#include "tests/support/test_name.h"
 
 namespace lockstep::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/trials/canonical_trial.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/trials/canonical_trial.h"
 
 namespace lockstep::testing {
 namespace {

@@ -2,10 +2,11 @@
 // any layouts, over any transport; forward and backward.
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/canonical_trial.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/canonical_trial.h"
+#include "tests/support/test_name.h"
 
 namespace lockstep::testing {
 namespace {

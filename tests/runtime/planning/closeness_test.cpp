@@ -8,11 +8,11 @@
 #include <cmath>
 #include <random>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/kernels/sums/sum_tree.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
 
 namespace lockstep::testing {
 namespace {

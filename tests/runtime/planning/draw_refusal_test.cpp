@@ -6,9 +6,9 @@
 
 #include <cmath>
 
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/context/scopes.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {

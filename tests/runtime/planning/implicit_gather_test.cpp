@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

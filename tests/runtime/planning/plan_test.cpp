@@ -5,8 +5,8 @@
 
 #include <set>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/planning/op_sharding.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

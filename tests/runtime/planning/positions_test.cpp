@@ -12,13 +12,14 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "fuzz/trials/canonical_trial.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/instruction_sets.h"
+#include "tests/support/mutants.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/test_name.h"
 #include "tests/support/threads.h"
-#include "tests/support/trials/canonical_trial.h"
-#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {

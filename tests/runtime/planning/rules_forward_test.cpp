@@ -1,8 +1,9 @@
 // Every row of the op table against one device, forward.
 #include <gtest/gtest.h>
 
+#include "fuzz/trials/rule_properties.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/trials/rule_properties.h"
+#include "tests/support/test_name.h"
 
 namespace lockstep::testing {
 namespace {

@@ -1,9 +1,10 @@
 // The in-place forms that follow from rows of the op table.
 #include <gtest/gtest.h>
 
+#include "fuzz/trials/rule_properties.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/trials/rule_properties.h"
-#include "tests/support/trials/sharded_calls.h"
+#include "tests/support/test_name.h"
 
 namespace lockstep::testing {
 namespace {

@@ -3,8 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/trials/rule_properties.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/trials/rule_properties.h"
 
 namespace lockstep::testing {
 namespace {

@@ -2,11 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/rule_properties.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/mutants.h"
-#include "tests/support/trials/rule_properties.h"
+#include "tests/support/mutants.h"
+#include "tests/support/test_name.h"
 
 namespace lockstep::testing {
 namespace {

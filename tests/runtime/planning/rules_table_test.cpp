@@ -5,9 +5,9 @@
 #include <fstream>
 #include <set>
 
+#include "fuzz/cases/op_cases.h"
+#include "fuzz/trials/rule_properties.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/cases/op_cases.h"
-#include "tests/support/trials/rule_properties.h"
 
 namespace lockstep::testing {
 namespace {

@@ -5,9 +5,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "fuzz/trials/canonical_trial.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "tests/support/trials/canonical_trial.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
+#include "tests/support/test_name.h"
 
 namespace lockstep::testing {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <map>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/observer.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep::testing {
 namespace {

@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "runtime/transport/faulty.h"
 #include "runtime/transport/simulated.h"
+#include "tests/support/mutants.h"
 #include "tests/support/ordered_values.h"
-#include "tests/support/trials/mutants.h"
 
 namespace lockstep::testing {
 namespace {

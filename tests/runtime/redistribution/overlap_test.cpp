@@ -6,14 +6,14 @@
 
 #include <thread>
 
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/context/observer.h"
 #include "runtime/redistribution/exchanges_in_flight.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "tests/support/generators.h"
 #include "tests/support/streams.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep {
 namespace {

@@ -4,12 +4,12 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/transport/simulated.h"
-#include "tests/support/generators.h"
 #include "tests/support/message_of.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep {
 namespace {

@@ -3,11 +3,11 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/kernels/tensors/canonical_products.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

@@ -5,13 +5,13 @@
 
 #include <thread>
 
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/wrapper.h"
-#include "tests/support/generators.h"
 #include "tests/support/streams.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/sharded_calls.h"
 
 namespace lockstep {
 namespace {

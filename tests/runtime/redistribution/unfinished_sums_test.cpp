@@ -3,10 +3,10 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

@@ -4,8 +4,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/error.h"
-#include "tests/support/generators.h"
-#include "tests/support/tensors.h"
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
 
 namespace lockstep {
 namespace {

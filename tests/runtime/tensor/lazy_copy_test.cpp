@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/tensors.h"
+#include "fuzz/cases/tensors.h"
 
 namespace lockstep::testing {
 namespace {

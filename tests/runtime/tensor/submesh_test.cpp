@@ -7,13 +7,13 @@
 #include <thread>
 
 #include "core/error.h"
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/simulated.h"
-#include "tests/support/generators.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

@@ -9,13 +9,13 @@
 #include <map>
 #include <thread>
 
+#include "fuzz/cases/tensors.h"
+#include "fuzz/trials/sharded_calls.h"
 #include "runtime/context/observer.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/faulty.h"
 #include "tests/support/message_of.h"
-#include "tests/support/tensors.h"
-#include "tests/support/trials/sharded_calls.h"
 #include "tests/support/turns.h"
 
 namespace lockstep {

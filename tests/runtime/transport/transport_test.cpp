@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/faulty.h"
 #include "runtime/transport/simulated.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

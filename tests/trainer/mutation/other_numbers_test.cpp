@@ -4,9 +4,9 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/redistribution/gather.h"
-#include "tests/support/tensors.h"
 #include "trainer/mutation/other_calls.h"
 
 namespace lockstep::trainer {

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
-#include "tests/support/tensors.h"
 #include "trainer/mutation/expectation.h"
 #include "trainer/mutation/trials/forward_outputs.h"
 

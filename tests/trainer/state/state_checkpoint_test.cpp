@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "rng/fill.h"
 #include "rng/stream.h"
 #include "rng/subarray.h"
@@ -14,7 +15,6 @@
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/tensors.h"
 #include "trainer/state/state_digest.h"
 
 namespace lockstep::trainer {

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/message_of.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep::trainer {
 namespace {

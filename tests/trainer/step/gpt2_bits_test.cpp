@@ -5,11 +5,11 @@
 
 #include <cstring>
 
+#include "fuzz/cases/tensors.h"
 #include "models/gpt2.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/tensors.h"
 #include "trainer/state/state_checkpoint.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"

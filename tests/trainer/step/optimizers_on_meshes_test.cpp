@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/run_context.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
@@ -13,7 +14,6 @@
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/tensors.h"
 #include "trainer/state/state_checkpoint.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"

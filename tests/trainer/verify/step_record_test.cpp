@@ -4,7 +4,7 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/tensors.h"
+#include "fuzz/cases/tensors.h"
 
 namespace lockstep::trainer {
 namespace {

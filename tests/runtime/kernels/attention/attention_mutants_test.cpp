@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/cases/attention_cases.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
 
 #define LOCKSTEP_TILE_TARGET LOCKSTEP_TARGET_BASELINE
 #include "runtime/kernels/attention/attention_backward.h"

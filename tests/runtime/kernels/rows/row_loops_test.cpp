@@ -7,7 +7,7 @@
 
 #include "tests/support/cases/row_cases.h"
 #include "tests/support/instruction_sets.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
 
 namespace lockstep::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/kernels/sums/integer_sum_oracle.h"
 #include "tests/support/cases/sum_cases.h"
 #include "tests/support/instruction_sets.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
 
 namespace lockstep::testing {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "tests/support/cases/sum_cases.h"
 #include "tests/support/instruction_sets.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
 
 namespace lockstep::testing {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "runtime/kernels/simd/lanes.h"
 #include "tests/support/cases/sum_cases.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
 
 namespace lockstep::testing {
 namespace {

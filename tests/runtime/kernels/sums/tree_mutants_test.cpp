@@ -3,7 +3,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "tests/support/cases/tree_parts.h"
-#include "tests/support/trials/mutants.h"
+#include "tests/support/mutants.h"
 
 namespace lockstep::testing {
 namespace {

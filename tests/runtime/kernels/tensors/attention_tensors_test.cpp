@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/kernels/tensors/canonical_attention.h"
-#include "tests/support/tensors.h"
 #include "tests/support/threads.h"
 
 namespace lockstep {

@@ -2,9 +2,9 @@
 // the same sizes, dtypes and strides in every dtype; causal masks that start later, shared heads, empty and odd sizes.
 #include <gtest/gtest.h>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

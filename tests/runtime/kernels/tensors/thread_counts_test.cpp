@@ -4,12 +4,12 @@
 
 #include <functional>
 
+#include "fuzz/cases/tensors.h"
 #include "runtime/kernels/tensors/canonical_attention.h"
 #include "runtime/kernels/tensors/canonical_products.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/elementwise.h"
 #include "runtime/kernels/tensors/softmax.h"
-#include "tests/support/tensors.h"
 #include "tests/support/threads.h"
 
 namespace lockstep::kernels {

@@ -9,13 +9,13 @@
 
 #include <thread>
 
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/device/nccl_link.h"
-#include "tests/support/generators.h"
 #include "tests/support/host_link.h"
 #include "tests/support/streams.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/transport/device/device_transport.h"
 #include "tests/support/streams.h"
-#include "tests/support/tensors.h"
 
 namespace lockstep {
 namespace {

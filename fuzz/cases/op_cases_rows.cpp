@@ -1,0 +1,222 @@
+// How softmax, norms, attention, random ops and the optimizer are called, and what models call above them.
+#include <ATen/Functions.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+
+#include "fuzz/cases/op_cases.h"
+#include "runtime/own_ops/mesh_ops.h"
+
+namespace lockstep::testing {
+namespace {
+
+using enum OpCase::Trait;
+
+Sizes with_last(Sizes leading, int64_t last) {
+  leading.push_back(last);
+  return leading;
+}
+
+Stack draw_softmax(Inputs& in) {
+  const auto sizes = in.sizes(0, 3);
+  return {in.tensor(sizes), in.dimension(sizes.size()), false};
+}
+
+/// A softmax, then its gradient's arguments.
+template <bool kLogarithm>
+Stack draw_softmax_backward(Inputs& in) {
+  const auto sizes = in.sizes(0, 3);
+  const auto dim = in.dimension(sizes.size());
+  auto output =
+      kLogarithm ? at::_log_softmax(in.tensor(sizes), dim, false) : at::_softmax(in.tensor(sizes), dim, false);
+  return {in.tensor(sizes), output, dim, static_cast<int64_t>(in.dtype())};
+}
+
+Stack draw_cross_entropy_backward(Inputs& in) {
+  const auto places = in.sizes(0, 2);
+  const auto classes = in.length(7);
+  return {in.tensor(places), in.tensor(with_last(places, classes)), in.positive(places),
+          in.integers(places, -1, classes - 1)};
+}
+
+Stack draw_exponential_sum(Inputs& in) {
+  const auto places = in.sizes(0, 2);
+  return {in.tensor(with_last(places, in.length(7))), in.tensor(places)};
+}
+
+Stack draw_pick_class(Inputs& in) {
+  const auto places = in.sizes(0, 2);
+  const auto classes = in.length(7);
+  return {in.tensor(with_last(places, classes)), in.integers(places, -1, classes - 1)};
+}
+
+Stack draw_rms_norm(Inputs& in) {
+  const auto width = in.length(6);
+  return {in.tensor(with_last(in.sizes(0, 2), width)), in.tensor({width}), 1e-5};
+}
+
+Stack draw_rms_norm_weight_gradient(Inputs& in) {
+  const auto places = in.sizes(1, 3);
+  const auto x = in.tensor(with_last(places, in.length(6)));
+  return {in.tensor(x.sizes().vec()), x, in.positive(places)};
+}
+
+Stack draw_rms_norm_backward(Inputs& in) {
+  const auto width = in.length(6);
+  const auto places = in.sizes(0, 2);
+  auto reciprocal = in.positive(places);
+  if (in.dtype() == c10::kBFloat16) reciprocal = reciprocal.to(c10::kFloat);
+  return {in.tensor(with_last(places, width)), in.tensor(with_last(places, width)), reciprocal, in.tensor({width})};
+}
+
+Stack draw_swiglu(Inputs& in) {
+  auto sizes = in.sizes(0, 2);
+  sizes.push_back(2);
+  sizes.push_back(in.length(6));
+  return {in.tensor(sizes)};
+}
+
+Stack draw_swiglu_backward(Inputs& in) {
+  const auto places = in.sizes(0, 2);
+  const auto width = in.length(6);
+  return {in.tensor(with_last(places, width)), in.tensor(with_last(with_last(places, 2), width))};
+}
+
+struct AttentionSizes {
+  int64_t batch, heads, group, queries, keys, width, value_width;
+  bool causal;
+};
+
+AttentionSizes draw_attention_sizes(Inputs& in) {
+  AttentionSizes s{in.number(1, 3), in.number(1, 4), in.number(1, 3), in.length(6), 0, in.number(1, 4), 0, in.flag()};
+  s.keys = s.causal || in.flag() ? s.queries : in.length(6);
+  s.value_width = s.width;
+  return s;
+}
+
+double scale_for(const AttentionSizes& s) { return 1 / std::sqrt(static_cast<double>(s.width)); }
+
+Stack draw_query_key_value(Inputs& in, const AttentionSizes& s) {
+  return {in.tensor({s.batch, s.heads * s.group, s.queries, s.width}), in.tensor({s.batch, s.heads, s.keys, s.width}),
+          in.tensor({s.batch, s.heads, s.keys, s.value_width})};
+}
+
+Stack draw_attention(Inputs& in) {
+  const auto s = draw_attention_sizes(in);
+  auto stack = draw_query_key_value(in, s);
+  for (const c10::IValue& value : {c10::IValue(s.causal), c10::IValue(scale_for(s)), c10::IValue(int64_t{0})})
+    stack.push_back(value);
+  return stack;
+}
+
+Stack draw_attention_backward(Inputs& in) {
+  const auto s = draw_attention_sizes(in);
+  const auto operands = draw_query_key_value(in, s);
+  const auto query = operands[0].toTensor(), key = operands[1].toTensor(), value = operands[2].toTensor();
+  const auto [output, log_sum] = mesh_ops::attention(query, key, value, s.causal, scale_for(s));
+  return {in.tensor(output.sizes().vec()), query, key, value, output, log_sum, s.causal, scale_for(s), int64_t{0}};
+}
+
+Stack draw_rotation(Inputs& in) {
+  const auto length = in.length(6), pairs = in.number(1, 3);
+  return {in.tensor({in.number(1, 3), in.number(1, 4), length, 2 * pairs}), in.tensor({length, pairs}),
+          in.tensor({length, pairs}), in.flag()};
+}
+
+Stack draw_dropout(Inputs& in) { return {in.tensor(in.sizes(0, 3)), 0.5, true}; }
+
+Stack draw_dropout_backward(Inputs& in) {
+  const auto sizes = in.sizes(0, 3);
+  return {in.tensor(sizes), in.mask(sizes), 2.0};
+}
+
+Stack draw_adamw(Inputs& in) {
+  const auto sizes = in.sizes(0, 3);
+  return {in.tensor(sizes),
+          in.tensor(sizes),
+          in.tensor(sizes),
+          in.positive(sizes),
+          0.1,
+          0.9,
+          0.95,
+          1e-8,
+          0.1,
+          0.19,
+          0.0975,
+          0.5};
+}
+
+Stack draw_at_rms_norm(Inputs& in) {
+  auto stack = draw_rms_norm(in);
+  return {stack[0], stack[1].toTensor().sizes().vec(), stack[1], stack[2]};
+}
+
+/// Rows of few elements lie all around their mean: what is left of their gradients is rounding.
+Stack draw_layer_norm(Inputs& in) {
+  const auto width = in.length(4) + 4;
+  return {in.tensor(with_last(in.sizes(0, 2), width)), Sizes{width}, in.tensor({width}), in.tensor({width}), 1e-5};
+}
+
+Stack draw_scaled_dot_product(Inputs& in) {
+  const auto s = draw_attention_sizes(in);
+  auto stack = draw_query_key_value(in, s);
+  const Stack more{c10::IValue(), 0.0, s.causal, c10::IValue(), s.group > 1};
+  stack.insert(stack.end(), more.begin(), more.end());
+  return stack;
+}
+
+/// At least one target counts: a mean over none is NaN on one device as well.
+Stack draw_cross_entropy(Inputs& in) {
+  const auto tokens = in.length(6), classes = in.length(7);
+  const auto ignored = classes == 1 ? -100 : *rc::gen::element<int64_t>(-100, -1, 0);
+  auto target = in.integers({tokens}, 0, classes - 1).masked_fill_(in.mask({tokens}), ignored);
+  target[0] = classes - 1;
+  return {in.tensor({tokens, classes}), target, c10::IValue(), in.number(0, 2), ignored};
+}
+
+}  // namespace
+
+std::vector<OpCase> row_cases() {
+  return {
+      {"_log_softmax", kReal | kGradient, draw_softmax},
+      {"_log_softmax_backward_data", kReal | kGradient, draw_softmax_backward<true>},
+      {"_softmax", kReal | kGradient, draw_softmax},
+      {"_softmax_backward_data", kReal | kGradient, draw_softmax_backward<false>},
+      {"mesh::adamw", kReal | kWide | kDense, draw_adamw},
+      {"mesh::attention", kReal, draw_attention},
+      {"mesh::attention_backward", kReal, draw_attention_backward},
+      {"mesh::cross_entropy_backward", kReal, draw_cross_entropy_backward},
+      {"mesh::exponential_sum", kReal, draw_exponential_sum},
+      {"mesh::pick_class", kExact, draw_pick_class},
+      {"mesh::rms_norm", kReal, draw_rms_norm},
+      {"mesh::rms_norm_backward", kReal, draw_rms_norm_backward},
+      {"mesh::rms_norm_input_gradient", kReal, draw_rms_norm_backward},
+      {"mesh::rms_norm_weight_gradient", kReal, draw_rms_norm_weight_gradient},
+      {"mesh::rotate_pairs", kExact | kGradient, draw_rotation},
+      {"mesh::swiglu", kReal | kGradient, draw_swiglu},
+      {"mesh::swiglu_backward", kReal, draw_swiglu_backward},
+      {"native_dropout", kExact | kOwnPeer, draw_dropout},
+      {"native_dropout_backward", kExact | kGradient, draw_dropout_backward},
+      {"normal", kExact | kOwnPeer,
+       [](Inputs& in) {
+         return Stack{in.tensor(in.sizes(0, 3)), 1.0, 2.0};
+       },
+       "normal_"},
+      {"uniform", kExact | kOwnPeer,
+       [](Inputs& in) {
+         return Stack{in.tensor(in.sizes(0, 3)), -1.0, 2.0};
+       }},
+  };
+}
+
+std::vector<OpCase> composite_cases() {
+  return {
+      {"cross_entropy_loss", kReal | kGradient, draw_cross_entropy},
+      {"dropout", kReal | kGradient | kOwnPeer, draw_dropout},
+      {"layer_norm", kReal | kGradient, draw_layer_norm},
+      {"rms_norm", kReal | kGradient, draw_at_rms_norm},
+      {"scaled_dot_product_attention", kReal | kGradient, draw_scaled_dot_product},
+  };
+}
+
+}  // namespace lockstep::testing

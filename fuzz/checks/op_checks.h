@@ -1,0 +1,12 @@
+#pragma once
+#include "fuzz/search/check.h"
+#include "fuzz/trials/rule_properties.h"
+
+namespace lockstep::fuzz {
+
+/// Every row of the op table, and what programs call above it: "mm/candidates", "mm/layouts", ... `native` are the
+/// rules of the checks that compare with LibTorch, `canonical` those of the checks that compare bits with one rank;
+/// the built-in ones where they are null.
+Checks op_checks(testing::Rules native = {}, testing::Rules canonical = {});
+
+}  // namespace lockstep::fuzz

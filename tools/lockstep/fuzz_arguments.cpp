@@ -1,0 +1,51 @@
+#include "tools/lockstep/fuzz_arguments.h"
+
+#include <CLI/CLI.hpp>
+
+#include "core/error.h"
+#include "tools/lockstep/argument_checks.h"
+
+namespace lockstep::tool {
+
+const char* const kFuzzExamples =
+    "lockstep fuzz ops --seconds 60 --seed 7\n"
+    "  lockstep fuzz ops --op scaled_dot_product_attention\n"
+    "  lockstep fuzz programs --cases 1000 --json fuzz.json\n"
+    "  lockstep fuzz ops --case mm/layouts@5eed:100\n"
+    "\nExit code 3 where something fails; docs/fuzz.md tells what is compared, and how to use it in CI.";
+
+void add_fuzz_options(CLI::App& command, FuzzOptions& options) {
+  command.add_option("kind", options.kind, "What cases are made of: ops, programs, layouts or steps")
+      ->required()
+      ->type_name("KIND");
+  command.add_option("--seconds", options.seconds, "Begin no case later (60)")
+      ->type_name("SECONDS")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--cases", options.cases, "Try so many, however long it takes")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->excludes("--seconds");
+  command.add_option("--seed", options.seed, "Draws the cases: the same everywhere; without it another each time")
+      ->type_name("S");
+  command.add_option("--op", options.op, "Of ops: this one alone, or one of its checks (mm, mm/gradients)")
+      ->type_name("NAME");
+  auto* one = command
+                  .add_option("--case", options.one_case,
+                              "Run this case alone: as a failure prints it, the file that it wrote, or a folder of "
+                              "such files")
+                  ->type_name("CASE");
+  for (const char* other : {"--seconds", "--cases", "--seed", "--op"}) one->excludes(other);
+  command.add_option("--jobs", options.jobs, "Processes at once (one for each core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  command.add_option("--failures", options.failures, "Folder for the case files of failures (fuzz-failures)")
+      ->type_name("DIR");
+}
+
+FuzzOptions checked(const FuzzOptions& fuzz) {
+  require_known(fuzz.kind, "kind", {"ops", "programs", "layouts", "steps"});
+  if (!fuzz.op.empty() && fuzz.kind != "ops") fail<BadInput>("--op chooses among ops; {} have none.", fuzz.kind);
+  return fuzz;
+}
+
+}  // namespace lockstep::tool
