@@ -1,6 +1,6 @@
-// Four models that know of no mesh (an MLP-Mixer, a GPT-2 with dropout in its attention, an encoder and decoder, a ResNet)
-// train on four meshes. Under canonical numerics losses and parameters have the bits of one device; batch norm has no
-// canonical form, so the ResNet stores doubles, and agrees to their rounding.
+// Four models that know of no mesh (an MLP-Mixer, a GPT-2 with dropout in its attention, an encoder and decoder, a
+// ResNet) train on four meshes. Under canonical numerics losses and parameters have the bits of one device; batch norm
+// has no canonical form, so the ResNet stores doubles, and agrees to their rounding.
 #include <cstdio>
 
 #include "core/error.h"
@@ -69,8 +69,7 @@ Result train(const char* axes, int ranks, const Batch& batch, World::Options opt
 /// The largest difference of any loss or parameter.
 double difference(const Result& one, const Result& other) {
   double worst = 0;
-  for (size_t i = 0; i < one.size(); ++i)
-    worst = std::max(worst, (one[i] - other[i]).abs().max().item<double>());
+  for (size_t i = 0; i < one.size(); ++i) worst = std::max(worst, (one[i] - other[i]).abs().max().item<double>());
   return worst;
 }
 

@@ -24,7 +24,8 @@ void random_layouts_equal_one_device(const OpCase& op_case, const Rules& rules);
 /// Gradients of a random linear function of the results, inputs in any layouts, against LibTorch's in float64.
 void gradients_equal_one_device(const OpCase& op_case, const Rules& rules);
 
-/// The derived in-place form, through views too: layout kept and the right value, or BadInput and nothing written.
+/// The derived in-place form, through views too: layout kept, or its unfinished sums finished, and the right value; or
+/// BadInput and nothing written.
 void in_place_equals_one_device(const OpCase& op_case, const Rules& rules);
 
 /// One operand of another size or number of dimensions, or with an index that is none, functional and in place: what

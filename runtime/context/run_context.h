@@ -105,6 +105,7 @@ class RunContext {
   friend class RandomScope;
   friend class PhaseScope;
   friend class MeshScope;
+  friend class InitialValuesScope;
   friend class ModuleScope;
 
   /// What a scope said, and in which node's backward (null: in none).

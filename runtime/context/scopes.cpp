@@ -52,6 +52,9 @@ RandomScope::~RandomScope() {
   context_.remember_open();
 }
 
+InitialValuesScope::InitialValuesScope()
+    : context_(RunContext::current()), previous_(std::exchange(context_.open_.step, 0)) {}
+
 MeshScope::MeshScope(const Mesh& mesh)
     : context_(RunContext::current()), previous_(std::exchange(context_.open_.mesh, &mesh)) {}
 

@@ -65,6 +65,19 @@ class RandomScope {
   RunContext::Said<std::optional<uint64_t>> previous_;
 };
 
+/// Draws belong to no step, as before the first one: initial values do not depend on when a module is made.
+class InitialValuesScope {
+ public:
+  InitialValuesScope();
+  ~InitialValuesScope() { context_.open_.step = previous_; }
+  InitialValuesScope(const InitialValuesScope&) = delete;
+  InitialValuesScope& operator=(const InitialValuesScope&) = delete;
+
+ private:
+  RunContext& context_;
+  int64_t previous_;
+};
+
 /// The mesh that factories (torch::empty on the mesh device) make replicated tensors on.
 class MeshScope {
  public:

@@ -22,6 +22,7 @@ class MeshConstruction {
 
  private:
   MeshScope mesh_;
+  InitialValuesScope initial_;
   RandomScope random_;
   ModuleScope name_;
   c10::impl::ForceDispatchKeyGuard guard_;

@@ -94,7 +94,16 @@ class Runner {
                          ? self.shards()
                          : moved(self, plan_.wanted[i]);
     }
+    if (plan_.written_reduced) check_reduced();
     for (const int slot : plan_.all_written) prepare_write(static_cast<size_t>(slot));
+  }
+
+  /// A view, or what has views, cannot be finished alone: the others would not see what is written.
+  void check_reduced() const {
+    const auto& self = operand(static_cast<size_t>(plan_.written));
+    if (&self.spec() != plan_.written_reduced)
+      fail<BadInput>("{} writes to {}, an unfinished sum that is a view or has views; redistribute() it first",
+                     op_name(op_), self.spec().text());
   }
 
   ShardedTensorImpl& operand(size_t i) const {

@@ -135,7 +135,11 @@ class Maker {
         canonical && sharding.reduction == Reduction::kSum && !sharding.disjoint && any_floating_result();
     LayoutQuery input{mesh_, sharding, plan_->given, plan_->written, canonical, ordered};
     for (const auto& shape : call_.results) input.result_sizes.push_back(shape.sizes);
-    const auto choice = choose_layouts(input);
+    auto choice = choose_layouts(input);
+    if (!choice && reduce_written()) {
+      input.given[static_cast<size_t>(plan_->written)] = plan_->written_reduced;
+      choice = choose_layouts(input);
+    }
     if (!choice) refuse();
     for (size_t i = 0; i < plan_->slots.size(); ++i) want(input, i, choice->operands[i]);
     for (size_t r = 0; r < call_.results.size(); ++r)
@@ -202,10 +206,26 @@ class Maker {
     world.traffic().add_implicit_gather({std::string(call_.op), reason});
   }
 
+  /// An unfinished sum that an op writes, and is not linear in, is finished first: then it is what the op writes.
+  bool reduce_written() {
+    if (plan_->all_written.size() != 1) return false;
+    const auto& given = *plan_->given[static_cast<size_t>(plan_->written)];
+    if (!given.any_partial) return false;
+    auto placements = given.layout.placements();
+    for (auto& placement : placements)
+      if (placement.is_partial()) placement = Placement::replicate();
+    plan_->written_reduced = with_layout(given, Layout(mesh_, std::move(placements)));
+    return true;
+  }
+
   void check_written() const {
-    for (const int slot : plan_->all_written)
-      if (plan_->wanted[static_cast<size_t>(slot)] != plan_->given[static_cast<size_t>(slot)]) refuse();
-    if (plan_->results[0]->layout != plan_->given[static_cast<size_t>(plan_->written)]->layout) refuse();
+    const auto* written = plan_->given[static_cast<size_t>(plan_->written)];
+    if (plan_->written_reduced) written = plan_->written_reduced;
+    for (const int slot : plan_->all_written) {
+      const auto* allowed = slot == plan_->written ? written : plan_->given[static_cast<size_t>(slot)];
+      if (plan_->wanted[static_cast<size_t>(slot)] != allowed) refuse();
+    }
+    if (plan_->results[0]->layout != written->layout) refuse();
   }
 
   [[noreturn]] void refuse() const {

@@ -64,6 +64,8 @@ struct Plan {
   std::optional<SumTree> batch;   ///< Rule::kSamples: over the first dimension of operand 0
   int written = -1;               ///< slot that is written in place and returned, the first of `all_written`
   std::vector<int> all_written;   ///< slots
+  /// What is written where it is an unfinished sum that has to be finished first; null: it is written as it lies.
+  const TensorSpec* written_reduced = nullptr;
   bool returns_list = false;
   bool is_view = false;          ///< the results share the bytes of operand 0
   bool detached_view = false;    ///< a view that no view of the shards expresses: a copy

@@ -55,6 +55,14 @@ TEST_F(PlainModules, InitialValuesAreTheSameOnEveryMesh) {
   EXPECT_GT(values.abs().max().item<float>(), 0.3f);
 }
 
+TEST_F(PlainModules, InitialValuesAreTheSameAfterAStepAsBefore) {
+  const auto before = gather(constructed(mesh_));
+  RunContext::current().begin_microbatch(/*step=*/7, /*microbatch=*/0);
+  EXPECT_TRUE(same_bits(gather(constructed(mesh_)), before));
+  EXPECT_EQ(RunContext::current().step(), 7);
+  RunContext::current().begin_microbatch(0, 0);
+}
+
 TEST_F(PlainModules, FactoriesFollowTheElementDomain) {
   World::Options options;
   options.domain = Domain::kFloat64;
