@@ -27,7 +27,8 @@ SearchOptions of_cases(int64_t cases, int workers = 0) {
 /// What forked workers can do after this process has used autograd's threads and shared memory.
 Checks plain_checks() {
   auto checks = layout_checks();
-  std::erase_if(checks, [](const Check& check) { return check.name.ends_with("gradients") || check.name.ends_with("threads"); });
+  std::erase_if(
+      checks, [](const Check& check) { return check.name.ends_with("gradients") || check.name.ends_with("threads"); });
   return checks;
 }
 

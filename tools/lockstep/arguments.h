@@ -76,6 +76,13 @@ struct FuzzOptions {
   Output output;
 };
 
+struct ShrinkOptions {
+  std::string case_file;  ///< that verify wrote
+  std::string smallest;   ///< file to write; empty: beside it, "case-1.smallest.h5"
+  double seconds = 60;
+  Output output;
+};
+
 struct LaunchOptions {
   int64_t processes = 0;
   double grace_seconds = 4;          ///< after the first failure, for the others to end by themselves
@@ -124,9 +131,9 @@ struct PrintText {
   std::string text;
 };
 
-using Command =
-    std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions, FuzzOptions,
-                 DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions, ReportOptions>;
+using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
+                             FuzzOptions, ShrinkOptions, DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions,
+                             TraceOptions, ReportOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);
