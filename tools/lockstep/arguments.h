@@ -71,6 +71,7 @@ struct FuzzOptions {
   std::string op;                          ///< a row, or a check of one ("mm/gradients"); empty: all
   bool first_only = false;                 ///< stop at the first failure
   std::string one_case;                    ///< name, file or folder; empty: a search
+  std::string record;                      ///< file for what was compared of each row; empty: none
   std::optional<int> jobs;                 ///< none: one for each core
   std::string failures = "fuzz-failures";  ///< folder
   Output output;

@@ -44,6 +44,11 @@ void add_fuzz_options(CLI::App& command, FuzzOptions& options) {
   command.add_option("--jobs", options.jobs, "Processes at once (one for each core)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
+  command
+      .add_option("--record", options.record,
+                  "Of ops, all of them: write how often each was compared to FILE, if nothing fails; lockstep rules "
+                  "shows tests/rule_cases.json")
+      ->type_name("FILE");
   command.add_option("--failures", options.failures, "Folder for the case files of failures (fuzz-failures)")
       ->type_name("DIR");
 }
@@ -59,9 +64,17 @@ void add_shrink_options(CLI::App& command, ShrinkOptions& options) {
       ->check(CLI::Range(0.1, 86400.0));
 }
 
+/// What names a part of the rules does not tell of all.
+void require_whole_table(const FuzzOptions& fuzz) {
+  if (fuzz.record.empty()) return;
+  if (fuzz.kind != "ops" || !fuzz.op.empty() || !fuzz.one_case.empty())
+    fail<BadInput>("--record tells of the whole table: it goes with lockstep fuzz ops, without --op and --case.");
+}
+
 FuzzOptions checked(const FuzzOptions& fuzz) {
   require_known(fuzz.kind, "kind", {"ops", "programs", "layouts", "steps"});
   if (!fuzz.op.empty() && fuzz.kind != "ops") fail<BadInput>("--op chooses among ops; {} have none.", fuzz.kind);
+  require_whole_table(fuzz);
   return fuzz;
 }
 
