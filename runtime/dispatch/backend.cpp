@@ -11,8 +11,10 @@
 
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/native_kernels.h"
+#include "runtime/dispatch/without_row.h"
 #include "runtime/own_ops/own_ops.h"
 #include "runtime/planning/make_plan.h"
+#include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep {
 namespace {
@@ -58,15 +60,19 @@ bool taken_whole(const std::string& name) {
 
 void register_ops() {
   static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
-  const auto by_hand = register_native_kernels(library);
+  register_native_kernels(library);
+  const auto rules = built_in_rules();
   for (const auto& full : c10::Dispatcher::singleton().getAllOpNames()) {
     if (!full.name.starts_with("aten::")) continue;
     const auto op = c10::Dispatcher::singleton().findOp(full);
     if (!op || !op->hasSchema()) continue;
     const auto& name = op_name(*op);
     const bool decomposes = op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
-    if (by_hand.contains(name) || (decomposes && !taken_whole(name))) continue;
-    library.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&dispatch>());
+    const bool by_hand = native_kernels().contains(name) || refused_by_hand().contains(name);
+    if (by_hand || (decomposes && !taken_whole(name))) continue;
+    library.impl(name.c_str(), rules->find(name)
+                                   ? torch::CppFunction::makeFromBoxedFunction<&dispatch>()
+                                   : torch::CppFunction::makeFromBoxedFunction<&dispatch_without_row>());
   }
 }
 

@@ -96,14 +96,8 @@ bool sizes_from_scalars(const c10::OperatorHandle& op, const Mesh& mesh) {
 Plan& find_plan(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments, const Mesh& mesh,
                 const RunContext& context, PlanKey&& key) {
   auto& cache = mesh.world().part<PlanCache>();
-  const auto found = cache.plans.find(key);
-  if (found != cache.plans.end()) {
-    ++cache.hits;
-    return *found->second;
-  }
-  ++cache.misses;
-  auto plan = make_plan(mesh.world().part<RulesInUse>().get(), op, arguments, mesh, context);
-  return *cache.plans.emplace(std::move(key), std::move(plan)).first->second;
+  if (auto* plan = cache.find(key)) return *plan;
+  return cache.add(std::move(key), make_plan(mesh.world().part<RulesInUse>().get(), op, arguments, mesh, context));
 }
 
 void run_observed(const c10::OperatorHandle& op, Plan& plan, const Mesh& mesh, RunContext& context,

@@ -123,7 +123,7 @@ std::tuple<Tensor, Tensor> matmul_backward(const Tensor& gradient, const Tensor&
 
 }  // namespace
 
-std::set<std::string> register_native_kernels(torch::Library& library) {
+void register_native_kernels(torch::Library& library) {
   library.impl("_to_copy", TORCH_FN(to_copy));
   library.impl("_copy_from", TORCH_FN(copy_from));
   library.impl("copy_", TORCH_FN(copy_into));
@@ -134,8 +134,17 @@ std::set<std::string> register_native_kernels(torch::Library& library) {
   library.impl("linear", TORCH_FN(linear));
   library.impl("linear_backward", TORCH_FN(linear_backward));
   library.impl("matmul_backward", TORCH_FN(matmul_backward));
-  return {"_to_copy",           "_copy_from", "copy_",  "_local_scalar_dense", "as_strided",
-          "set_.source_Tensor", "resize_",    "linear", "linear_backward",     "matmul_backward"};
+}
+
+const std::set<std::string>& native_kernels() {
+  static const std::set<std::string> names{"_to_copy", "_copy_from",      "copy_",           "_local_scalar_dense",
+                                           "linear",   "linear_backward", "matmul_backward"};
+  return names;
+}
+
+const std::set<std::string>& refused_by_hand() {
+  static const std::set<std::string> names{"as_strided", "set_.source_Tensor", "resize_"};
+  return names;
 }
 
 }  // namespace lockstep

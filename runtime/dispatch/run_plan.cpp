@@ -167,7 +167,7 @@ class Runner {
       plan_.local({op_, plan_, index, context_, stream_}, local_);
     else
       op_.callBoxed(local_);
-    if (plan_.written >= 0) return;
+    if (plan_.written >= 0) return write_local(index);
     size_t r = 0;
     for (auto& value : local_) {
       if (value.isTensor())
@@ -176,6 +176,14 @@ class Runner {
         for (const at::Tensor& tensor : value.toTensorVector()) take(r++, index, tensor);
     }
     LOCKSTEP_CHECK_EQ(r, results_.size(), "{}", op_name(op_));
+  }
+
+  /// A local call that gave a tensor of its own, as the functional op does, has not written yet.
+  void write_local(size_t index) {
+    if (!plan_.local || op_.schema().returns().size() != 1 || local_.size() != 1) return;
+    const auto& shard = operands_[static_cast<size_t>(plan_.written)]->local_tensors()[index];
+    const auto& result = local_.back().toTensor();
+    if (!result.is_same(shard)) at::Tensor(shard).copy_(result);
   }
 
   void make_meta(size_t index) {

@@ -96,6 +96,10 @@ class Maker {
           "{} has no sharding rule; add a row to the file of its family in runtime/planning/rules/ (docs/rules.md "
           "shows how)",
           call_.op);
+    if (mesh_.world().canonical() && plan_->rule->canonical == Rule::Canonical::kRefuses)
+      fail<BadInput>(
+          "{} has no canonical form; set numerics.mode = \"native\", or use an op that has one (docs/numerics.md)",
+          call_.op);
     plan_->local = plan_->rule->local;
   }
 

@@ -72,6 +72,12 @@ struct Rule {
   LocalFunction local = nullptr;                              ///< where a shard's result is not the op of the shards
   /// kRandom: whether the call draws; null: always.
   bool (*draws)(const c10::FunctionSchema&, std::span<const c10::IValue>) = nullptr;
+  /// Canonical numerics. The built-in table's is data of its own: rules/canonical.cpp and rules/canonical_as_is.cpp.
+  enum class Canonical : uint8_t {
+    kRefuses,  ///< no call runs: bits might depend on where an element lies
+    kAsIs,     ///< LibTorch's own call, or `local`, whose bits depend on values and global indices alone
+    kOwnForm,  ///< another local call
+  } canonical = Canonical::kRefuses;
 };
 
 /// Whether operands and results are all "...": an element comes from those at its place alone.

@@ -8,12 +8,26 @@
 namespace lockstep {
 namespace {
 
+bool is_as_is(std::string_view op) {
+  const auto names = rules::canonical_as_is();
+  return std::binary_search(names.begin(), names.end(), op);
+}
+
+/// The rows, with what canonical numerics makes of each.
 std::vector<Rule> all_rows() {
   std::vector<Rule> all;
   for (const auto family : {rules::pointwise, rules::views, rules::matmul, rules::reductions, rules::rows,
                             rules::embedding, rules::random, rules::factories})
     for (const auto& rule : family()) all.push_back(rule);
-  for (const auto& op : all_own_ops()) all.push_back(op.rule);
+  for (auto& rule : all)
+    if (is_as_is(rule.op)) rule.canonical = Rule::Canonical::kAsIs;
+  for (const auto& op : all_own_ops()) {
+    all.push_back(op.rule);
+    all.back().canonical = op.canonical.local ? Rule::Canonical::kOwnForm : Rule::Canonical::kAsIs;
+  }
+  for (auto& rule : all)
+    for (const auto& form : rules::canonical())
+      if (std::string_view(form.op) == rule.op) rule.canonical = Rule::Canonical::kOwnForm;
   return all;
 }
 

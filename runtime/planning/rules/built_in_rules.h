@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// The rows of this folder and those of our own ops (own_op.h). Under canonical numerics the same rows, with local
-/// calls whose bits depend on nothing but values and global indices; ops without such a form refuse to run.
+/// calls whose bits depend on nothing but values and global indices; the rest refuses to run.
 std::shared_ptr<const RuleSet> built_in_rules(Numerics numerics = Numerics::kNative);
 
 /// The rules that a World runs by: those it was made with, else the built-in ones of its numerics. A World::part().
@@ -26,6 +26,8 @@ class RulesInUse {
 /// The families of LibTorch's ops, one function per file of this folder.
 namespace rules {
 std::vector<CanonicalRule> canonical();
+/// The ops that need no form: slices, offsets and meshes give the same bits (tests/runtime/planning/). Sorted.
+std::span<const std::string_view> canonical_as_is();
 std::span<const Rule> pointwise();
 std::span<const Rule> views();
 std::span<const Rule> matmul();

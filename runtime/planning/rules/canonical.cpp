@@ -17,12 +17,6 @@ using at::Tensor;
 using kernels::loops::Function;
 using kernels::loops::Gradient;
 
-void refuse(const LocalCall& call, torch::jit::Stack&) {
-  fail<BadInput>(
-      "{} has no canonical form; set numerics.mode = \"native\", or use an op that has one (docs/numerics.md)",
-      call.op.operator_name().name);
-}
-
 using Names = std::initializer_list<const char*>;
 
 /// Computes in fp32 (or fp64) on contiguous memory, of the operands of these names, and rounds once.
@@ -176,7 +170,6 @@ constexpr CanonicalRule kElementwise[] = {
     {"log", local_function<Function::kLog>},
     {"log1p", local_log1p},
     {"pow.Tensor_Scalar", local_power},
-    {"pow.Tensor_Tensor", refuse},
     {"reciprocal", local_rounded_once},
     {"rsqrt", local_rounded_once},
     {"rsub.Scalar", local_rsub},

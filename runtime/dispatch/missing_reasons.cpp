@@ -1,0 +1,110 @@
+// Why ops of LibTorch's have no rule: what `lockstep rules --missing` says.
+#include <array>
+
+#include "runtime/dispatch/functional_forms.h"
+#include "runtime/dispatch/native_kernels.h"
+#include "runtime/dispatch/service.h"
+#include "runtime/planning/make_plan.h"
+
+namespace lockstep {
+namespace {
+
+struct Reason {
+  std::string_view part;  ///< of the op's name, or of its schema
+  const char* text;
+};
+
+constexpr const char* kStorage = "changes what a tensor's storage is; a sharded tensor's is its shards'";
+
+/// Whole names first, then what names have in them; the first that fits.
+constexpr Reason kByName[] = {
+    {"sparse", "for sparse tensors; a mesh holds dense ones"},
+    {"_coo_", "for sparse tensors; a mesh holds dense ones"},
+    {"_csr_", "for sparse tensors; a mesh holds dense ones"},
+    {"coalesce", "for sparse tensors; a mesh holds dense ones"},
+    {"crow_indices", "for sparse tensors; a mesh holds dense ones"},
+    {"ccol_indices", "for sparse tensors; a mesh holds dense ones"},
+    {"col_indices", "for sparse tensors; a mesh holds dense ones"},
+    {"row_indices", "for sparse tensors; a mesh holds dense ones"},
+    {"_indices", "for sparse tensors; a mesh holds dense ones"},
+    {"_values", "for sparse tensors; a mesh holds dense ones"},
+    {"_cslt_", "for sparse tensors; a mesh holds dense ones"},
+    {"to_dense", "for sparse tensors; a mesh holds dense ones"},
+    {"dense_dim", "for sparse tensors; a mesh holds dense ones"},
+    {"hspmm", "for sparse tensors; a mesh holds dense ones"},
+    {"spmm", "for sparse tensors; a mesh holds dense ones"},
+    {"sspaddmm", "for sparse tensors; a mesh holds dense ones"},
+    {"smm", "for sparse tensors; a mesh holds dense ones"},
+    {"_spdiags", "for sparse tensors; a mesh holds dense ones"},
+    {"nested", "for nested tensors; a mesh holds dense ones"},
+    {"jagged", "for nested tensors; a mesh holds dense ones"},
+    {"padded", "for nested tensors; a mesh holds dense ones"},
+    {"quant", "for quantized tensors; a mesh holds numbers"},
+    {"qparams", "for quantized tensors; a mesh holds numbers"},
+    {"q_scale", "for quantized tensors; a mesh holds numbers"},
+    {"q_per_channel", "for quantized tensors; a mesh holds numbers"},
+    {"q_zero_point", "for quantized tensors; a mesh holds numbers"},
+    {"qscheme", "for quantized tensors; a mesh holds numbers"},
+    {"int_repr", "for quantized tensors; a mesh holds numbers"},
+    {"fbgemm", "for quantized tensors; a mesh holds numbers"},
+    {"int4pack", "for packed 4-bit weights, which have no part that is a shard's"},
+    {"int8pack", "for packed 8-bit weights, which have no part that is a shard's"},
+    {"4bit_", "for packed 4-bit weights, which have no part that is a shard's"},
+    {"_fp16_weight", "for packed weights, which have no part that is a shard's"},
+    {"saturate_weight", "for packed weights, which have no part that is a shard's"},
+    {"fused_moving_avg_obs", "for quantization-aware training; use its parts"},
+    {"mkldnn", "for opaque tensors of oneDNN's; use the op without mkldnn in its name"},
+    {"cudnn", "a backend's own kernel; use the op without cudnn in its name"},
+    {"miopen", "a backend's own kernel; use the op without miopen in its name"},
+    {"mps", "a backend's own kernel; use the op without mps in its name"},
+    {"_cuda", "a backend's own kernel"},
+    {"cufft", "settings of a GPU's library"},
+    {"nnpack", "a backend's own kernel"},
+    {"triton", "a backend's own kernel"},
+    {"xla", "a backend's own op"},
+    {"vulkan", "a backend's own op"},
+    {"_test_", "an op of LibTorch's own tests"},
+    {"_foobar", "an op of LibTorch's own tests"},
+    {"_dim_arange", "an op for exporting programs"},
+    {"_shape_as_tensor", "an op for exporting programs"},
+    {"_make_dual", "forward-mode derivatives are not offered on a mesh"},
+    {"_fw_primal", "forward-mode derivatives are not offered on a mesh"},
+    {"_unpack_dual", "forward-mode derivatives are not offered on a mesh"},
+    {"_jvp", "forward-mode derivatives are not offered on a mesh"},
+    {"_batch_dim", "functorch's batching is not offered on a mesh"},
+    {"autocast", "autocast is not offered on a mesh; name the dtype with .to()"},
+    {"_lazy_clone", kStorage},
+    {"set_data", kStorage},
+    {"set_", kStorage},
+    {"record_stream", "a mesh's work is done when a call returns"},
+    {"resize", kStorage},
+    {"as_strided", "strides of a storage have no meaning on a sharded tensor; use view, transpose, narrow or select"},
+    {"pin_memory", "a shard's memory is the runtime's business"},
+    {"is_pinned", "a shard's memory is the runtime's business"},
+    {"from_file", "reads a file into one storage; read it and distribute() the tensor"},
+    {"_print", "an op of compiled programs"},
+    {"sym_", "an op of compiled programs"},
+    {"dep_token", "an op of compiled programs"},
+    {"_assert_", "an op of compiled programs; read the value with item()"},
+    {"_backward", "the derivative of an op that is served otherwise, or not at all"},
+};
+
+}  // namespace
+
+std::string reason_for_none(const c10::OperatorHandle& op) {
+  const auto& name = op_name(op);
+  if (op.schema().arguments().size() > 0)
+    for (const auto& argument : op.schema().arguments())
+      if (argument.type()->str().find("Dimname") != std::string::npos || argument.name() == "names")
+        return "for dimensions with names; use the overload with numbers";
+  for (const auto& [part, text] : kByName)
+    if (name.find(part) != std::string::npos) return text;
+  if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return "LibTorch has no kernel for the CPU";
+  if (is_in_place_form(op.schema()) && op.schema().arguments().size() < 4 && refused_by_hand().contains(name))
+    return kStorage;
+  if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
+    return "LibTorch decomposes it into ops that may have rules; the whole has not been tried on meshes";
+  return "add a row to the file of its family in runtime/planning/rules/ (docs/rules.md shows how)";
+}
+
+}  // namespace lockstep

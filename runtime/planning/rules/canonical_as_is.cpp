@@ -1,0 +1,107 @@
+// Ops of LibTorch's that are canonical as they are: an element's bits depend on values and global indices alone. The
+// properties of tests/runtime/planning/canonical_rules_test.cpp hold for each; what is not named here, and has no form
+// in canonical.cpp, refuses to run under canonical numerics.
+#include <algorithm>
+#include <iterator>
+
+#include "runtime/planning/rules/built_in_rules.h"
+
+namespace lockstep::rules {
+namespace {
+
+constexpr std::string_view kAsIs[] = {
+    "_reshape_alias",
+    "_to_copy",
+    "_unsafe_view",
+    "abs",
+    "alias",
+    "amax",
+    "arange",
+    "arange.start",
+    "arange.start_step",
+    "bitwise_and.Tensor",
+    "bitwise_not",
+    "bitwise_or.Tensor",
+    "cat",
+    "clamp",
+    "clamp_min",
+    "clone",
+    "copy",
+    "detach",
+    "div.Scalar",
+    "div.Tensor",
+    "empty.memory_format",
+    "empty_like",
+    "empty_strided",
+    "eq.Scalar",
+    "eq.Tensor",
+    "expand",
+    "fill.Scalar",
+    "full",
+    "ge.Scalar",
+    "ge.Tensor",
+    "gt.Scalar",
+    "gt.Tensor",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "le.Scalar",
+    "le.Tensor",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "lt.Scalar",
+    "lt.Tensor",
+    "masked_fill.Scalar",
+    "maximum",
+    "minimum",
+    "mul.Scalar",
+    "mul.Tensor",
+    "native_dropout",
+    "native_dropout_backward",
+    "ne.Scalar",
+    "ne.Tensor",
+    "neg",
+    "new_empty",
+    "new_empty_strided",
+    "new_ones",
+    "new_zeros",
+    "normal",
+    "ones",
+    "ones_like",
+    "permute",
+    "relu",
+    "scalar_tensor",
+    "select.int",
+    "select_backward",
+    "sgn",
+    "sign",
+    "slice.Tensor",
+    "slice_backward",
+    "split.Tensor",
+    "split_with_sizes",
+    "square",
+    "squeeze",
+    "squeeze.dim",
+    "squeeze.dims",
+    "stack",
+    "t",
+    "threshold_backward",
+    "transpose.int",
+    "unbind.int",
+    "uniform",
+    "unsafe_split.Tensor",
+    "unsqueeze",
+    "view",
+    "where.self",
+    "zero",
+    "zeros",
+    "zeros_like",
+};
+static_assert(std::is_sorted(std::begin(kAsIs), std::end(kAsIs)));
+
+}  // namespace
+
+std::span<const std::string_view> canonical_as_is() { return kAsIs; }
+
+}  // namespace lockstep::rules
