@@ -54,8 +54,9 @@ opinfo: configure
 
 # Hours. The steps can be run one by one.
 soak: refuse_reproduce build
-	LOCKSTEP_SOAK=1 LOCKSTEP_RULE_CASES=$(CURDIR)/tests/rule_cases.json \
-	  $(BUILD)/tests/test_runtime --gtest_filter='Rows/*' --gtest_brief=1
+	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_runtime --gtest_filter='Rows/*' --gtest_brief=1
+	$(BUILD)/lockstep fuzz ops --seconds 1800 --record tests/rule_cases.json
+	for kind in programs layouts steps; do $(BUILD)/lockstep fuzz $$kind --seconds 900 || exit; done
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_trainer --gtest_filter='*Bitwise*:Wrong*' --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_tools --gtest_filter='Signals*:WrongInputs*:Kills*' --gtest_brief=1
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_replay --gtest_brief=1
@@ -63,6 +64,7 @@ soak: refuse_reproduce build
 	LOCKSTEP_SOAK=1 $(BUILD)/tests/test_runtime --gtest_filter='FaultSeeds*' --gtest_brief=1
 	LOCKSTEP_SOAK_PROGRAMS=1000000 $(BUILD)/tests/test_runtime --gtest_filter='Programs*' --gtest_brief=1
 	tools/mutants $(BUILD)
+	tools/mutants --fuzz $(BUILD)
 	tools/sanitized --all
 	tools/lint $(BUILD) --all
 	@RC_PARAMS="max_success=10000 $(RC_PARAMS)" python3 tools/test_summary.py $(BUILD) --timeout 14400

@@ -14,6 +14,7 @@ target_link_libraries(lockstep_trainer_profile PRIVATE nlohmann_json::nlohmann_j
 target_link_libraries(lockstep_trainer_checkpoint PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_fuzz_cases PUBLIC RapidCheck::rapidcheck)
 target_link_libraries(lockstep_fuzz_search PUBLIC nlohmann_json::nlohmann_json)
+target_link_libraries(lockstep_fuzz_shrink PRIVATE nlohmann_json::nlohmann_json)
 if(LOCKSTEP_CUDA)
   target_link_libraries(lockstep_runtime_transport_device PRIVATE $<BUILD_INTERFACE:CUDA::nccl> $<BUILD_INTERFACE:CUDA::cudart>)
 endif()

@@ -17,39 +17,27 @@ class OpChecks {
 
   Checks take() { return std::move(checks_); }
 
-  void add_rows() {
-    for (const auto& row : op_cases()) {
-      add(row, "candidates", [row, rules = native_] { candidates_equal_one_device(row, rules); });
-      add(row, "layouts", [row, rules = native_] { random_layouts_equal_one_device(row, rules); });
-      if (const auto op = in_place_form(row.op)) {
-        // squeeze_ and its like write no elements, and are refused; LibTorch itself has a detach_.
-        const bool is_refused = row.op != "detach" && !native_->find(op_name(*op));
-        add(
-            row, "in_place", [row, rules = native_] { in_place_equals_one_device(row, rules); }, is_refused);
-      }
-    }
+  void add_forward(const OpCase& row) {
+    add(row, "candidates", [row, rules = native_] { candidates_equal_one_device(row, rules); });
+    add(row, "layouts", [row, rules = native_] { random_layouts_equal_one_device(row, rules); });
+    const auto op = in_place_form(row.op);
+    if (!op) return;
+    // squeeze_ and its like write no elements, and are refused; LibTorch itself has a detach_.
+    const bool is_refused = row.op != "detach" && !native_->find(op_name(*op));
+    const auto in_place = [row, rules = native_] { in_place_equals_one_device(row, rules); };
+    add(row, "in_place", in_place, is_refused);
   }
 
-  void add_refusals() {
+  void add_refusals(const OpCase& row) {
     // Ops that draw have one operand, of any sizes, and no peer in LibTorch.
-    for (const auto& row : with_composites([](const OpCase& one) { return !one.is(Trait::kOwnPeer); }))
+    if (!row.is(Trait::kOwnPeer) && !row.is(Trait::kFactory))
       add(row, "refusals", [row, rules = native_] { refuses_as_one_device(row, rules); });
   }
 
-  void add_gradients() {
-    for (const auto& row : with_composites([](const OpCase& one) { return one.is(Trait::kGradient); })) {
-      add(row, "gradients", [row, rules = native_] { gradients_equal_one_device(row, rules); });
-      add_canonical(row, "canonical_gradients", true);
-    }
-  }
-
-  void add_canonical_rows() {
-    for (const auto& row : valued_cases()) add_canonical(row, "canonical", false);
-  }
-
- private:
-  void add(const OpCase& row, const char* check, std::function<void()> property, bool is_refused = false) {
-    checks_.push_back({row.op + "/" + check, std::move(property), is_refused});
+  void add_gradients(const OpCase& row) {
+    if (!row.is(Trait::kGradient) || row.is(Trait::kFactory)) return;
+    add(row, "gradients", [row, rules = native_] { gradients_equal_one_device(row, rules); });
+    add_canonical(row, "canonical_gradients", true);
   }
 
   void add_canonical(const OpCase& row, const char* check, bool gradients) {
@@ -59,12 +47,9 @@ class OpChecks {
     add(row, check, property, refused_by_canonical(row.op));
   }
 
-  template <class Wanted>
-  static std::vector<OpCase> with_composites(const Wanted& wanted) {
-    auto all = composite_cases();
-    all.insert(all.end(), op_cases().begin(), op_cases().end());
-    std::erase_if(all, [&](const OpCase& one) { return one.is(Trait::kFactory) || !wanted(one); });
-    return all;
+ private:
+  void add(const OpCase& row, const char* check, std::function<void()> property, bool is_refused = false) {
+    checks_.push_back({row.op + "/" + check, std::move(property), is_refused});
   }
 
   Rules native_, canonical_;
@@ -75,10 +60,19 @@ class OpChecks {
 
 Checks op_checks(Rules native, Rules canonical) {
   OpChecks checks(native ? native : built_in_rules(), std::move(canonical));
-  checks.add_rows();
-  checks.add_refusals();
-  checks.add_gradients();
-  checks.add_canonical_rows();
+  for (const auto& row : op_cases()) checks.add_forward(row);
+  for (const auto& rows : {composite_cases(), op_cases()})
+    for (const auto& row : rows) checks.add_refusals(row), checks.add_gradients(row);
+  for (const auto& row : valued_cases()) checks.add_canonical(row, "canonical", false);
+  return checks.take();
+}
+
+Checks checks_of_row(const OpCase& row, Rules native, Rules canonical) {
+  OpChecks checks(std::move(native), std::move(canonical));
+  checks.add_forward(row);
+  checks.add_refusals(row);
+  checks.add_gradients(row);
+  if (!row.is(Trait::kFactory) && !row.is(Trait::kNoValues)) checks.add_canonical(row, "canonical", false);
   return checks.take();
 }
 

@@ -9,4 +9,7 @@ namespace lockstep::fuzz {
 /// the built-in ones where they are null.
 Checks op_checks(testing::Rules native = {}, testing::Rules canonical = {});
 
+/// The same of one row, a user's own for example: by what its case says of it (OpCase::traits).
+Checks checks_of_row(const testing::OpCase& row, testing::Rules native, testing::Rules canonical = {});
+
 }  // namespace lockstep::fuzz

@@ -24,7 +24,9 @@ bool is_first(const std::string& text, const char* first, const char* second, co
   return text == first;
 }
 
-World::Options options_of(const OpCase& one, std::shared_ptr<const RuleSet> rules) {
+}  // namespace
+
+World::Options options_of_case(const OpCase& one, std::shared_ptr<const RuleSet> rules) {
   World::Options options;
   const auto ranks = rank_count(parse_mesh_axes(one.mesh));
   if (static_cast<size_t>(ranks) > one.tensors.size())  // a sharded operand has one for each rank
@@ -43,7 +45,7 @@ World::Options options_of(const OpCase& one, std::shared_ptr<const RuleSet> rule
 }
 
 /// No other op is run, whatever LibTorch has: some of them open files.
-c10::OperatorHandle op_of(const OpCase& one, World& world) {
+c10::OperatorHandle op_of_case(const OpCase& one, World& world) {
   const auto op = c10::Dispatcher::singleton().findSchema({one.op, one.overload});
   if (!op) fail<BadInput>("there is no op {}.{} here", one.op, one.overload);
   if (!world.part<RulesInUse>().get().find(op_name(*op)))
@@ -51,7 +53,7 @@ c10::OperatorHandle op_of(const OpCase& one, World& world) {
   return *op;
 }
 
-std::vector<c10::IValue> arguments_of(const OpCase& one, const c10::FunctionSchema& schema, const Mesh& mesh) {
+std::vector<c10::IValue> arguments_of_case(const OpCase& one, const c10::FunctionSchema& schema, const Mesh& mesh) {
   const auto json = nlohmann::ordered_json::parse(one.arguments);
   auto arguments = arguments_from_json(json, schema, mesh, one.tensors);
   schema.checkAndNormalizeInputs(arguments);
@@ -62,11 +64,13 @@ std::vector<c10::IValue> arguments_of(const OpCase& one, const c10::FunctionSche
   return arguments;
 }
 
+namespace {
+
 std::optional<Blame> try_op(const OpCase& one, const Mesh& mesh) {
   auto& world = mesh.world();
-  const auto op = op_of(one, world);
+  const auto op = op_of_case(one, world);
   ExpectedResults check(one, op.operator_name(), world);
-  auto arguments = arguments_of(one, op.schema(), mesh);
+  auto arguments = arguments_of_case(one, op.schema(), mesh);
   {
     const ObserverScope watching(world.observers(), check);
     op.callBoxed(arguments);
@@ -78,7 +82,7 @@ std::optional<Blame> try_op(const OpCase& one, const Mesh& mesh) {
 
 std::optional<Blame> try_case(const OpCase& one, std::shared_ptr<const RuleSet> rules) {
   const at::NoGradGuard no_grad;
-  World world(options_of(one, std::move(rules)));
+  World world(options_of_case(one, std::move(rules)));
   const auto& mesh = world.mesh(one.mesh);
   const MeshScope scope(mesh);
   try {

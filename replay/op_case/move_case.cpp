@@ -55,11 +55,17 @@ std::optional<OpCase> case_of_move(const MovedValue& moved, const std::string& i
   return one;
 }
 
-std::optional<Blame> try_move(const OpCase& one, const Mesh& mesh) {
+std::vector<c10::IValue> arguments_of_move(const OpCase& one, const Mesh& mesh) {
   auto arguments = arguments_from_json(nlohmann::ordered_json::parse(one.arguments), schema(), mesh, one.tensors);
   schema().checkAndNormalizeInputs(arguments);
   const auto value = arguments[0].toTensor();
   if (!value.defined() || !is_sharded(value)) fail<BadInput>("what moves in the case is not sharded");
+  return arguments;
+}
+
+std::optional<Blame> try_move(const OpCase& one, const Mesh& mesh) {
+  const auto arguments = arguments_of_move(one, mesh);
+  const auto value = arguments[0].toTensor();
   if (value.numel() == 0) fail<BadInput>("what moves in the case has no element: there is nothing to compare");
   const auto after = Layout::parse(mesh, arguments[1].toStringRef());
   if (after == layout_of(value)) fail<BadInput>("what moves in the case stays in its layout {}", after.text());

@@ -54,6 +54,27 @@ TEST(PlantedFaults, OfCanonicalRulesToo) {
   EXPECT_THAT(failure.message, HasSubstr("exp("));
 }
 
+/// docs/fuzz.md: a row that its author describes, here of an op that the table has, too.
+TEST(PlantedFaults, InARowOfAUsers) {
+  using namespace lockstep::testing;
+  const OpCase mine{"abs", OpCase::kExact | OpCase::kGradient,
+                    [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }};
+  const auto names = [](const Checks& checks) {
+    std::vector<std::string> all;
+    for (const auto& check : checks) all.push_back(check.name);
+    return all;
+  };
+  const auto right = checks_of_row(mine, built_in_rules());
+  EXPECT_THAT(names(right),
+              ::testing::ElementsAre("abs/candidates", "abs/layouts", "abs/in_place", "abs/refusals",
+                                     "abs/gradients", "abs/canonical_gradients", "abs/canonical"));
+  SearchOptions options;
+  options.seed = 7, options.seconds = 600, options.cases = 210, options.workers = 0;
+  EXPECT_TRUE(search(right, options).failures.empty());
+  const auto wrong = checks_of_row(mine, broken(lockstep::Numerics::kNative, "abs", "e"));
+  EXPECT_THAT(only_failure(of(wrong, "abs/layouts"), 200).message, HasSubstr("abs("));
+}
+
 TEST(PlantedFaults, InPrograms) {
   const auto rules = broken(lockstep::Numerics::kNative, "sigmoid", "e");
   const auto failure =

@@ -21,7 +21,8 @@ struct BadCall {
 
 constexpr BadCall kBadCalls[] = {
     {"", 2,
-     "a command is needed: train, verify, replay, trace, report, rules, bench, mutate, fuzz, doctor, checkpoint, "
+     "a command is needed: train, verify, replay, trace, report, rules, bench, mutate, fuzz, shrink, doctor, "
+     "checkpoint, "
      "launch."},
     {"trian", 2,
      "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, report, rules, bench, "

@@ -39,6 +39,7 @@ struct Parser {
   BenchOptions bench;
   MutateOptions mutate;
   FuzzOptions fuzz;
+  ShrinkOptions shrink;
   DoctorOptions doctor;
   CheckpointOptions checkpoint;
   LaunchOptions launch;
@@ -58,6 +59,8 @@ struct Parser {
     add_mutate();
     add_fuzz_options(
         *command("fuzz", "Search for cases in which a mesh and one device differ", kFuzzExamples, fuzz.output), fuzz);
+    add_shrink_options(
+        *command("shrink", "Make the case of a finding as small as it gets", kShrinkExamples, shrink.output), shrink);
     command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
     add_checkpoint();
     add_launch();
@@ -254,6 +257,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "bench") return checked(parser.bench);
   if (name == "mutate") return checked(parser.mutate);
   if (name == "fuzz") return checked(parser.fuzz);
+  if (name == "shrink") return parser.shrink;
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
 }

@@ -71,8 +71,16 @@ struct FuzzOptions {
   std::string op;                          ///< a row, or a check of one ("mm/gradients"); empty: all
   bool first_only = false;                 ///< stop at the first failure
   std::string one_case;                    ///< name, file or folder; empty: a search
+  std::string record;                      ///< file for what was compared of each row; empty: none
   std::optional<int> jobs;                 ///< none: one for each core
   std::string failures = "fuzz-failures";  ///< folder
+  Output output;
+};
+
+struct ShrinkOptions {
+  std::string case_file;  ///< that verify wrote
+  std::string smallest;   ///< file to write; empty: beside it, "case-1.smallest.h5"
+  double seconds = 60;
   Output output;
 };
 
@@ -124,9 +132,9 @@ struct PrintText {
   std::string text;
 };
 
-using Command =
-    std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions, FuzzOptions,
-                 DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions, TraceOptions, ReportOptions>;
+using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
+                             FuzzOptions, ShrinkOptions, DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions,
+                             TraceOptions, ReportOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

@@ -32,6 +32,7 @@ ExitCode run_rules(const RulesOptions& options);
 ExitCode run_bench(const BenchOptions& options);
 ExitCode run_mutate(const MutateOptions& options);
 ExitCode run_fuzz(const FuzzOptions& options);
+ExitCode run_shrink(const ShrinkOptions& options);
 
 /// Whether this executable is `lockstep`, which greets; the engine only continues.
 extern const bool kIsFront;

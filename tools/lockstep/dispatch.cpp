@@ -54,7 +54,16 @@ ExitCode run(const ReportOptions& options) {
 ExitCode run(const RulesOptions& options) { return require_json_place(options.output), run_rules(options); }
 ExitCode run(const BenchOptions& options) { return require_json_place(options.output), run_bench(options); }
 ExitCode run(const MutateOptions& options) { return require_json_place(options.output), run_mutate(options); }
-ExitCode run(const FuzzOptions& options) { return require_json_place(options.output), run_fuzz(options); }
+ExitCode run(const FuzzOptions& options) {
+  require_json_place(options.output);
+  require_place(options.record);
+  return run_fuzz(options);
+}
+ExitCode run(const ShrinkOptions& options) {
+  require_json_place(options.output);
+  require_place(options.smallest);
+  return run_shrink(options);
+}
 ExitCode run(const DoctorOptions& options) { return require_json_place(options.output), run_doctor(options); }
 ExitCode run(const LaunchOptions& options) { return run_launch(options); }
 ExitCode run(const CheckpointOptions& options) { return require_json_place(options.output), run_checkpoint(options); }

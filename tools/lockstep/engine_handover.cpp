@@ -69,6 +69,7 @@ ExitCode run_replay(const ReplayOptions&) { hand_over(); }
 ExitCode run_rules(const RulesOptions&) { hand_over(); }
 ExitCode run_mutate(const MutateOptions&) { hand_over(); }
 ExitCode run_fuzz(const FuzzOptions&) { hand_over(); }
+ExitCode run_shrink(const ShrinkOptions&) { hand_over(); }
 ExitCode run_bench(const BenchOptions& options) {
   limit_instructions(options.instructions);
   hand_over();

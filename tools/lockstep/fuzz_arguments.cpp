@@ -14,6 +14,11 @@ const char* const kFuzzExamples =
     "  lockstep fuzz ops --case mm/layouts@5eed:100\n"
     "\nExit code 3 where something fails; docs/fuzz.md tells what is compared, and how to use it in CI.";
 
+const char* const kShrinkExamples =
+    "lockstep shrink outputs/verify/case-1.h5\n"
+    "  lockstep shrink case-1.h5 --seconds 10 --output smallest.h5\n"
+    "\nWhat is left is run again by lockstep replay --case.";
+
 void add_fuzz_options(CLI::App& command, FuzzOptions& options) {
   command.add_option("kind", options.kind, "What cases are made of: ops, programs, layouts or steps")
       ->required()
@@ -39,13 +44,37 @@ void add_fuzz_options(CLI::App& command, FuzzOptions& options) {
   command.add_option("--jobs", options.jobs, "Processes at once (one for each core)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
+  command
+      .add_option("--record", options.record,
+                  "Of ops, all of them: write how often each was compared to FILE, if nothing fails; lockstep rules "
+                  "shows tests/rule_cases.json")
+      ->type_name("FILE");
   command.add_option("--failures", options.failures, "Folder for the case files of failures (fuzz-failures)")
       ->type_name("DIR");
+}
+
+void add_shrink_options(CLI::App& command, ShrinkOptions& options) {
+  command.add_option("case", options.case_file, "Case of an op, which a finding of verify or train --verify wrote")
+      ->required()
+      ->type_name("FILE");
+  command.add_option("--output", options.smallest, "Where the smallest case goes (beside the case, .smallest.h5)")
+      ->type_name("FILE");
+  command.add_option("--seconds", options.seconds, "Try for so long (60)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 86400.0));
+}
+
+/// What names a part of the rules does not tell of all.
+void require_whole_table(const FuzzOptions& fuzz) {
+  if (fuzz.record.empty()) return;
+  if (fuzz.kind != "ops" || !fuzz.op.empty() || !fuzz.one_case.empty())
+    fail<BadInput>("--record tells of the whole table: it goes with lockstep fuzz ops, without --op and --case.");
 }
 
 FuzzOptions checked(const FuzzOptions& fuzz) {
   require_known(fuzz.kind, "kind", {"ops", "programs", "layouts", "steps"});
   if (!fuzz.op.empty() && fuzz.kind != "ops") fail<BadInput>("--op chooses among ops; {} have none.", fuzz.kind);
+  require_whole_table(fuzz);
   return fuzz;
 }
 

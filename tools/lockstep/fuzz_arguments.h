@@ -8,6 +8,10 @@ namespace lockstep::tool {
 /// The options of `lockstep fuzz`.
 void add_fuzz_options(CLI::App& command, FuzzOptions& options);
 
+/// The options of `lockstep shrink`.
+void add_shrink_options(CLI::App& command, ShrinkOptions& options);
+
 extern const char* const kFuzzExamples;
+extern const char* const kShrinkExamples;
 
 }  // namespace lockstep::tool

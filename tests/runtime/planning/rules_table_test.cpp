@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <set>
 
 #include "fuzz/cases/op_cases.h"
@@ -34,24 +33,6 @@ TEST(RulesTable, WhatARowIsFollowsFromItsDims) {
     EXPECT_EQ(reads_no_values(rule), family == "factory") << op;
   }
 }
-
-/// Writes {"op": comparisons, ...} to the file that LOCKSTEP_RULE_CASES names.
-class CaseReport : public ::testing::Environment {
- public:
-  void TearDown() override {
-    const char* path = std::getenv("LOCKSTEP_RULE_CASES");
-    if (!path) return;
-    std::ofstream file(path);
-    const char* separator = "{\n";
-    for (const auto& [op, cases] : compared_cases()) {
-      file << separator << "  \"" << op << "\": " << cases;
-      separator = ",\n";
-    }
-    file << "\n}\n";
-  }
-};
-
-const auto* const kCaseReport = ::testing::AddGlobalTestEnvironment(new CaseReport);
 
 }  // namespace
 }  // namespace lockstep::testing

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "tests/tools/run_lockstep.h"
+#include "tests/tools/small_job.h"
 
 namespace lockstep {
 namespace {
@@ -102,6 +103,8 @@ TEST_F(Fuzz, RefusesWithOneLine) {
       {"fuzz ops --seconds -1", "--seconds"},
       {"fuzz ops --jobs 0", "--jobs"},
       {"fuzz ops --seed x", "--seed"},
+      {"fuzz ops --op mm --record file.json", "--record tells of the whole table"},
+      {"fuzz layouts --record file.json", "--record tells of the whole table"},
       {"fuzz ops --training.steps 2", "--training.steps is a key of jobs; lockstep fuzz takes no job."}};
   for (const auto& [arguments, text] : refusals) {
     const auto run = run_lockstep(arguments);
@@ -113,11 +116,67 @@ TEST_F(Fuzz, RefusesWithOneLine) {
   }
 }
 
+/// What `lockstep rules` shows; nothing where something failed.
+TEST_F(Fuzz, RecordsWhatWasComparedOfEachRow) {
+  const auto file = folder_.file("checked.json");
+  EXPECT_EQ(faulty("fuzz ops --cases 2000 --seed 7 -q --record " + file).code, 3);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  ASSERT_EQ(run_lockstep("fuzz ops --cases 2000 --seed 7 -q --record " + file, "OMP_NUM_THREADS=1 ").code, 0);
+  const auto json = nlohmann::json::parse(file_content(file));
+  EXPECT_GT(json["cases"]["mm"], 0);
+  EXPECT_THAT(json["when"].get<std::string>(), MatchesRegex("20[0-9]+-[0-9]+-[0-9]+"));
+  EXPECT_THAT(json["rules"].get<std::string>(), MatchesRegex("[0-9a-f]{16}"));
+}
+
+/// Counts of other rules than these are none.
+TEST_F(Fuzz, RulesShowWhatWasCheckedOfThemselves) {
+  const auto run = run_lockstep("rules --json " + folder_.file("result.json"));
+  const auto recorded = nlohmann::json::parse(file_content(LOCKSTEP_SOURCE_DIR "/tests/rule_cases.json"));
+  const bool same = result()["checked_these_rules"];
+  EXPECT_THAT(run.out, HasSubstr(same ? "checked: these very rules, on " : "checked: not since "));
+  EXPECT_EQ(result()["checked_when"], recorded["when"]);
+  for (const auto& row : result()["rows"])
+    if (row["op"] == "mm") EXPECT_EQ(row["checked"], same ? recorded["cases"]["mm"].get<int64_t>() : 0);
+}
+
 TEST_F(Fuzz, CaseFilesThatCannotBeWrittenAreExitCode5) {
   const auto run =
       run_binary(LOCKSTEP_FAULTY_BINARY,
                  fmt::format("fuzz ops --op {} --cases 300 --seed 7 -q --failures /dev/null/found", kOp), kFault);
   EXPECT_EQ(run.code, 5) << run.err;
+  EXPECT_EQ(run_lockstep("fuzz ops --record no/such/folder/file.json").code, 5);
+}
+
+/// A finding of verify, its case made smaller, and that run again: with the fault it differs, without it agrees.
+TEST_F(Fuzz, ShrinksTheCaseOfAFinding) {
+  const auto job = write_small_job(folder_);
+  const auto found = run_binary(LOCKSTEP_FAULTY_BINARY, "verify " + job + " -q --meshes dp_shard=2,tp=2", kFault);
+  ASSERT_EQ(found.code, 3) << found.err;
+  std::smatch file;
+  ASSERT_TRUE(std::regex_search(found.out, file, std::regex("lockstep replay --case (\\S+)"))) << found.out;
+  const auto smallest = folder_.file("smallest.h5");
+  const auto run = run_binary(
+      LOCKSTEP_FAULTY_BINARY,
+      fmt::format("shrink {} --seconds 20 --output {} --json {}", file[1].str(), smallest, folder_.file("result.json")),
+      kFault);
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, StartsWith("before     mesh::weight_gradient("));
+  EXPECT_THAT(run.out, HasSubstr("again      lockstep replay --case " + smallest));
+  EXPECT_THAT(result()["after"].get<std::string>(), MatchesRegex(".*, 1[]].* on [a-z_]+=2"));
+  EXPECT_EQ(run_binary(LOCKSTEP_FAULTY_BINARY, "replay --case " + smallest, kFault).code, 3);
+  EXPECT_EQ(run_lockstep("replay --case " + smallest, "OMP_NUM_THREADS=1 ").code, 0);
+  const auto agrees = run_lockstep("shrink " + smallest, "OMP_NUM_THREADS=1 ");
+  EXPECT_EQ(agrees.code, 2);
+  EXPECT_EQ(agrees.err,
+            "lockstep: " + smallest + ": it agrees with one device here: there is nothing to make smaller.\n");
+}
+
+TEST_F(Fuzz, ShrinkRefusesWhatIsNoCase) {
+  folder_.write("text.h5", "no HDF5\n");
+  EXPECT_EQ(run_lockstep("shrink").code, 2);
+  EXPECT_EQ(run_lockstep("shrink " + folder_.file("text.h5")).code, 5);
+  EXPECT_EQ(run_lockstep("shrink " + folder_.file("none.h5")).code, 5);
+  EXPECT_EQ(run_lockstep("shrink " + folder_.file("text.h5") + " --seconds 0").code, 2);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "runtime/dispatch/backend.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
+#include "tools/lockstep/reports/fuzz/checked_rules.h"
 #include "tools/lockstep/reports/fuzz/fuzz_report.h"
 #include "tools/lockstep/reports/json_output.h"
 
@@ -164,6 +165,7 @@ ExitCode run_fuzz(const FuzzOptions& options) {
               failure_text(options.kind, failure, fuzz::write_case_file(options.failures, options.kind, failure)));
   print_out("{}", search_text(options.kind, wanted.seed, wanted.workers, result));
   write_json(options.output, search_json(options.kind, wanted.seed, wanted.workers, result));
+  if (!options.record.empty() && result.failures.empty()) record_checked(options.record, result);
   if (interruption_requested()) return ExitCode::kInterrupted;
   return result.failures.empty() ? ExitCode::kFine : ExitCode::kInconsistent;
 }

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
+#include "tools/lockstep/reports/fuzz/checked_rules.h"
 #include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
@@ -34,15 +34,6 @@ std::map<std::string, Names> in_place_forms(const RuleSet& rules) {
   return forms;
 }
 
-/// How many cases of each op the last soak checked, from the file that it keeps in the tree.
-nlohmann::json checked_cases() {
-  std::ifstream file(LOCKSTEP_RULE_CASES);
-  if (!file) return nlohmann::json::object();
-  auto cases = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!cases.is_object()) fail<FileError>("{} is not a JSON object of case counts.", LOCKSTEP_RULE_CASES);
-  return cases;
-}
-
 std::string traits_of(const Rule& rule) {
   std::string text;
   for (const auto& [trait, name] : {std::pair{Rule::kExact, "exact"}, std::pair{Rule::kRandom, "random"}})
@@ -55,13 +46,13 @@ void print_row(const Rule& rule, const Names& in_place, int64_t checked) {
             traits_of(rule), checked, in_place.empty() ? "" : "  ", fmt::join(in_place, " "));
 }
 
-nlohmann::ordered_json json_row(const std::string& op, const Rule& rule, const nlohmann::json& cases) {
+nlohmann::ordered_json json_row(const std::string& op, const Rule& rule, const CheckedRules& checked) {
   const bool derived = op != rule.op;
   return {{"op", op},
           {"derived_from", derived ? nlohmann::ordered_json(rule.op) : nlohmann::ordered_json()},
           {"family", rule.family},
           {"dims", rule.dims},
-          {"checked", cases.value(op, int64_t{0})}};
+          {"checked", checked.count(op)}};
 }
 
 }  // namespace
@@ -70,17 +61,18 @@ ExitCode run_rules(const RulesOptions& options) {
   register_backend();
   const auto& rules = *built_in_rules();
   auto forms = in_place_forms(rules);
-  const auto cases = checked_cases();
+  const auto checked = read_checked(LOCKSTEP_RULE_CASES);
   auto rows = nlohmann::ordered_json::array();
   print_out("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}  {}\n", "op", "family", "dims", "linearity", "traits", "checked",
             "in place");
   for (const auto& [op, rule] : rules.rows()) {
-    print_row(rule, forms[op], cases.value(op, int64_t{0}));
-    rows.push_back(json_row(op, rule, cases));
-    for (const auto& name : forms[op]) rows.push_back(json_row(name, rule, cases));
+    print_row(rule, forms[op], checked.count(op));
+    rows.push_back(json_row(op, rule, checked));
+    for (const auto& name : forms[op]) rows.push_back(json_row(name, rule, checked));
   }
-  print_out("{} rows, {} ops\n", rules.rows().size(), rows.size());
-  write_json(options.output, {{"rows", rows}});
+  print_out("{} rows, {} ops; {}\n", rules.rows().size(), rows.size(), checked.text());
+  write_json(options.output,
+             {{"rows", rows}, {"checked_when", checked.when}, {"checked_these_rules", checked.is_of_this_code()}});
   return ExitCode::kFine;
 }
 
