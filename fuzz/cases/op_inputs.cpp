@@ -111,7 +111,8 @@ double Inputs::real(uint64_t bits) const {
 }
 
 at::Tensor Inputs::tensor(const Sizes& sizes) {
-  const unsigned range = dtype_ == c10::kBFloat16 ? 1 : 4;  // sums of 216 products stay below 2^8
+  const unsigned range =
+      dtype_ == c10::kBFloat16 || dtype_ == c10::kHalf ? 1 : 4;  // sums of 216 products stay below 2^8
   return fill(sizes, dtype_,
               [&](uint64_t bits) { return exact_ ? static_cast<double>(bits % (2 * range + 1)) - range : real(bits); });
 }

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "fuzz/cases/drawn.h"
 #include "fuzz/cases/tensors.h"
 #include "fuzz/trials/rule_trial.h"
 #include "runtime/planning/rules/built_in_rules.h"
@@ -17,12 +18,23 @@
 namespace lockstep::testing {
 namespace {
 
-/// A scattered tensor, sometimes one whose strides are a transposed tensor's.
-at::Tensor scatter_anyhow(const Mesh& mesh, const at::Tensor& plain, bool dense) {
-  const bool turned = !dense && plain.dim() >= 2 && *rc::gen::inRange(0, 4) == 3;
-  if (!turned) return scatter(plain, draw_layout(mesh, plain));
+/// With strides of a transposed tensor.
+at::Tensor scatter_turned(const Mesh& mesh, const at::Tensor& plain) {
   const auto other = plain.transpose(0, -1).contiguous();
   return scatter(other, draw_layout(mesh, other)).transpose(0, -1);
+}
+
+/// Every second element of what lies in memory, from the second on; those between are others.
+at::Tensor scatter_with_gaps(const Mesh& mesh, const at::Tensor& plain) {
+  const Layout layout = draw_layout(mesh, plain);
+  return scatter(at::stack({at::ones_like(plain), plain}, -1), layout).select(-1, 1);
+}
+
+at::Tensor scatter_anyhow(const Mesh& mesh, const at::Tensor& plain, bool dense) {
+  const auto kind = dense ? 0 : drawn(*rc::gen::inRange(0, 8));
+  if (kind == 7) return scatter_with_gaps(mesh, plain);
+  if (kind >= 5 && plain.dim() >= 2) return scatter_turned(mesh, plain);
+  return scatter(plain, draw_layout(mesh, plain));
 }
 
 /// The second of two operands may stay plain if it has no dimensions.

@@ -8,7 +8,7 @@
 
 namespace lockstep::testing {
 
-/// A mesh of its own world, drawn: 1 to 3 axes, at most 8 ranks.
+/// A mesh of its own world, drawn: 1 to 3 axes of at most 8 ranks, or 4 of at most 32; or a part of such a mesh.
 struct DrawnMesh {
   DrawnMesh(Domain domain, const Rules& rules, bool strict, lockstep::Numerics numerics = lockstep::Numerics::kNative);
   std::unique_ptr<World> world;

@@ -70,9 +70,8 @@ void register_ops() {
     const bool decomposes = op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
     const bool by_hand = native_kernels().contains(name) || refused_by_hand().contains(name);
     if (by_hand || (decomposes && !taken_whole(name))) continue;
-    library.impl(name.c_str(), rules->find(name)
-                                   ? torch::CppFunction::makeFromBoxedFunction<&dispatch>()
-                                   : torch::CppFunction::makeFromBoxedFunction<&dispatch_without_row>());
+    library.impl(name.c_str(), rules->find(name) ? torch::CppFunction::makeFromBoxedFunction<&dispatch>()
+                                                 : torch::CppFunction::makeFromBoxedFunction<&dispatch_without_row>());
   }
 }
 

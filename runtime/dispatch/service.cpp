@@ -27,8 +27,7 @@ bool decomposes(const c10::OperatorHandle& op) {
 
 Service service_of(const RuleSet& rules, const c10::OperatorHandle& op) {
   const auto& name = op_name(op);
-  if (const auto* row = rules.find(name))
-    return {name == row->op ? Service::kRow : Service::kInPlace, row->op, {}};
+  if (const auto* row = rules.find(name)) return {name == row->op ? Service::kRow : Service::kInPlace, row->op, {}};
   if (native_kernels().contains(name)) return {Service::kKernel, {}, {}};
   if (const auto functional = functional_of_out(op)) return service_of_out(rules, *functional);
   if (decomposes(op) && decomposition_is_tried(name))
@@ -37,8 +36,7 @@ Service service_of(const RuleSet& rules, const c10::OperatorHandle& op) {
 }
 
 std::string_view to_text(Service::Way way) {
-  constexpr std::string_view kTexts[] = {"row",           "in place", "out",    "foreach",
-                                         "decomposition", "kernel",   "missing"};
+  constexpr std::string_view kTexts[] = {"row", "in place", "out", "foreach", "decomposition", "kernel", "missing"};
   return kTexts[way];
 }
 

@@ -56,8 +56,8 @@ void check_fits(const c10::OperatorHandle& op, const at::Tensor& out, const at::
   if (!is_sharded(out))
     fail<BadInput>("{}: the tensor to write to is not on the mesh; make it there, or copy the result", op_name(op));
   if (out.sizes() != result.sizes())
-    fail<BadInput>("{}: the result has sizes {}, the tensor to write to {}; make it of the result's sizes",
-                   op_name(op), c10::str(result.sizes()), c10::str(out.sizes()));
+    fail<BadInput>("{}: the result has sizes {}, the tensor to write to {}; make it of the result's sizes", op_name(op),
+                   c10::str(result.sizes()), c10::str(out.sizes()));
   if (out.scalar_type() != result.scalar_type())
     fail<BadInput>("{}: the result is {}, the tensor to write to {}; make it of the result's dtype", op_name(op),
                    c10::toString(result.scalar_type()), c10::toString(out.scalar_type()));
@@ -98,7 +98,8 @@ void dispatch_without_row(const c10::OperatorHandle& op, Stack* stack) {
   const MeshScope scope(mesh);  // what a decomposition makes lies where its operands lie
   if (const auto functional = functional_of_out(op)) return write_out(*functional, op, *stack);
   const auto service = service_of(rules, op);
-  if (service.way != Service::kDecomposition) fail<BadInput>("{} has no sharding rule; {}", op_name(op), service.reason);
+  if (service.way != Service::kDecomposition)
+    fail<BadInput>("{} has no sharding rule; {}", op_name(op), service.reason);
   op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
 }
 

@@ -26,7 +26,7 @@ constexpr BadCall kBadCalls[] = {
      "launch."},
     {"trian", 2,
      "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, report, rules, bench, "
-     "mutate, doctor, "
+     "mutate, fuzz, shrink, doctor, "
      "checkpoint, "
      "launch."},
     {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
@@ -199,8 +199,8 @@ TEST(CommandLine, ManyProcessesAreForTrainAlone) {
 }
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
-  for (const std::string command : {"", "train", "verify", "report", "rules", "bench", "mutate", "doctor", "checkpoint",
-                                    "checkpoint inspect", "launch"}) {
+  for (const std::string command : {"", "train", "verify", "report", "rules", "bench", "mutate", "fuzz", "shrink",
+                                    "doctor", "checkpoint", "checkpoint inspect", "launch"}) {
     const auto run = run_lockstep(command + " --help");
     EXPECT_EQ(run.code, 0) << command;
     EXPECT_EQ(run.err, "") << command;
