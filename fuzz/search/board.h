@@ -58,7 +58,7 @@ inline Turn turn_of(int64_t turn, size_t checks) {
 }
 
 /// The cases of one worker: turns `first`, `first + stride`, ... `report` gets each failure that is the first of its
-/// check so far.
+/// check so far, and again when it has been made smaller.
 using Report = std::function<void(size_t check, int64_t number, const FoundFailure&)>;
 struct Share {
   size_t worker = 0;

@@ -16,12 +16,12 @@ constexpr int64_t kEnough = 40;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Of each check the first that failed.
+/// Of each check the first that failed, as it was told last: smaller.
 class Failures {
  public:
   void add(size_t check, int64_t number, const FoundFailure& failure) {
     const auto found = all_.find(check);
-    if (found == all_.end() || number < found->second.first) all_[check] = {number, failure};
+    if (found == all_.end() || number <= found->second.first) all_[check] = {number, failure};
   }
   int64_t count() const { return static_cast<int64_t>(all_.size()); }
   std::vector<FoundFailure> list() const {

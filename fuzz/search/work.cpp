@@ -61,7 +61,9 @@ void work(Board& board, const Checks& checks, const SearchOptions& options, cons
     board.worker(share.worker).turn = at;
     const auto& check = checks[turn.check];
     const auto name = nth_case(check.name, options.seed, turn.number);
-    if (!run_and_count(board, check, tally, name).failed() || !lower(tally.first_failed, turn.number)) continue;
+    const auto outcome = run_and_count(board, check, tally, name);
+    if (!outcome.failed() || !lower(tally.first_failed, turn.number)) continue;
+    report(turn.check, turn.number, {name, outcome.message, outcome.drawn});  // a smaller one may end the process
     const auto smaller = shrink_case(check, name, options.shrink_seconds);
     report(turn.check, turn.number, {smaller.name, smaller.message, smaller.drawn});
   }

@@ -95,6 +95,25 @@ TEST(Search, ACaseThatEndsItsProcessIsAFailureAndOthersGoOn) {
   EXPECT_EQ(result.tallies[1].cases, 100);
 }
 
+/// What failed is told, whatever becomes of what is smaller.
+TEST(Search, AFailureIsToldWhereASmallerCaseEndsTheProcess) {
+  const auto check = [] {
+    const auto number = *rc::gen::inRange(0, 1000);
+    if (number > 0 && number < 400) ::raise(SIGKILL);
+    if (number >= 400) RC_FAIL("no small number");
+  };
+  SearchOptions options = of_cases(1, 1);
+  for (options.seed = 1; nth_case("numbers", options.seed, 0).size < 100; ++options.seed) continue;
+  int told = 0;
+  for (; options.seed < 20; ++options.seed) {
+    const auto result = search({{"numbers", check}}, options);
+    ASSERT_LE(result.failures.size(), 1u);
+    if (result.failures.empty()) continue;
+    told += result.failures[0].message == "no small number";
+  }
+  EXPECT_GT(told, 2);
+}
+
 TEST(Search, ACaseThatDoesNotEndIsAFailure) {
   auto options = of_cases(2, 1);
   options.case_seconds = 0.2, options.shrink_seconds = 0.2;

@@ -199,8 +199,8 @@ TEST(CommandLine, ManyProcessesAreForTrainAlone) {
 }
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
-  for (const std::string command : {"", "train", "verify", "report", "rules", "bench", "mutate", "fuzz", "shrink", "doctor", "checkpoint",
-                                    "checkpoint inspect", "launch"}) {
+  for (const std::string command : {"", "train", "verify", "report", "rules", "bench", "mutate", "fuzz", "shrink",
+                                    "doctor", "checkpoint", "checkpoint inspect", "launch"}) {
     const auto run = run_lockstep(command + " --help");
     EXPECT_EQ(run.code, 0) << command;
     EXPECT_EQ(run.err, "") << command;
