@@ -1,4 +1,4 @@
-// Decompositions of LibTorch's that have been tried on meshes: tests/support/cases has a call of each.
+// Decompositions of LibTorch's that have been tried on meshes: fuzz/cases has a call of each.
 #include <algorithm>
 #include <array>
 

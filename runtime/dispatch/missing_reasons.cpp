@@ -1,4 +1,5 @@
 // Why ops of LibTorch's have no rule: what `lockstep rules --missing` says.
+#include <algorithm>
 #include <array>
 
 #include "runtime/dispatch/functional_forms.h"
@@ -16,26 +17,29 @@ struct Reason {
 
 constexpr const char* kStorage = "changes what a tensor's storage is; a sharded tensor's is its shards'";
 
-/// Whole names first, then what names have in them; the first that fits.
+constexpr const char* kSparse = "for sparse tensors; a mesh holds dense ones";
+
+/// Whole names: others have them as a part, such as max_pool2d_with_indices.
+constexpr std::string_view kOfSparse[] = {"_indices", "_values"};
+
+/// What names have in them; the first that fits.
 constexpr Reason kByName[] = {
-    {"sparse", "for sparse tensors; a mesh holds dense ones"},
-    {"_coo_", "for sparse tensors; a mesh holds dense ones"},
-    {"_csr_", "for sparse tensors; a mesh holds dense ones"},
-    {"coalesce", "for sparse tensors; a mesh holds dense ones"},
-    {"crow_indices", "for sparse tensors; a mesh holds dense ones"},
-    {"ccol_indices", "for sparse tensors; a mesh holds dense ones"},
-    {"col_indices", "for sparse tensors; a mesh holds dense ones"},
-    {"row_indices", "for sparse tensors; a mesh holds dense ones"},
-    {"_indices", "for sparse tensors; a mesh holds dense ones"},
-    {"_values", "for sparse tensors; a mesh holds dense ones"},
-    {"_cslt_", "for sparse tensors; a mesh holds dense ones"},
-    {"to_dense", "for sparse tensors; a mesh holds dense ones"},
-    {"dense_dim", "for sparse tensors; a mesh holds dense ones"},
-    {"hspmm", "for sparse tensors; a mesh holds dense ones"},
-    {"spmm", "for sparse tensors; a mesh holds dense ones"},
-    {"sspaddmm", "for sparse tensors; a mesh holds dense ones"},
-    {"smm", "for sparse tensors; a mesh holds dense ones"},
-    {"_spdiags", "for sparse tensors; a mesh holds dense ones"},
+    {"sparse", kSparse},
+    {"_coo_", kSparse},
+    {"_csr_", kSparse},
+    {"coalesce", kSparse},
+    {"crow_indices", kSparse},
+    {"ccol_indices", kSparse},
+    {"col_indices", kSparse},
+    {"row_indices", kSparse},
+    {"_cslt_", kSparse},
+    {"to_dense", kSparse},
+    {"dense_dim", kSparse},
+    {"hspmm", kSparse},
+    {"spmm", kSparse},
+    {"sspaddmm", kSparse},
+    {"smm", kSparse},
+    {"_spdiags", kSparse},
     {"nested", "for nested tensors; a mesh holds dense ones"},
     {"jagged", "for nested tensors; a mesh holds dense ones"},
     {"padded", "for nested tensors; a mesh holds dense ones"},
@@ -93,10 +97,10 @@ constexpr Reason kByName[] = {
 
 std::string reason_for_none(const c10::OperatorHandle& op) {
   const auto& name = op_name(op);
-  if (op.schema().arguments().size() > 0)
-    for (const auto& argument : op.schema().arguments())
-      if (argument.type()->str().find("Dimname") != std::string::npos || argument.name() == "names")
-        return "for dimensions with names; use the overload with numbers";
+  for (const auto& argument : op.schema().arguments())
+    if (argument.type()->str().find("Dimname") != std::string::npos || argument.name() == "names")
+      return "for dimensions with names; use the overload with numbers";
+  if (std::find(std::begin(kOfSparse), std::end(kOfSparse), name) != std::end(kOfSparse)) return kSparse;
   for (const auto& [part, text] : kByName)
     if (name.find(part) != std::string::npos) return text;
   if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return "LibTorch has no kernel for the CPU";

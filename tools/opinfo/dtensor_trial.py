@@ -1,7 +1,5 @@
 """One sample of an op on PyTorch's DTensor, on this rank of four, in layouts drawn as Lockstep's are."""
 
-import itertools
-
 import torch
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
@@ -27,22 +25,13 @@ def placement_of(text):
     return Partial("sum") if text == "P(sum)" else Shard(int(text[2:-1]))
 
 
-def local_summand(tensor, mesh, texts, rank):
-    """As placing.with_summands: parts that differ on every rank."""
-    axis = texts.index("P(sum)")
-    coordinates = list(itertools.product(*map(range, mesh.sizes)))[rank]
-    group = tuple(-1 if texts[i] in ("R", "P(sum)") else c for i, c in enumerate(coordinates))
-    others = [placing.noise_like(tensor, (*group, member)) for member in range(1, mesh.sizes[axis])]
-    return tensor - sum(others) if coordinates[axis] == 0 else others[coordinates[axis] - 1]
-
-
 def place(tensor, layout, mesh, device_mesh, rank):
-    texts = [part.split("=", 1)[1] for part in layout[1:-1].split(", ")]
+    texts = placing.placements_of(layout)
     kept = [placement_of(text) for text in texts]
     whole = [Replicate() if text == "P(sum)" else placement for text, placement in zip(texts, kept)]
     placed = distribute_tensor(tensor.detach(), device_mesh, whole)
     if "P(sum)" in texts and tensor.numel() > 0:
-        local = local_summand(placed.to_local(), mesh, texts, rank)
+        local = placing.summand_of(placed.to_local(), texts, mesh.sizes, rank)
         placed = DTensor.from_local(local, device_mesh, kept, run_check=False, shape=tensor.shape,
                                     stride=tensor.contiguous().stride())
     return placed.detach().requires_grad_(tensor.requires_grad)
@@ -98,7 +87,4 @@ class DTensorTrial:
         right = trial.gradients(expected, plain, weights)
         on_mesh = [None if weight is None else distribute_tensor(weight, device_mesh) for weight in weights]
         got = whole(list(trial.gradients(actual, placed, on_mesh)))
-        if [g is None for g in got] != [g is None for g in right]:
-            return trial.Outcome("wrong", f"{where}: other inputs have a gradient")
-        wrong = trial.difference([g for g in got if g is not None], [g for g in right if g is not None])
-        return trial.Outcome("wrong", f"{where}: gradient: {wrong}") if wrong else trial.Outcome("passed")
+        return trial.outcome_of_gradients(got, right, where)

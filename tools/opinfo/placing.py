@@ -30,17 +30,24 @@ def noise_like(shard, coordinates):
     return torch.randint(-3, 4, shard.shape, generator=generator).to(shard.dtype)
 
 
+def placements_of(layout):
+    """ "[a=S(0), b=R]" as ["S(0)", "R"]."""
+    return [part.split("=", 1)[1] for part in layout[1:-1].split(", ")]
+
+
+def summand_of(value, placements, sizes, rank):
+    """What `rank` adds to the sum that `value` is there: its own on every rank, and none of them the value."""
+    coordinates = list(itertools.product(*map(range, sizes)))[rank]
+    axis = placements.index("P(sum)")
+    group = tuple(-1 if placements[i] in ("R", "P(sum)") else c for i, c in enumerate(coordinates))
+    others = [noise_like(value, (*group, member)) for member in range(1, sizes[axis])]
+    return value - sum(others) if coordinates[axis] == 0 else others[coordinates[axis] - 1]
+
+
 def with_summands(tensor, mesh, layout):
     """Unfinished sums whose summands differ on every rank, and none of which is the value."""
-    placements = [part.split("=", 1)[1] for part in layout[1:-1].split(", ")]
-    axis = placements.index("P(sum)")
-    shards = []
     whole = lockstep.shards_of(lockstep.distribute(tensor, mesh, layout))
-    for rank, coordinates in enumerate(itertools.product(*map(range, mesh.sizes))):
-        group = tuple(-1 if placements[i] in ("R", "P(sum)") else c for i, c in enumerate(coordinates))
-        others = [noise_like(whole[rank], (*group, member)) for member in range(1, mesh.sizes[axis])]
-        mine = coordinates[axis]
-        shards.append(whole[rank] - sum(others) if mine == 0 else others[mine - 1])
+    shards = [summand_of(value, placements_of(layout), mesh.sizes, rank) for rank, value in enumerate(whole)]
     return lockstep.from_shards(shards, mesh, layout, list(tensor.shape), tensor.dtype)
 
 

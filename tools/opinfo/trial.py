@@ -44,6 +44,13 @@ def gradients(results, inputs, weights):
                                allow_unused=True)
 
 
+def outcome_of_gradients(got, right, where):
+    if [g is None for g in got] != [g is None for g in right]:
+        return Outcome("wrong", f"{where}: other inputs have a gradient")
+    wrong = difference([g for g in got if g is not None], [g for g in right if g is not None])
+    return Outcome("wrong", f"{where}: gradient: {wrong}") if wrong else Outcome("passed")
+
+
 def weights_for(results, seed):
     generator = torch.Generator().manual_seed(seed)
 
@@ -130,10 +137,7 @@ class Trial:
         right = gradients(expected, plain, weights)
         on_mesh = [None if weight is None else lockstep.distribute(weight, self.mesh, "[]") for weight in weights]
         got = placing.whole(list(gradients(actual, placed, on_mesh)))
-        if [g is None for g in got] != [g is None for g in right]:
-            return Outcome("wrong", f"{self.where}: other inputs have a gradient")
-        wrong = difference([g for g in got if g is not None], [g for g in right if g is not None])
-        return Outcome("wrong", f"{self.where}: gradient: {wrong}") if wrong else Outcome("passed")
+        return outcome_of_gradients(got, right, self.where)
 
     def run_refused(self):
         """For a sample that torch refuses."""
