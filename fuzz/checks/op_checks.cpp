@@ -30,6 +30,15 @@ class OpChecks {
     }
   }
 
+  void add_decomposed() {
+    for (const auto& cases : {decomposed_cases(), out_cases(), foreach_cases()})
+      for (const auto& row : cases) {
+        add(row, "layouts", [row, rules = native_] { random_layouts_equal_one_device(row, rules); });
+        if (row.is(Trait::kGradient))
+          add(row, "gradients", [row, rules = native_] { gradients_equal_one_device(row, rules); });
+      }
+  }
+
   void add_refusals() {
     // Ops that draw have one operand, of any sizes, and no peer in LibTorch.
     for (const auto& row : with_composites([](const OpCase& one) { return !one.is(Trait::kOwnPeer); }))
@@ -76,6 +85,7 @@ class OpChecks {
 Checks op_checks(Rules native, Rules canonical) {
   OpChecks checks(native ? native : built_in_rules(), std::move(canonical));
   checks.add_rows();
+  checks.add_decomposed();
   checks.add_refusals();
   checks.add_gradients();
   checks.add_canonical_rows();

@@ -11,8 +11,9 @@ namespace {
 
 /// Integers from -3 to 3 that depend on the place, the axis and the coordinate.
 at::Tensor noise(const at::Tensor& like, int axis, int64_t coordinate) {
-  const auto places = at::arange(like.numel(), like.options());
-  return (places * 5 + (axis * 3 + coordinate * 11 + 1)).remainder(7).sub(3).reshape(like.sizes());
+  const auto places = at::arange(like.numel(), at::kDouble);
+  const auto values = (places * 5 + (axis * 3 + coordinate * 11 + 1)).remainder(7).sub(3);
+  return values.reshape(like.sizes()).to(like.scalar_type());
 }
 
 at::Tensor summand(const at::Tensor& value, int axis, int64_t coordinate, int64_t ranks, bool average) {

@@ -30,8 +30,8 @@ bool agree(const c10::FunctionSchema& functional, const c10::FunctionSchema& out
     if (!is_written(argument)) wanted.push_back(&argument);
   size_t next = 0;
   for (const auto& argument : functional.arguments()) {
-    const bool same = next < wanted.size() && argument.name() == wanted[next]->name() &&
-                      *argument.type() == *wanted[next]->type();
+    const bool same =
+        next < wanted.size() && argument.name() == wanted[next]->name() && *argument.type() == *wanted[next]->type();
     if (same)
       ++next;
     else if (is_written(argument) || !follows_from_out(argument))

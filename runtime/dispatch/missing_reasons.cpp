@@ -26,8 +26,6 @@ constexpr Reason kByName[] = {
     {"ccol_indices", "for sparse tensors; a mesh holds dense ones"},
     {"col_indices", "for sparse tensors; a mesh holds dense ones"},
     {"row_indices", "for sparse tensors; a mesh holds dense ones"},
-    {"_indices", "for sparse tensors; a mesh holds dense ones"},
-    {"_values", "for sparse tensors; a mesh holds dense ones"},
     {"_cslt_", "for sparse tensors; a mesh holds dense ones"},
     {"to_dense", "for sparse tensors; a mesh holds dense ones"},
     {"dense_dim", "for sparse tensors; a mesh holds dense ones"},
@@ -97,6 +95,9 @@ std::string reason_for_none(const c10::OperatorHandle& op) {
     for (const auto& argument : op.schema().arguments())
       if (argument.type()->str().find("Dimname") != std::string::npos || argument.name() == "names")
         return "for dimensions with names; use the overload with numbers";
+  for (const std::string_view whole : {"indices", "values", "_indices", "_values", "indices_copy", "values_copy",
+                                       "_indices_copy", "_values_copy", "_nnz", "_dimI", "_dimV"})
+    if (name == whole) return "for sparse tensors; a mesh holds dense ones";
   for (const auto& [part, text] : kByName)
     if (name.find(part) != std::string::npos) return text;
   if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) return "LibTorch has no kernel for the CPU";

@@ -137,7 +137,7 @@ void register_native_kernels(torch::Library& library) {
 }
 
 const std::set<std::string>& native_kernels() {
-  static const std::set<std::string> names{"_to_copy", "_copy_from",      "copy_",           "_local_scalar_dense",
+  static const std::set<std::string> names{"_to_copy", "_copy_from",      "copy_",          "_local_scalar_dense",
                                            "linear",   "linear_backward", "matmul_backward"};
   return names;
 }

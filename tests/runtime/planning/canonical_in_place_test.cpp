@@ -7,6 +7,7 @@
 #include "fuzz/trials/canonical_trial.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/redistribution/gather.h"
 #include "tests/support/mutants.h"
 #include "tests/support/test_name.h"
 
