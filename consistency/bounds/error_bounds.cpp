@@ -63,6 +63,7 @@ constexpr std::string_view kUnwrittenRows[] = {"empty.memory_format", "empty_lik
 std::map<std::string_view, ErrorBound> all_bounds() {
   std::map<std::string_view, ErrorBound> all;
   for (const auto op : kBitRows) all[op] = {};
+  for (const auto op : bounds::exact_rows()) all[op] = {};
   for (const auto op : kUnwrittenRows) all[op] = {ErrorBound::Kind::kUnwritten};
   for (const auto family : {bounds::attention(), bounds::elementwise(), bounds::functions(), bounds::norms(),
                             bounds::optimizer(), bounds::softmax(), bounds::sums()})

@@ -57,6 +57,9 @@ struct ErrorBound {
 /// Null: nothing is known of the row.
 const ErrorBound* error_bound(const Rule& rule);
 
+/// Whether the row is one of those that have no bound so far.
+bool is_left_out(const Rule& rule);
+
 /// As in ExactCall::rounded(); the number of roundings may be another for each element.
 at::Tensor rounded(const at::Tensor& roundings, double unit, const at::Tensor& magnitude);
 at::Tensor rounded(double roundings, double unit, const at::Tensor& magnitude);

@@ -75,6 +75,20 @@ at::Tensor gated_gradient(const ExactCall& call) {
 }
 
 constexpr Row kRows[] = {
+    row<function>("acos"),
+    row<function>("acosh"),
+    row<function>("asin"),
+    row<function>("asinh"),
+    row<function>("atan"),
+    row<function>("atanh"),
+    row<function>("cosh"),
+    row<function>("erfc"),
+    row<function>("exp2"),
+    row<function>("expm1"),
+    row<function>("log10"),
+    row<function>("log2"),
+    row<function>("sinh"),
+    row<function>("tan"),
     row<function>("cos"),
     row<function>("erf"),
     row<function>("exp"),

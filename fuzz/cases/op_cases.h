@@ -75,6 +75,7 @@ struct OpCase {
     kWide = 32,       ///< takes no 16-bit dtypes
     kDense = 64,      ///< needs operands that are contiguous
     kIntegers = 128,  ///< takes int64 as well
+    kDeclared = 256,  ///< complex numbers, which no domain but the declared one stores
   };
   std::string op;  ///< a row's name, or that of an op above the table
   unsigned traits = kReal;
@@ -88,12 +89,22 @@ inline std::ostream& operator<<(std::ostream& stream, const OpCase& op_case) { r
 
 /// One entry per row of the table, by family.
 std::vector<OpCase> pointwise_cases();
+std::vector<OpCase> pointwise_function_cases();
+std::vector<OpCase> along_cases();
+std::vector<OpCase> spatial_cases();
+std::vector<OpCase> indexing_cases();
 std::vector<OpCase> view_cases();
 std::vector<OpCase> contraction_cases();  ///< products, reductions, look-ups
 std::vector<OpCase> row_cases();          ///< softmax, norms, attention, random ops, the optimizer
 std::vector<OpCase> factory_cases();
 /// Differentiable ops that are no rows but lead to them: norms, attention, cross-entropy, dropout.
 std::vector<OpCase> composite_cases();
+
+/// Ops without a row: LibTorch's decomposition, or every rank computes all of it.
+std::vector<OpCase> decomposed_cases();
+/// out= forms of all of those and of all rows; foreach forms.
+std::vector<OpCase> out_cases();
+std::vector<OpCase> foreach_cases();
 
 /// All rows' entries.
 const std::vector<OpCase>& op_cases();

@@ -28,6 +28,15 @@ class OpChecks {
     add(row, "in_place", in_place, is_refused);
   }
 
+  void add_decomposed() {
+    for (const auto& cases : {decomposed_cases(), out_cases(), foreach_cases()})
+      for (const auto& row : cases) {
+        add(row, "layouts", [row, rules = native_] { random_layouts_equal_one_device(row, rules); });
+        if (row.is(Trait::kGradient))
+          add(row, "gradients", [row, rules = native_] { gradients_equal_one_device(row, rules); });
+      }
+  }
+
   void add_refusals(const OpCase& row) {
     // Ops that draw have one operand, of any sizes, and no peer in LibTorch.
     if (!row.is(Trait::kOwnPeer) && !row.is(Trait::kFactory))
@@ -63,6 +72,7 @@ Checks op_checks(Rules native, Rules canonical) {
   for (const auto& row : op_cases()) checks.add_forward(row);
   for (const auto& rows : {composite_cases(), op_cases()})
     for (const auto& row : rows) checks.add_refusals(row), checks.add_gradients(row);
+  checks.add_decomposed();
   for (const auto& row : valued_cases()) checks.add_canonical(row, "canonical", false);
   return checks.take();
 }

@@ -56,9 +56,7 @@ std::vector<at::Tensor> plain_gradients(const OpCall& call, const std::vector<at
   Differentiable peer{call, {}, weights};
   auto arguments = plain_arguments(call, numerics);
   for (const auto& slot : call.slots) {
-    const auto& value = arguments[static_cast<size_t>(slot.argument)];
-    peer.leaves.push_back(
-        as_leaf(slot.element < 0 ? value.toTensor() : value.toTensorVector()[static_cast<size_t>(slot.element)]));
+    peer.leaves.push_back(as_leaf(tensor_in(arguments, slot)));
     set_slot(arguments, slot, peer.leaves.back());
   }
   for (auto& weight : peer.weights) weight = into_domain(numerics.domain, weight);
@@ -111,7 +109,8 @@ std::vector<at::Tensor> reference_gradients(const OpCase& op_case, const OpCall&
 }
 
 void gradients_equal_one_device(const OpCase& op_case, const Rules& rules) {
-  const Numerics numerics{*rc::gen::element(c10::kFloat, c10::kDouble, c10::kBFloat16), false, Domain::kFloat64};
+  const auto narrow = op_case.is(OpCase::kWide) ? c10::kFloat : c10::kBFloat16;
+  const Numerics numerics{*rc::gen::element(c10::kFloat, c10::kDouble, narrow), false, Domain::kFloat64};
   Inputs inputs(numerics.dtype, false);
   const auto call = make_call(op_case.called, op_case.draw(inputs));
   const auto weights = draw_weights(reference(op_case, call, numerics));

@@ -42,7 +42,8 @@ std::vector<at::Tensor> scatter_anyhow(const OpCase& op_case, const OpCall& call
   std::vector<at::Tensor> tensors;
   for (size_t i = 0; i < call.slots.size(); ++i) {
     const auto plain = call.tensor(i);
-    const bool may_stay = i == 1 && call.slots.size() == 2 && plain.dim() == 0 && call.slots[i].element < 0;
+    const bool may_stay =
+        i == 1 && call.slots.size() == 2 && plain.dim() == 0 && call.slots[i].element < 0 && !call.writes(i);
     const bool stays = may_stay && *rc::gen::arbitrary<bool>();
     tensors.push_back(stays ? plain : scatter_anyhow(mesh, plain, op_case.is(OpCase::kDense)));
   }

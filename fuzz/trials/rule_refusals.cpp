@@ -47,8 +47,9 @@ at::Tensor beyond(const at::Tensor& indices) {
 
 /// Whether values may be what is wrong: only a rank sees these.
 bool holds_indices(const OpCall& call) {
+  if (op_name(call.op).starts_with("masked_scatter")) return true;  // how many are taken
   for (size_t i = 0; i < call.slots.size(); ++i)
-    if (call.tensor(i).scalar_type() == c10::kLong) return true;
+    if (call.tensor(i).scalar_type() == c10::kLong || call.tensor(i).scalar_type() == c10::kInt) return true;
   return false;
 }
 

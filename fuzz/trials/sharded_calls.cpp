@@ -69,13 +69,22 @@ std::optional<c10::OperatorHandle> in_place_form(const std::string& op) {
   register_backend();
   auto [name, overload] = split_name(op);
   if (overload.starts_with("Tensor_")) overload = overload.substr(7);  // pow.Tensor_Scalar, pow_.Scalar
-  return c10::Dispatcher::singleton().findSchema({name + "_", overload});
+  const auto functional = c10::Dispatcher::singleton().findSchema({name, split_name(op).second});
+  const auto form = c10::Dispatcher::singleton().findSchema({name + "_", overload});
+  if (!form || !functional) return form;
+  // polygamma(n, self) and pow(2, self) have no form with the same arguments.
+  const auto &ours = form->schema().arguments(), &theirs = functional->schema().arguments();
+  return ours[0].name() == theirs[0].name() && *ours[0].type() == *theirs[0].type() ? form : std::nullopt;
 }
 
-at::Tensor OpCall::tensor(size_t slot) const {
-  const auto& value = arguments[static_cast<size_t>(slots[slot].argument)];
-  return slots[slot].element < 0 ? value.toTensor() : value.toTensorVector()[static_cast<size_t>(slots[slot].element)];
+at::Tensor tensor_in(const Stack& arguments, const Slot& slot) {
+  const auto& value = arguments[static_cast<size_t>(slot.argument)];
+  const auto element = static_cast<size_t>(std::max(slot.element, 0));
+  if (slot.element < 0) return value.toTensor();
+  return value.isTensorList() ? value.toTensorVector()[element] : *value.toOptionalTensorVector()[element];
 }
+
+at::Tensor OpCall::tensor(size_t slot) const { return tensor_in(arguments, slots[slot]); }
 
 bool OpCall::writes(size_t slot) const {
   return is_written(op.schema().arguments()[static_cast<size_t>(slots[slot].argument)]);
@@ -96,6 +105,16 @@ Stack with_tensors(const OpCall& call, const std::vector<at::Tensor>& tensors) {
   return stack;
 }
 
+namespace {
+
+void append(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
+  if (value.isTensor()) tensors.push_back(value.toTensor());
+  if (value.isTensorList())
+    for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor);
+}
+
+}  // namespace
+
 std::vector<at::Tensor> run(const c10::OperatorHandle& op, Stack arguments) {
   const RandomScope seed(7);
   RunContext::current().begin_microbatch(1, 0);
@@ -107,13 +126,9 @@ std::vector<at::Tensor> run(const c10::OperatorHandle& op, Stack arguments) {
     throw std::runtime_error(error.what_without_backtrace());
   }
   std::vector<at::Tensor> results;
-  for (const auto& value : arguments) {
-    if (value.isTensor()) results.push_back(value.toTensor());
-    if (value.isTensorList())
-      for (const at::Tensor& tensor : value.toTensorVector()) results.push_back(tensor);
-  }
+  for (const auto& value : arguments) append(value, results);
   for (size_t i = 0; i < before.size(); ++i)
-    if (is_written(op.schema().arguments()[i])) results.push_back(before[i].toTensor());
+    if (is_written(op.schema().arguments()[i])) append(before[i], results);
   return results;
 }
 
@@ -143,6 +158,10 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
   if (whole.sizes() != expected.sizes() || whole.scalar_type() != stored_dtype)
     return "gathered to other sizes or dtype";
   if (!values) return {};
+  if (expected.is_complex()) {
+    const auto as_real = [](const at::Tensor& x) { return at::view_as_real(at::resolve_conj(x)).to(at::kDouble); };
+    return far_apart(as_real(whole), as_real(expected));
+  }
   const bool bits = numerics.exact || expected.scalar_type() != c10::kDouble;
   // Sums of several ranks' zeros have no sign.
   const bool has_signs = bits && (expected.is_floating_point() || expected.is_complex());

@@ -27,6 +27,9 @@ struct OpCall {
   bool writes(size_t slot) const;
 };
 
+/// The tensor in a slot of an argument list.
+at::Tensor tensor_in(const Stack& arguments, const Slot& slot);
+
 /// The call of "add.Tensor" or "mesh::attention" with the schema's defaults behind `leading`.
 OpCall make_call(const std::string& op, const Stack& leading);
 c10::OperatorHandle find_op(const std::string& op);

@@ -9,6 +9,7 @@
 
 #include <set>
 
+#include "runtime/dispatch/composed/kernels.h"
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/native_kernels.h"
 #include "runtime/dispatch/without_row.h"
@@ -61,6 +62,7 @@ bool taken_whole(const std::string& name) {
 void register_ops() {
   static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   register_native_kernels(library);
+  register_composed_kernels(library);
   const auto rules = built_in_rules();
   for (const auto& full : c10::Dispatcher::singleton().getAllOpNames()) {
     if (!full.name.starts_with("aten::")) continue;
@@ -68,7 +70,8 @@ void register_ops() {
     if (!op || !op->hasSchema()) continue;
     const auto& name = op_name(*op);
     const bool decomposes = op->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
-    const bool by_hand = native_kernels().contains(name) || refused_by_hand().contains(name);
+    const bool by_hand =
+        native_kernels().contains(name) || composed_kernels().contains(name) || refused_by_hand().contains(name);
     if (by_hand || (decomposes && !taken_whole(name))) continue;
     library.impl(name.c_str(), rules->find(name) ? torch::CppFunction::makeFromBoxedFunction<&dispatch>()
                                                  : torch::CppFunction::makeFromBoxedFunction<&dispatch_without_row>());

@@ -8,6 +8,7 @@
 #include "runtime/planning/make_plan.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/lazy_copy.h"
+#include "runtime/tensor/memory_order.h"
 
 namespace lockstep {
 namespace {
@@ -56,14 +57,13 @@ class ViewCall : public DetachedView {
     const auto values = replicated(view.spec(), view.shards()->local_tensors());
     const auto& shards = base.shards()->local_tensors();
     for (size_t i = 0; i < whole.size(); ++i) {
-      const auto changed =
-          at::empty_strided(base.spec().sizes, base.spec().strides, whole[i].options()).copy_(whole[i]);
+      const auto changed = in_memory_order(base.spec(), whole[i]);
       torch::jit::Stack stack = arguments_;
       stack[0] = changed;
       op_.callBoxed(stack);
       nth(stack, result_).copy_(values[i]);  // a plain view, so `changed` is written
       before_write(shards[i]);
-      at::Tensor(shards[i]).copy_(cut_out(base.spec(), changed, i));
+      without_repeats(base.spec(), shards[i]).copy_(without_repeats(base.spec(), cut_out(base.spec(), changed, i)));
     }
     base.written();
   }

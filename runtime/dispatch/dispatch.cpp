@@ -130,6 +130,22 @@ Planned plan_of(const c10::OperatorHandle& op, std::span<const c10::IValue> argu
   return {find_plan(op, arguments, mesh, context, std::move(builder.key)), mesh};
 }
 
+/// The functional op, and a copy into the target (Plan::written_apart).
+void write_apart(const Plan& plan, torch::jit::Stack& stack, size_t count) {
+  const std::string name = plan.rule->op;
+  const auto dot = std::min(name.find('.'), name.size());
+  const auto functional = c10::Dispatcher::singleton().findSchemaOrThrow(
+      ("aten::" + name.substr(0, dot)).c_str(), dot == name.size() ? "" : name.substr(dot + 1).c_str());
+  const size_t first = stack.size() - count;
+  const auto target = stack[first].toTensor();
+  torch::jit::Stack arguments(stack.begin() + static_cast<ptrdiff_t>(first), stack.end());
+  arguments.resize(functional.schema().arguments().size());
+  functional.callBoxed(arguments);
+  target.copy_(arguments.at(0).toTensor());
+  stack.resize(first);
+  stack.emplace_back(target);
+}
+
 std::span<const c10::IValue> top(const torch::jit::Stack& stack, size_t count) {
   return {stack.data() + (stack.size() - count), count};
 }
@@ -140,6 +156,8 @@ void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   auto& context = RunContext::current();
   const auto [plan, mesh] = plan_of(op, top(*stack, count), context);
+  if (plan.written_apart) [[unlikely]]
+    return write_apart(plan, *stack, count);
   const PlainTensors guard;
   if (!mesh.world().observers().empty()) return run_observed(op, plan, mesh, context, *stack, count);
   if (mesh.world().transport()) context.set_uncounted_op(op_name(op));  // for who fails, and what waits

@@ -20,7 +20,9 @@ constexpr const char* kStorage = "changes what a tensor's storage is; a sharded 
 constexpr const char* kSparse = "for sparse tensors; a mesh holds dense ones";
 
 /// Whole names: others have them as a part, such as max_pool2d_with_indices.
-constexpr std::string_view kOfSparse[] = {"_indices", "_values"};
+constexpr std::string_view kOfSparse[] = {"indices",      "values",      "_indices",      "_values",
+                                          "indices_copy", "values_copy", "_indices_copy", "_values_copy",
+                                          "_nnz",         "_dimI",       "_dimV"};
 
 /// What names have in them; the first that fits.
 constexpr Reason kByName[] = {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/planning/rule_set.h"
 
@@ -16,6 +17,7 @@ struct Service {
     kOut,            ///< the functional overload, then a copy
     kForeach,        ///< tensor by tensor
     kDecomposition,  ///< LibTorch's own, into ops that are served
+    kWhole,          ///< every rank computes all of it (whole_ops.h)
     kKernel,         ///< a kernel at the mesh key (runtime/dispatch/native_kernels.cpp)
     kMissing,
   };
@@ -26,8 +28,18 @@ struct Service {
 
 Service service_of(const RuleSet& rules, const c10::OperatorHandle& op);
 
-/// "row", "in place", "out", "foreach", "decomposition", "kernel", "missing"
+/// "row", "in place", "out", "foreach", "decomposition", "whole", "kernel", "missing"
 std::string_view to_text(Service::Way way);
+
+/// One overload, as `lockstep rules` lists it.
+struct Served {
+  std::string name;
+  Service service;
+  bool functional = false;  ///< no in-place, out= or foreach form
+};
+
+/// Every overload of LibTorch's that has to do with tensors, by name; then the ops of our own.
+std::vector<Served> all_served(const RuleSet& rules);
 
 /// Decompositions of LibTorch's that the properties of tests/runtime/planning have tried on meshes; sorted.
 bool decomposition_is_tried(const std::string& op);

@@ -11,6 +11,7 @@
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/functional_forms.h"
 #include "runtime/dispatch/service.h"
+#include "runtime/dispatch/composed/whole_ops.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -51,16 +52,32 @@ Stack functional_arguments(const c10::OperatorHandle& functional, const c10::Ope
   return stack;
 }
 
+/// Where both forms are decompositions one of them calls the other: LibTorch's own out form does not call itself.
+bool is_left_to_libtorch(const RuleSet& rules, const c10::OperatorHandle& op, const c10::OperatorHandle& functional) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
+         service_of(rules, functional).way == Service::kDecomposition;
+}
+
+bool takes_any_size(const at::Tensor& out) { return is_sharded(out) && out.numel() == 0; }
+
 /// LibTorch would give `out` other sizes, or would compute in its dtype.
 void check_fits(const c10::OperatorHandle& op, const at::Tensor& out, const at::Tensor& result) {
   if (!is_sharded(out))
     fail<BadInput>("{}: the tensor to write to is not on the mesh; make it there, or copy the result", op_name(op));
-  if (out.sizes() != result.sizes())
+  if (out.sizes() != result.sizes() && !takes_any_size(out))
     fail<BadInput>("{}: the result has sizes {}, the tensor to write to {}; make it of the result's sizes", op_name(op),
                    c10::str(result.sizes()), c10::str(out.sizes()));
   if (out.scalar_type() != result.scalar_type())
     fail<BadInput>("{}: the result is {}, the tensor to write to {}; make it of the result's dtype", op_name(op),
                    c10::toString(result.scalar_type()), c10::toString(out.scalar_type()));
+}
+
+/// A tensor without elements becomes what the result is; others keep their layout.
+void give(const at::Tensor& result, const at::Tensor& out) {
+  if (takes_any_size(out) && out.sizes() != result.sizes())
+    sharded(out).become(&spec_of(result), sharded(result).shards());
+  else
+    out.copy_(result);
 }
 
 /// All results are there before the first is written: they may be written over operands.
@@ -82,7 +99,7 @@ void write_out(const c10::OperatorHandle& functional, const c10::OperatorHandle&
   if (outs.size() != results.size())
     fail<BadInput>("{}: {} tensors to write to for {} results", op_name(op), outs.size(), results.size());
   for (size_t i = 0; i < outs.size(); ++i) check_fits(op, outs[i], results[i]);
-  for (size_t i = 0; i < outs.size(); ++i) outs[i].copy_(results[i]);
+  for (size_t i = 0; i < outs.size(); ++i) give(results[i], outs[i]);
   torch::jit::drop(stack, count);
   if (schema.returns().empty()) return;
   for (auto& value : returned) stack.push_back(std::move(value));
@@ -96,11 +113,17 @@ void dispatch_without_row(const c10::OperatorHandle& op, Stack* stack) {
   const auto& rules = mesh.world().part<RulesInUse>().get();
   if (rules.find(op_name(op))) return dispatch(op, stack);
   const MeshScope scope(mesh);  // what a decomposition makes lies where its operands lie
-  if (const auto functional = functional_of_out(op)) return write_out(*functional, op, *stack);
+  const auto functional = functional_of_out(op);
+  if (functional && !is_left_to_libtorch(rules, op, *functional)) return write_out(*functional, op, *stack);
+  if (functional) return op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
+  if (is_whole_op(op_name(op))) return dispatch_whole(op, stack);
   const auto service = service_of(rules, op);
-  if (service.way != Service::kDecomposition)
-    fail<BadInput>("{} has no sharding rule; {}", op_name(op), service.reason);
-  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
+  const bool decomposes = service.way == Service::kDecomposition || service.way == Service::kForeach;
+  if (!decomposes) fail<BadInput>("{} has no sharding rule; {}", op_name(op), service.reason);
+  using Key = c10::DispatchKey;
+  const bool any_form = op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd);
+  op.callBoxedForDispatchKey(any_form ? Key::CompositeExplicitAutograd : Key::CompositeExplicitAutogradNonFunctional,
+                             *stack);
 }
 
 }  // namespace lockstep

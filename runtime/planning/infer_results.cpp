@@ -49,6 +49,7 @@ void infer_written(const c10::OperatorHandle& op, Call& call, Plan& plan) {
     infer_on_meta(op, call, plan);
   else
     check_operands(*plan.rule, call);
+  if (plan.rule->shapes && !is_pointwise(*plan.rule)) plan.rule->shapes(call);  // they check what LibTorch would
   if (is_pointwise(*plan.rule)) check_fits_written(*plan.rule, call, written);
   const auto* self = plan.given[written];
   call.results = {{self->sizes, self->strides, self->dtype}};

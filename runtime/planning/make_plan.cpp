@@ -136,6 +136,7 @@ class Maker {
     LayoutQuery input{mesh_, sharding, plan_->given, plan_->written, canonical, ordered};
     for (const auto& shape : call_.results) input.result_sizes.push_back(shape.sizes);
     auto choice = choose_layouts(input);
+    if (!choice && may_write_apart()) return write_apart();
     if (!choice && reduce_written()) {
       input.given[static_cast<size_t>(plan_->written)] = plan_->written_reduced;
       choice = choose_layouts(input);
@@ -148,6 +149,21 @@ class Maker {
     plan_->is_view = !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
     plan_->detached_view = plan_->is_view && plan_->wanted[0] != plan_->given[0];
     if (plan_->written >= 0) check_written();
+  }
+
+  /// The functional op, whose result is copied into the target, gives what an in-place op would: the copy moves nothing
+  /// but what the target lacks. Its operands may be gathered, under the policy of the functional op's plan.
+  bool may_write_apart() const {
+    constexpr unsigned kNever = Rule::kRandom | Rule::kReadsSizesOnly;
+    return plan_->all_written.size() == 1 && plan_->written == 0 && !plan_->given[0]->any_partial &&
+           (plan_->rule->traits & kNever) == 0 && !is_pointwise(*plan_->rule) && !mesh_.world().policy().strict &&
+           call_.op != plan_->rule->op && !call_.schema.returns().empty();
+  }
+
+  void write_apart() {
+    plan_->written_apart = true;
+    plan_->wanted = plan_->given;
+    plan_->results.push_back(plan_->given[0]);
   }
 
   /// The nodes of both sides, one behind the other.

@@ -64,6 +64,7 @@ struct Plan {
   std::optional<SumTree> batch;   ///< Rule::kSamples: over the first dimension of operand 0
   int written = -1;               ///< slot that is written in place and returned, the first of `all_written`
   std::vector<int> all_written;   ///< slots
+  bool written_apart = false;     ///< the target cannot stay as it lies: the functional op runs, and is copied into it
   /// What is written where it is an unfinished sum that has to be finished first; null: it is written as it lies.
   const TensorSpec* written_reduced = nullptr;
   bool returns_list = false;

@@ -20,10 +20,16 @@ c10::SmallVector<size_t, 6> ordered_dims(const TensorSpec& spec) {
   return dims;
 }
 
-bool repeats_elements(const TensorSpec& spec) {
+bool is_repeated(const TensorSpec& spec, size_t dim) { return spec.strides[dim] == 0 && spec.sizes[dim] > 1; }
+
+/// Whether the shard has one place in memory for the elements that the spec repeats.
+bool repeats_as(const TensorSpec& spec, const at::Tensor& shard) {
+  const size_t nodes = node_dims(spec, shard.sizes());
   for (size_t d = 0; d < spec.sizes.size(); ++d)
-    if (spec.strides[d] == 0 && spec.sizes[d] > 1) return true;
-  return false;
+    if (is_repeated(spec, d) && shard.size(static_cast<int64_t>(nodes + d)) > 1 &&
+        shard.stride(static_cast<int64_t>(nodes + d)) != 0)
+      return false;
+  return true;
 }
 
 bool is_cut(const TensorSpec& spec, size_t dim) {
@@ -34,8 +40,19 @@ bool is_cut(const TensorSpec& spec, size_t dim) {
 
 }  // namespace
 
-bool is_in_memory_order(const TensorSpec& spec, const at::Tensor& shard) {
-  if (shard.numel() <= 1 || repeats_elements(spec)) return true;
+at::Tensor without_repeats(const TensorSpec& spec, at::Tensor shard) {
+  const size_t nodes = node_dims(spec, shard.sizes());
+  for (size_t d = 0; d < spec.sizes.size(); ++d)
+    if (is_repeated(spec, d))
+      shard = shard.narrow(static_cast<int64_t>(nodes + d), 0,
+                           std::min<int64_t>(1, shard.size(static_cast<int64_t>(nodes + d))));
+  return shard;
+}
+
+bool is_in_memory_order(const TensorSpec& spec, const at::Tensor& given) {
+  if (given.numel() <= 1) return true;
+  if (!repeats_as(spec, given)) return false;
+  const auto shard = without_repeats(spec, given);
   const size_t nodes = node_dims(spec, shard.sizes());
   const auto dims = ordered_dims(spec);
   int64_t least = 0;  // what the next dimension's stride has to be, or more where gaps may be
@@ -53,7 +70,8 @@ bool is_in_memory_order(const TensorSpec& spec, const at::Tensor& shard) {
   return nodes == 0 || fits(0, false);
 }
 
-at::Tensor in_memory_order(const TensorSpec& spec, const at::Tensor& shard) {
+at::Tensor in_memory_order(const TensorSpec& spec, const at::Tensor& given) {
+  const auto shard = without_repeats(spec, given);
   const size_t nodes = node_dims(spec, shard.sizes());
   const auto dims = ordered_dims(spec);
   std::vector<int64_t> strides(shard.sizes().size());
@@ -63,7 +81,7 @@ at::Tensor in_memory_order(const TensorSpec& spec, const at::Tensor& shard) {
     inner *= shard.sizes()[nodes + dims[d]];
   }
   if (nodes > 0) strides[0] = inner;
-  return at::empty_strided(shard.sizes(), strides, shard.options()).copy_(shard);
+  return at::empty_strided(shard.sizes(), strides, shard.options()).copy_(shard).expand(given.sizes());
 }
 
 }  // namespace lockstep

@@ -122,7 +122,9 @@ struct Parser {
   }
 
   void add_rules() {
-    command("rules", "List the sharding rules and how they were checked", "lockstep rules", rules.output);
+    auto* sub = command("rules", "List the sharding rules and how they were checked",
+                        "lockstep rules\n  lockstep rules --missing", rules.output);
+    sub->add_flag("--missing", rules.missing, "List the overloads of LibTorch's without a rule, and why, instead");
   }
 
   void add_bench() {

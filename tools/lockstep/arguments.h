@@ -41,6 +41,7 @@ struct VerifyOptions {
 };
 
 struct RulesOptions {
+  bool missing = false;  ///< list the overloads without a rule, and why
   Output output;
 };
 

@@ -16,8 +16,10 @@ bool is_as_is(std::string_view op) {
 /// The rows, with what canonical numerics makes of each.
 std::vector<Rule> all_rows() {
   std::vector<Rule> all;
-  for (const auto family : {rules::pointwise, rules::views, rules::matmul, rules::reductions, rules::rows,
-                            rules::embedding, rules::random, rules::factories})
+  for (const auto family :
+       {rules::pointwise, rules::pointwise_functions, rules::along_dims, rules::matrices, rules::windows, rules::losses,
+        rules::convolution, rules::spectra, rules::indexing, rules::views, rules::matmul, rules::reductions,
+        rules::rows, rules::embedding, rules::random, rules::factories})
     for (const auto& rule : family()) all.push_back(rule);
   for (auto& rule : all)
     if (is_as_is(rule.op)) rule.canonical = Rule::Canonical::kAsIs;

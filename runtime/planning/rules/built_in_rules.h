@@ -29,6 +29,14 @@ std::vector<CanonicalRule> canonical();
 /// The ops that need no form: slices, offsets and meshes give the same bits (tests/runtime/planning/). Sorted.
 std::span<const std::string_view> canonical_as_is();
 std::span<const Rule> pointwise();
+std::span<const Rule> pointwise_functions();
+std::span<const Rule> along_dims();
+std::span<const Rule> matrices();
+std::span<const Rule> windows();
+std::span<const Rule> losses();
+std::span<const Rule> convolution();
+std::span<const Rule> spectra();
+std::span<const Rule> indexing();
 std::span<const Rule> views();
 std::span<const Rule> matmul();
 std::span<const Rule> reductions();

@@ -120,6 +120,8 @@ class OpCheckRows : public ::testing::TestWithParam<OpCase> {
   void expect(bool spoils, Numerics numerics, int cases) const {
     const auto& op_case = GetParam();
     const bool canonical = numerics == Numerics::kCanonical;
+    const auto* row = built_in_rules()->find(op_case.op);
+    if (!canonical && row && !error_bound(*row)) return;  // left out, and counted
     const auto id = fmt::format("{}/{}{}", op_case.op, canonical ? "canonical" : "native", spoils ? " spoiled" : "");
     const auto failure = failure_of_counted(
         id, op_case.op, cases,
@@ -153,12 +155,12 @@ TEST(OpCheck, LeavesOutWhatHasNoBound) {
   register_backend();
   World::Options options;
   options.rank_count = 2;
-  options.rules = built_in_rules()->with(Rule{"expm1", "pointwise", "...->...", "-"});
+  options.rules = built_in_rules()->with(Rule{"deg2rad", "pointwise", "...->...", "-"});
   World world(options);
   OpCheck op_check(world, 1);
   {
     const ObserverScope watched(world.observers(), op_check);
-    at::expm1(distribute(exact_tensor({4, 3}), Layout::parse(world.mesh("tp=2"), "[tp=S(0)]"))).neg();
+    at::deg2rad(distribute(exact_tensor({4, 3}), Layout::parse(world.mesh("tp=2"), "[tp=S(0)]"))).neg();
   }
   EXPECT_EQ(op_check.counts().text(), "1 of 2 ops (1 have no bound) and 0 of 0 moves");
   EXPECT_FALSE(op_check.blame());
@@ -167,7 +169,7 @@ TEST(OpCheck, LeavesOutWhatHasNoBound) {
 /// A new row needs a bound, or to be called exact.
 TEST(ErrorBounds, AreKnownOfEveryRow) {
   for (const auto& [op, rule] : built_in_rules()->rows())
-    EXPECT_TRUE(error_bound(rule)) << op << " has no entry in consistency/bounds/";
+    EXPECT_TRUE(error_bound(rule) || is_left_out(rule)) << op << " has no entry in consistency/bounds/";
 }
 
 }  // namespace

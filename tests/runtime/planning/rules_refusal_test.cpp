@@ -35,7 +35,8 @@ TEST_P(RulesRefusal, RefusesWhatOneDeviceRefuses) {
       failure_of(op + "/refusals", cases, [&] { operands = refuses_as_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
   EXPECT_EQ(refused_cases()[op] - refused + compared_cases()[op] - compared, cases);
-  if (operands > 1) EXPECT_GT(refused_cases()[op], refused) << "what fits is no negative case";
+  const bool takes_any_sizes = op == "isin.Tensor_Tensor";
+  if (operands > 1 && !takes_any_sizes) EXPECT_GT(refused_cases()[op], refused) << "what fits is no negative case";
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, RulesRefusal, ::testing::ValuesIn(refusing_cases()), test_name);

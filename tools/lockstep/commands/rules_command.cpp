@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/dispatch/backend.h"
+#include "runtime/dispatch/service.h"
+#include "runtime/dispatch/composed/whole_ops.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
@@ -17,21 +19,18 @@
 namespace lockstep::tool {
 namespace {
 
-using Names = std::vector<std::string>;
+std::string canonical_text(const Rule& rule) {
+  return rule.canonical == Rule::Canonical::kAsIs      ? "as is"
+         : rule.canonical == Rule::Canonical::kOwnForm ? "own form"
+                                                       : "refuses";
+}
 
-/// The in-place ops of LibTorch that follow from each row: "add.Tensor" -> {"add_.Tensor"}.
-std::map<std::string, Names> in_place_forms(const RuleSet& rules) {
-  std::map<std::string, Names> forms;
-  auto& dispatcher = c10::Dispatcher::singleton();
-  for (const auto& full : dispatcher.getAllOpNames()) {
-    const auto op = dispatcher.findSchema(full);
-    if (!op || !full.name.starts_with("aten::")) continue;
-    const auto& name = op_name(*op);
-    const auto* row = rules.find(name);
-    if (row && name != row->op) forms[row->op].push_back(name);
-  }
-  for (auto& [row, names] : forms) std::sort(names.begin(), names.end());
-  return forms;
+/// What canonical numerics makes of an overload.
+std::string canonical_text(const RuleSet& rules, const Served& op) {
+  if (op.service.way == Service::kMissing) return "no";
+  if (op.service.way == Service::kWhole) return is_canonical_whole_op(op.name) ? "as is" : "refuses";
+  const auto* row = rules.find(op.service.row.empty() ? op.name : op.service.row);
+  return row ? canonical_text(*row) : "as its parts";
 }
 
 std::string traits_of(const Rule& rule) {
@@ -41,18 +40,72 @@ std::string traits_of(const Rule& rule) {
   return text;
 }
 
-void print_row(const Rule& rule, const Names& in_place, int64_t checked) {
-  print_out("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}{}{}\n", rule.op, rule.family, rule.dims, rule.linearity,
-            traits_of(rule), checked, in_place.empty() ? "" : "  ", fmt::join(in_place, " "));
+using Names = std::vector<std::string>;
+
+/// The overloads that follow from each row or other functional overload.
+std::map<std::string, Names> forms_of(const std::vector<Served>& all) {
+  std::map<std::string, Names> forms;
+  for (const auto& op : all)
+    if (op.service.way == Service::kInPlace || op.service.way == Service::kOut)
+      forms[op.service.row].push_back(op.name);
+  return forms;
 }
 
-nlohmann::ordered_json json_row(const std::string& op, const Rule& rule, const CheckedRules& checked) {
-  const bool derived = op != rule.op;
-  return {{"op", op},
-          {"derived_from", derived ? nlohmann::ordered_json(rule.op) : nlohmann::ordered_json()},
-          {"family", rule.family},
-          {"dims", rule.dims},
-          {"checked", checked.count(op)}};
+void print_row(const Rule& rule, const Names& forms, int64_t checked) {
+  print_out("{:<26} {:<14} {:<42} {:<9} {:<7} {:<9} {:>8}{}{}\n", rule.op, rule.family, rule.dims, rule.linearity,
+            traits_of(rule), canonical_text(rule), checked, forms.empty() ? "" : "  ", fmt::join(forms, " "));
+}
+
+nlohmann::ordered_json json_row(const RuleSet& rules, const Served& op, const CheckedRules& checked) {
+  nlohmann::ordered_json row{{"op", op.name},
+                             {"served", to_text(op.service.way)},
+                             {"functional", op.functional},
+                             {"canonical", canonical_text(rules, op)},
+                             {"checked", checked.count(op.name)}};
+  if (op.service.way == Service::kMissing) row["reason"] = op.service.reason;
+  row["derived_from"] = op.service.row.empty() || op.service.row == op.name ? nlohmann::ordered_json()
+                                                                            : nlohmann::ordered_json(op.service.row);
+  if (const auto* rule = op.service.row.empty() ? nullptr : rules.find(op.service.row)) {
+    row["family"] = rule->family;
+    row["dims"] = rule->dims;
+  }
+  return row;
+}
+
+nlohmann::ordered_json counts(const std::vector<Served>& all) {
+  std::map<std::string, int64_t> ways;
+  int64_t served = 0, functional = 0;
+  for (const auto& op : all) {
+    ++ways[std::string(to_text(op.service.way))];
+    if (op.service.way == Service::kMissing) continue;
+    ++served;
+    functional += op.functional;
+  }
+  return {{"overloads", all.size()}, {"served", served}, {"functional", functional}, {"by_way", ways}};
+}
+
+void print_missing(const std::vector<Served>& all) {
+  for (const auto& op : all)
+    if (op.service.way == Service::kMissing) print_out("{:<52} {}\n", op.name, op.service.reason);
+}
+
+void print_table(const RuleSet& rules, const std::vector<Served>& all, const CheckedRules& checked) {
+  auto forms = forms_of(all);
+  print_out("{:<26} {:<14} {:<42} {:<9} {:<7} {:<9} {:>8}  {}\n", "op", "family", "dims", "linearity", "traits",
+            "canonical", "checked", "forms");
+  for (const auto& [op, rule] : rules.rows()) print_row(rule, forms[op], checked.count(op));
+  for (const auto& op : all)
+    if (op.service.way == Service::kDecomposition || op.service.way == Service::kWhole)
+      print_out("{:<26} {:<14} {}\n", op.name, to_text(op.service.way), fmt::join(forms[op.name], " "));
+}
+
+void print_counts(const RuleSet& rules, const nlohmann::ordered_json& counts) {
+  std::string ways;
+  for (const auto& [way, count] : counts["by_way"].items())
+    ways += fmt::format("{}{} {}", ways.empty() ? "" : ", ", count.get<int64_t>(), way);
+  print_out("{} rows serve {} of {} overloads, {} of them functional: {}\n", rules.rows().size(),
+            counts["served"].get<int64_t>(), counts["overloads"].get<int64_t>(), counts["functional"].get<int64_t>(),
+            ways);
 }
 
 }  // namespace
@@ -60,19 +113,21 @@ nlohmann::ordered_json json_row(const std::string& op, const Rule& rule, const C
 ExitCode run_rules(const RulesOptions& options) {
   register_backend();
   const auto& rules = *built_in_rules();
-  auto forms = in_place_forms(rules);
+  const auto all = all_served(rules);
   const auto checked = read_checked(LOCKSTEP_RULE_CASES);
+  const auto sums = counts(all);
+  if (options.missing)
+    print_missing(all);
+  else
+    print_table(rules, all, checked);
+  print_counts(rules, sums);
+  print_out("{}\n", checked.text());
   auto rows = nlohmann::ordered_json::array();
-  print_out("{:<26} {:<10} {:<42} {:<9} {:<7} {:>8}  {}\n", "op", "family", "dims", "linearity", "traits", "checked",
-            "in place");
-  for (const auto& [op, rule] : rules.rows()) {
-    print_row(rule, forms[op], checked.count(op));
-    rows.push_back(json_row(op, rule, checked));
-    for (const auto& name : forms[op]) rows.push_back(json_row(name, rule, checked));
-  }
-  print_out("{} rows, {} ops; {}\n", rules.rows().size(), rows.size(), checked.text());
-  write_json(options.output,
-             {{"rows", rows}, {"checked_when", checked.when}, {"checked_these_rules", checked.is_of_this_code()}});
+  for (const auto& op : all) rows.push_back(json_row(rules, op, checked));
+  write_json(options.output, {{"counts", sums},
+                              {"rows", rows},
+                              {"checked_when", checked.when},
+                              {"checked_these_rules", checked.is_of_this_code()}});
   return ExitCode::kFine;
 }
 

@@ -1,0 +1,16 @@
+#pragma once
+#include <torch/library.h>
+
+#include <set>
+#include <string>
+
+namespace lockstep {
+
+/// Kernels of the mesh device that are put together of ops with rows: batch norm, whose statistics are those of the
+/// whole batch on any mesh, the derivative of group norm, and the fused optimizers, parameter by parameter.
+void register_composed_kernels(torch::Library& library);
+
+/// The ops that have one.
+const std::set<std::string>& composed_kernels();
+
+}  // namespace lockstep

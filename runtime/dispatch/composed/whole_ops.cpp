@@ -1,0 +1,156 @@
+#include "runtime/dispatch/composed/whole_ops.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/error.h"
+#include "runtime/context/traffic.h"
+#include "runtime/context/world.h"
+#include "runtime/planning/make_plan.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep {
+namespace {
+
+/// Of which canonical numerics has those that `exact` names.
+struct WholeOp {
+  std::string_view op;
+  bool exact;
+};
+
+constexpr WholeOp kOps[] = {
+    {"_cdist_forward", false},
+    {"_cholesky_solve_helper", false},
+    {"_embedding_bag", false},
+    {"_pdist_forward", false},
+    {"_unique", true},
+    {"_unique2", true},
+    {"bincount", true},
+    {"channel_shuffle", true},
+    {"cholesky_inverse", false},
+    {"col2im", false},
+    {"equal", true},
+    {"geqrf", false},
+    {"grid_sampler_2d", false},
+    {"grid_sampler_3d", false},
+    {"histc", false},
+    {"histogram.bin_ct", false},
+    {"im2col", false},
+    {"linalg_householder_product", false},
+    {"linalg_solve_triangular", false},
+    {"log_sigmoid_backward", false},
+    {"log_sigmoid_forward", false},
+    {"lu_unpack", false},
+    {"masked_select", true},
+    {"max_pool3d_with_indices", false},
+    {"max_pool3d_with_indices_backward", false},
+    {"max_unpool2d", true},
+    {"multi_margin_loss", false},
+    {"multilabel_margin_loss_forward", false},
+    {"nll_loss2d_backward", false},
+    {"nll_loss2d_forward", false},
+    {"nonzero", true},
+    {"nonzero_static", true},
+    {"reflection_pad2d", true},
+    {"renorm", false},
+    {"repeat_interleave.Tensor", true},
+    {"searchsorted.Tensor", true},
+    {"unique_consecutive", true},
+    {"unique_dim", true},
+    {"unique_dim_consecutive", true},
+};
+
+const WholeOp* find(std::string_view op) {
+  const auto* found = std::lower_bound(std::begin(kOps), std::end(kOps), op,
+                                       [](const WholeOp& each, std::string_view name) { return each.op < name; });
+  return found != std::end(kOps) && found->op == op ? found : nullptr;
+}
+
+class WholeCall {
+ public:
+  WholeCall(const c10::OperatorHandle& op, torch::jit::Stack& stack)
+      : op_(op), stack_(stack), first_(stack.size() - op.schema().arguments().size()) {}
+
+  void run() {
+    take_operands();
+    LOCKSTEP_CHECK(mesh_, "{} without an operand on a mesh", op_name(op_));
+    check();
+    std::vector<c10::IValue> arguments(stack_.begin() + static_cast<ptrdiff_t>(first_), stack_.end());
+    for (size_t i = 0; i < operands_.size(); ++i) set_slot(arguments, slots_[i], whole(operands_[i]));
+    {
+      const PlainTensors guard;
+      op_.callBoxed(arguments);
+    }
+    stack_.resize(first_);
+    for (auto& value : arguments)
+      stack_.push_back(value.isTensor() ? c10::IValue(replicated(value.toTensor())) : value);
+  }
+
+ private:
+  void take_operands() {
+    const std::span<const c10::IValue> given(stack_.data() + first_, stack_.size() - first_);
+    for_each_tensor(given, [&](const Slot& slot, const at::Tensor& tensor) {
+      if (is_sharded(tensor) && !mesh_) mesh_ = &spec_of(tensor).layout.mesh();
+      slots_.push_back(slot);
+      operands_.push_back(tensor);
+    });
+  }
+
+  void check() const {
+    const auto& name = op_name(op_);
+    const auto& world = mesh_->world();
+    if (world.canonical() && !is_canonical_whole_op(name))
+      fail<BadInput>("{} has no canonical form; set numerics.mode = \"native\", or use an op that has one", name);
+    if (world.meta())
+      fail<BadInput>("{}: the result depends on values, and this run is without values (--dry-run)", name);
+  }
+
+  at::Tensor whole(const at::Tensor& operand) const {
+    if (!is_sharded(operand)) return operand;
+    const auto& spec = spec_of(operand);
+    auto& world = spec.layout.mesh().world();
+    if (&spec.layout.mesh() != mesh_)
+      fail<BadInput>("{}: operands on two meshes, {} and {}", op_name(op_), mesh_->text(), spec.layout.mesh().text());
+    if (!spec.all_replicate && world.policy().strict)
+      fail<BadInput>("{} would gather {} without being asked to (parallelism.strict); redistribute() it before the op",
+                     op_name(op_), spec.text());
+    if (!spec.all_replicate) world.traffic().add_implicit_gather({op_name(op_), "every rank computes all of it"});
+    return gather(operand).contiguous();
+  }
+
+  /// In the float64 domain floats are declared as the first operand is.
+  at::Tensor replicated(const at::Tensor& plain) const {
+    const auto declared = operands_[0].scalar_type();
+    const bool same = plain.scalar_type() == stored(mesh_->world().domain(), declared);
+    const auto* spec =
+        mesh_->specs().intern(Layout::replicated(*mesh_), plain.sizes().vec(), same ? declared : plain.scalar_type());
+    Shards shards;
+    for (size_t i = 0; i < mesh_->local_count(); ++i)
+      shards.push_back(i == 0 ? plain.contiguous() : plain.clone(at::MemoryFormat::Contiguous));
+    return make_sharded(spec, std::move(shards));
+  }
+
+  const c10::OperatorHandle& op_;
+  torch::jit::Stack& stack_;
+  size_t first_;
+  const Mesh* mesh_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<at::Tensor> operands_;
+};
+
+}  // namespace
+
+bool is_whole_op(const std::string& op) { return find(op) != nullptr; }
+
+bool is_canonical_whole_op(const std::string& op) {
+  const auto* found = find(op);
+  return found && found->exact;
+}
+
+void dispatch_whole(const c10::OperatorHandle& op, torch::jit::Stack* stack) { WholeCall(op, *stack).run(); }
+
+}  // namespace lockstep
