@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "core/error.h"
-#include "mixer.h"
+#include "image_models.h"
 #include "runtime/dispatch/plain_modules.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -38,8 +38,9 @@ using Result = std::vector<at::Tensor>;
 
 /// Trains on one mesh: the batch cut over dp, matrices and their biases over tp, by their names.
 template <class Model>
-Result train(const char* axes, int64_t ranks, const Batch& batch) {
-  World world({.rank_count = static_cast<int>(ranks), .numerics = Numerics::kCanonical});
+Result train(const char* axes, int ranks, const Batch& batch, World::Options options) {
+  options.rank_count = ranks;
+  World world(std::move(options));
   const Mesh& mesh = world.mesh(axes);
   const RandomScope random(/*seed=*/5);
   const auto model = [&] {
@@ -65,30 +66,41 @@ Result train(const char* axes, int64_t ranks, const Batch& batch) {
   return result;
 }
 
+/// The largest difference of any loss or parameter.
+double difference(const Result& one, const Result& other) {
+  double worst = 0;
+  for (size_t i = 0; i < one.size(); ++i) worst = std::max(worst, (one[i] - other[i]).abs().max().item<double>());
+  return worst;
+}
+
 bool equal_bits(const Result& one, const Result& other) {
   return std::equal(one.begin(), one.end(), other.begin(), other.end(),
                     [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); });
 }
 
 template <class Model>
-bool compare(const char* name, const Batch& batch) {
-  const auto alone = train<Model>("", 1, batch);
+bool compare(const char* name, const Batch& batch, const World::Options& options) {
+  const bool canonical = options.numerics == Numerics::kCanonical;
+  const auto alone = train<Model>("", 1, batch, options);
   const double first = alone[0].item().toDouble(), last = alone[kSteps - 1].item().toDouble();
   std::printf("%-16s loss %.6f -> %.6f on one device;", name, first, last);
   bool right = last < first;
   for (const char* mesh : kMeshes) {
-    const bool equal = equal_bits(train<Model>(mesh, rank_count(parse_mesh_axes(mesh)), batch), alone);
-    std::printf(" %s %s", mesh, equal ? "equal" : "DIFFERENT");
-    right &= equal;
+    const auto ranks = static_cast<int>(rank_count(parse_mesh_axes(mesh)));
+    const auto result = train<Model>(mesh, ranks, batch, options);
+    right &= canonical ? equal_bits(result, alone) : difference(result, alone) < 1e-9;
+    std::printf(" %s %.1e", mesh, difference(result, alone));
   }
-  std::printf("\n");
+  std::printf("  %s\n", right ? (canonical ? "equal bits" : "equal to 1e-9") : "DIFFERENT");
   return right;
 }
 
 int run() {
-  bool right = compare<examples::Mixer>("MLP-Mixer", images({kBatch, examples::kPatches, examples::kWidth}));
-  right &= compare<examples::Gpt2>("GPT-2", tokens());
-  right &= compare<examples::EncoderDecoder>("encoder-decoder", tokens());
+  const World::Options canonical{.numerics = Numerics::kCanonical}, doubles{.domain = Domain::kFloat64};
+  bool right = compare<examples::Mixer>("MLP-Mixer", images({kBatch, examples::kPatches, examples::kWidth}), canonical);
+  right &= compare<examples::Gpt2>("GPT-2", tokens(), canonical);
+  right &= compare<examples::EncoderDecoder>("encoder-decoder", tokens(), canonical);
+  right &= compare<examples::ResNet>("ResNet", images({kBatch, 3, 8, 8}), doubles);
   return right ? 0 : 3;
 }
 

@@ -150,7 +150,7 @@ constexpr CallText kOfLayers[] = {
     {"adaptive_max_pool1d", kExact, "u:ab5 [2]"},
     {"avg_pool1d", kNumbers | kGradient, "x:ab5 [2]"},
     {"cosine_embedding_loss", kNumbers, "x:ab x:ab p:a"},
-    {"group_norm", kNumbers | kGradient, "x:a4b 2 x:4 x:4"},
+    {"group_norm", kNumbers | kGradient, "u:a6b 2 x:6 x:6"},
     {"hinge_embedding_loss", kNumbers, "x p"},
     {"instance_norm", kNumbers, "x:ab5 x:b x:b none none true 0.1 0.00001 false"},
     {"l1_loss", kNumbers | kGradient, "x x"},

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "runtime/dispatch/composed/kernels.h"
+#include "runtime/dispatch/composed/whole_ops.h"
 #include "runtime/dispatch/functional_forms.h"
 #include "runtime/dispatch/native_kernels.h"
-#include "runtime/dispatch/composed/whole_ops.h"
 #include "runtime/planning/make_plan.h"
 
 namespace lockstep {

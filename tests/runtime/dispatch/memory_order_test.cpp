@@ -60,10 +60,38 @@ TEST_F(MemoryOrder, IsThatOfTheGlobalStrides) {
   EXPECT_TRUE(is_in_memory_order(turned, at::zeros({3, 2}).t()));
   EXPECT_FALSE(is_in_memory_order(turned, at::zeros({2, 3})));
   EXPECT_TRUE(is_in_memory_order(turned, at::zeros({0, 3}))) << "without elements";
-  EXPECT_TRUE(is_in_memory_order(spec({4, 3}, {0, 1}, "[tp=S(0)]"), at::zeros({2, 3}))) << "repeated elements";
   const auto shard = exact_tensor({2, 3}), ordered = in_memory_order(turned, shard);
   EXPECT_TRUE(at::equal(shard, ordered));
   EXPECT_TRUE(is_in_memory_order(turned, ordered));
+}
+
+TEST_F(MemoryOrder, RepeatsWhatTheGlobalTensorRepeats) {
+  const auto& repeated = spec({4, 3}, {0, 1}, "[tp=S(0)]");
+  EXPECT_TRUE(is_in_memory_order(repeated, at::zeros({3}).expand({2, 3})));
+  EXPECT_FALSE(is_in_memory_order(repeated, at::zeros({2, 3})));
+  const auto shard = exact_tensor({3}).expand({2, 3});
+  const auto ordered = in_memory_order(repeated, shard.contiguous());
+  EXPECT_TRUE(at::equal(shard, ordered));
+  EXPECT_EQ(ordered.strides(), c10::IntArrayRef({0, 1}));
+}
+
+TEST_F(MemoryOrder, ViewsOfRepeatedElementsThatMovedAreTaken) {
+  const auto merge = [](const at::Tensor& x) { return x.expand({2, 1, 1}).view({2}).expand({2, 2}).view({4}); };
+  const auto& one = world_->mesh("one=1,tp=2");
+  const auto plain = exact_tensor({1, 1});
+  for (const char* layout : {"[one=S(1), tp=R]", "[one=S(1), tp=S(1)]", "[one=P(sum), tp=S(0)]"})
+    EXPECT_EQ(difference(merge(distribute(plain, Layout::parse(one, layout))), merge(plain), {}, true), "") << layout;
+}
+
+TEST_F(MemoryOrder, AWriteThroughAMovedViewOfRepeatedElementsArrives) {
+  const auto write = [](const at::Tensor& x) {
+    x.expand({2, 6}).narrow(1, 1, 4).select(0, 1).mul_(2);
+    return x;
+  };
+  const auto plain = exact_tensor({1, 6}) + 1;
+  const auto on_mesh =
+      write(distribute(plain.clone(), Layout::parse(world_->mesh("alone=1,tp=2"), "[alone=R, tp=S(1)]")));
+  EXPECT_EQ(difference(on_mesh, write(plain.clone()), {}, true), "");
 }
 
 TEST_F(MemoryOrder, KeepsTheNodesOfASumOutermost) {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/dispatch/backend.h"
-#include "runtime/dispatch/service.h"
 #include "runtime/dispatch/composed/whole_ops.h"
+#include "runtime/dispatch/service.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
