@@ -48,10 +48,10 @@ expand_copy fix flatten.using_ints fliplr flipud float_power.Scalar float_power.
 float_power.Tensor_Tensor floor_divide.Scalar fmod.Scalar frobenius_norm.dim full_like ger greater.Scalar
 greater.Tensor greater_equal.Scalar greater_equal.Tensor group_norm hinge_embedding_loss hsplit.int hstack inner
 instance_norm inverse isclose isreal l1_loss layer_norm less.Scalar less.Tensor less_equal.Scalar less_equal.Tensor
-linalg_det linalg_diagonal linalg_inv linalg_matmul linalg_matrix_power linalg_multi_dot linalg_norm linalg_slogdet
-linalg_solve linalg_solve_ex linalg_vecdot log_sigmoid log_softmax.int logdet mH mT margin_ranking_loss matrix_power
-max.other max_pool1d max_pool2d max_pool3d meshgrid min.other moveaxis.int movedim.int movedim.intlist msort
-multiply.Scalar multiply.Tensor nanmean narrow native_layer_norm negative new_full norm.Scalar not_equal.Scalar
+lift lift_fresh linalg_det linalg_diagonal linalg_inv linalg_matmul linalg_matrix_power linalg_multi_dot linalg_norm
+linalg_slogdet linalg_solve linalg_solve_ex linalg_vecdot log_sigmoid log_softmax.int logdet mH mT margin_ranking_loss
+matrix_power max.other max_pool1d max_pool2d max_pool3d meshgrid min.other moveaxis.int movedim.int movedim.intlist
+msort multiply.Scalar multiply.Tensor nanmean narrow native_layer_norm negative new_full norm.Scalar not_equal.Scalar
 not_equal.Tensor numpy_T one_hot outer pad pairwise_distance permute_copy pixel_shuffle pixel_unshuffle
 poisson_nll_loss positive prelu rad2deg ravel relu6 remainder.Scalar repeat repeat_interleave.self_int reshape
 reshape_as rms_norm row_stack scaled_dot_product_attention select_copy.int selu silu_backward slice_copy.Tensor
