@@ -46,9 +46,15 @@ class OpChecks {
   void add_gradients(const OpCase& row) {
     if (!row.is(Trait::kGradient) || row.is(Trait::kFactory)) return;
     add(row, "gradients", [row, rules = native_] { gradients_equal_one_device(row, rules); });
-    add_canonical(row, "canonical_gradients", true);
   }
 
+  void add_canonical(const OpCase& row) {
+    if (row.is(Trait::kFactory)) return;
+    if (!row.is(Trait::kNoValues)) add_canonical(row, "canonical", false);
+    if (row.is(Trait::kGradient)) add_canonical(row, "canonical_gradients", true);
+  }
+
+ private:
   void add_canonical(const OpCase& row, const char* check, bool gradients) {
     const auto property = [row, gradients, rules = canonical_] {
       canonical_bits_equal_one_rank(row, *rc::gen::element(Reach::kShort, Reach::kLong), gradients, rules);
@@ -56,7 +62,6 @@ class OpChecks {
     add(row, check, property, refused_by_canonical(row.op));
   }
 
- private:
   void add(const OpCase& row, const char* check, std::function<void()> property, bool is_refused = false) {
     checks_.push_back({row.op + "/" + check, std::move(property), is_refused});
   }
@@ -71,18 +76,20 @@ Checks op_checks(Rules native, Rules canonical) {
   OpChecks checks(native ? native : built_in_rules(), std::move(canonical));
   for (const auto& row : op_cases()) checks.add_forward(row);
   for (const auto& rows : {composite_cases(), op_cases()})
-    for (const auto& row : rows) checks.add_refusals(row), checks.add_gradients(row);
+    for (const auto& row : rows) checks.add_refusals(row), checks.add_gradients(row), checks.add_canonical(row);
   checks.add_decomposed();
-  for (const auto& row : valued_cases()) checks.add_canonical(row, "canonical", false);
   return checks.take();
 }
 
 Checks checks_of_row(const OpCase& row, Rules native, Rules canonical) {
-  OpChecks checks(std::move(native), std::move(canonical));
+  const auto* rule = native->find(row.op);
+  const bool has_form = rule && rule->canonical != Rule::Canonical::kRefuses;
+  if (!canonical && has_form) canonical = built_in_rules(lockstep::Numerics::kCanonical)->with(*rule);
+  OpChecks checks(std::move(native), canonical);
   checks.add_forward(row);
   checks.add_refusals(row);
   checks.add_gradients(row);
-  if (!row.is(Trait::kFactory) && !row.is(Trait::kNoValues)) checks.add_canonical(row, "canonical", false);
+  if (canonical) checks.add_canonical(row);
   return checks.take();
 }
 

@@ -9,7 +9,8 @@ namespace lockstep::fuzz {
 /// the built-in ones where they are null.
 Checks op_checks(testing::Rules native = {}, testing::Rules canonical = {});
 
-/// The same of one row, a user's own for example: by what its case says of it (OpCase::traits).
+/// The same of one row, a user's own for example: by what its case says of it (OpCase::traits). Bits are compared with
+/// one rank's where `canonical` are given, or the row itself says what canonical numerics makes of it.
 Checks checks_of_row(const testing::OpCase& row, testing::Rules native, testing::Rules canonical = {});
 
 }  // namespace lockstep::fuzz

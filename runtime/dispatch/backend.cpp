@@ -85,6 +85,13 @@ void register_own_ops() {
     library.impl(op.name().c_str(), torch::CppFunction::makeFromBoxedFunction<&dispatch>());
 }
 
+/// Ops of other libraries (TORCH_LIBRARY): a row that a World was given serves them, or a clear error says that none
+/// does.
+void register_others_ops() {
+  static torch::Library library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&dispatch_without_row>());
+}
+
 void register_everything() {
   static MeshGuard guard;
   static c10::impl::DeviceGuardImplRegistrar registrar(MeshGuard::static_type, &guard);
@@ -92,6 +99,7 @@ void register_everything() {
   c10::register_privateuse1_backend("mesh");
   register_own_ops();
   register_ops();
+  register_others_ops();
 }
 
 }  // namespace

@@ -99,6 +99,8 @@ constexpr Reason kByName[] = {
 
 std::string reason_for_none(const c10::OperatorHandle& op) {
   const auto& name = op_name(op);
+  if (name.find("::") != name.npos)
+    return "give it one: World::Options::rules = built_in_rules()->with(...), as docs/rules.md shows";
   for (const auto& argument : op.schema().arguments())
     if (argument.type()->str().find("Dimname") != std::string::npos || argument.name() == "names")
       return "for dimensions with names; use the overload with numbers";
