@@ -35,26 +35,33 @@ _foreach_rsqrt _foreach_rsqrt_ _foreach_sigmoid _foreach_sigmoid_ _foreach_sign 
 _foreach_sin_ _foreach_sinh _foreach_sinh_ _foreach_sqrt _foreach_sqrt_ _foreach_sub.List _foreach_sub.Scalar
 _foreach_sub.ScalarList _foreach_sub_.List _foreach_sub_.Scalar _foreach_sub_.ScalarList _foreach_tan _foreach_tan_
 _foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_ _foreach_zero _foreach_zero_ _linalg_check_errors absolute
-adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d addr adjoint alias_copy arccos arccosh
+adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d addr adjoint alias_copy alpha_dropout
+alpha_dropout_ arccos arccosh
 arcsin arcsinh arctan arctan2 arctanh argsort argsort.stable argwhere atleast_1d atleast_2d atleast_3d avg_pool1d
-batch_norm bitwise_and.Scalar bitwise_and.Scalar_Tensor bitwise_left_shift.Scalar_Tensor
+batch_norm bernoulli bitwise_and.Scalar bitwise_and.Scalar_Tensor bitwise_left_shift.Scalar_Tensor
 bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar bitwise_or.Scalar_Tensor bitwise_right_shift.Scalar_Tensor
 bitwise_right_shift.Tensor_Scalar bitwise_xor.Scalar bitwise_xor.Scalar_Tensor block_diag broadcast_tensors
 broadcast_to cartesian_prod cdist celu chain_matmul chunk clip clip.Tensor column_stack combinations concat
 concatenate copysign.Scalar cosine_embedding_loss cosine_similarity cov cross cross_entropy_loss
 cumulative_trapezoid.dx deg2rad det diag diag_embed diagflat diagonal_backward diagonal_copy diff dist div.Scalar_mode
-divide.Scalar divide.Scalar_mode divide.Tensor divide.Tensor_mode dropout dsplit.int dstack einsum expand_as
-expand_copy fix flatten.using_ints fliplr flipud float_power.Scalar float_power.Tensor_Scalar
+divide.Scalar divide.Scalar_mode divide.Tensor divide.Tensor_mode dropout dropout_ dsplit.int dstack einsum expand_as
+expand_copy feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ fix flatten.using_ints
+fliplr flipud float_power.Scalar float_power.Tensor_Scalar
 float_power.Tensor_Tensor floor_divide.Scalar fmod.Scalar frobenius_norm.dim full_like ger greater.Scalar
 greater.Tensor greater_equal.Scalar greater_equal.Tensor group_norm hinge_embedding_loss hsplit.int hstack inner
 instance_norm inverse isclose isreal l1_loss layer_norm less.Scalar less.Tensor less_equal.Scalar less_equal.Tensor
 linalg_det linalg_diagonal linalg_inv linalg_matmul linalg_matrix_power linalg_multi_dot linalg_norm linalg_slogdet
 linalg_solve linalg_solve_ex linalg_vecdot log_sigmoid log_softmax.int logdet mH mT margin_ranking_loss matrix_power
 max.other max_pool1d max_pool2d max_pool3d meshgrid min.other moveaxis.int movedim.int movedim.intlist msort
-multiply.Scalar multiply.Tensor nanmean narrow native_layer_norm negative new_full norm.Scalar not_equal.Scalar
+multiply.Scalar multiply.Tensor nanmean narrow native_layer_norm negative new_full norm.Scalar normal.float_float
+normal_functional not_equal.Scalar
 not_equal.Tensor numpy_T one_hot outer pad pairwise_distance permute_copy pixel_shuffle pixel_unshuffle
-poisson_nll_loss positive prelu rad2deg ravel relu6 remainder.Scalar repeat repeat_interleave.self_int reshape
-reshape_as rms_norm row_stack scaled_dot_product_attention select_copy.int selu silu_backward slice_copy.Tensor
+poisson_nll_loss positive prelu rad2deg rand rand.generator rand_like rand_like.generator randint randint.generator
+randint.low randint.low_generator randint_like randint_like.Tensor randint_like.generator randint_like.low_dtype
+randint_like.low_generator_dtype randn randn.generator randn_like randn_like.generator randperm ravel relu6
+remainder.Scalar repeat repeat_interleave.self_int reshape
+reshape_as rms_norm row_stack rrelu rrelu_ rrelu_with_noise_backward rrelu_with_noise_functional
+scaled_dot_product_attention select_copy.int selu silu_backward slice_copy.Tensor
 slogdet softmax.int special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_t.x_scalar
 special_chebyshev_polynomial_u.n_scalar special_chebyshev_polynomial_u.x_scalar
 special_chebyshev_polynomial_v.n_scalar special_chebyshev_polynomial_v.x_scalar
