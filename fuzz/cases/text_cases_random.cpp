@@ -17,7 +17,6 @@ constexpr CallText kRows[] = {
     {"exponential", kDraws, "x 2.0"},
     {"geometric", kOfAnything, "x 0.2"},
     {"log_normal", kDraws, "x 0.5 0.25"},
-    {"multinomial", kDraws, "p:...3a 2 true"},
     {"normal.Tensor_Tensor", kDraws, "x p~"},
     {"normal.Tensor_float", kDraws, "x 2.0"},
     {"normal.float_Tensor", kDraws, "1.0 p"},
@@ -50,7 +49,6 @@ constexpr CallText kDecomposed[] = {
     {"randint_like.generator", kOfAnything, "x 10 none"},
     {"randint_like.low_dtype", kOfAnything, "x -5 10"},
     {"randint_like.low_generator_dtype", kOfAnything, "x -5 10 none"},
-    {"randint_like.Tensor", kOfAnything, "x j:"},
     {"randn", kMakes, "<ab>"},
     {"randn.generator", kMakes, "<ab> none"},
     {"randn_like", kDraws, "x"},
@@ -61,13 +59,22 @@ constexpr CallText kDecomposed[] = {
     {"rrelu_with_noise", kReals, "x x 0.1 0.5 true"},
     {"rrelu_with_noise_", kReals, "x x 0.1 0.5 true"},
     {"rrelu_with_noise_backward", kReal, "x x p 0.1 0.5 true false"},
-    {"rrelu_with_noise_functional", kReals, "x x 0.1 0.5 true"},
+    {"rrelu_with_noise_functional", kReals, "x:ab x:ab 0.1 0.5 true"},
 };
+
+/// One row of weights, or several.
+Stack draw_multinomial(Inputs& in) {
+  auto sizes = in.sizes(0, 1);
+  sizes.push_back(in.length(6));
+  const bool replaces = in.flag();
+  const auto samples = in.number(1, replaces ? 9 : sizes.back());
+  return {in.positive(sizes), samples, replaces};
+}
 
 }  // namespace
 
 std::vector<OpCase> random_cases() {
-  std::vector<OpCase> all;
+  std::vector<OpCase> all{{"multinomial", kDraws, draw_multinomial}};
   for (const auto& text : kRows) all.push_back(case_of(text));
   return all;
 }

@@ -57,10 +57,10 @@ multiply.Scalar multiply.Tensor nanmean narrow native_layer_norm negative new_fu
 normal_functional not_equal.Scalar
 not_equal.Tensor numpy_T one_hot outer pad pairwise_distance permute_copy pixel_shuffle pixel_unshuffle
 poisson_nll_loss positive prelu rad2deg rand rand.generator rand_like rand_like.generator randint randint.generator
-randint.low randint.low_generator randint_like randint_like.Tensor randint_like.generator randint_like.low_dtype
+randint.low randint.low_generator randint_like randint_like.generator randint_like.low_dtype
 randint_like.low_generator_dtype randn randn.generator randn_like randn_like.generator randperm ravel relu6
 remainder.Scalar repeat repeat_interleave.self_int reshape
-reshape_as rms_norm row_stack rrelu rrelu_ rrelu_with_noise_backward rrelu_with_noise_functional
+reshape_as rms_norm row_stack rrelu rrelu_ rrelu_with_noise_backward
 scaled_dot_product_attention select_copy.int selu silu_backward slice_copy.Tensor
 slogdet softmax.int special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_t.x_scalar
 special_chebyshev_polynomial_u.n_scalar special_chebyshev_polynomial_u.x_scalar

@@ -92,6 +92,9 @@ constexpr Reason kByName[] = {
     {"sym_", "an op of compiled programs"},
     {"dep_token", "an op of compiled programs"},
     {"_assert_", "an op of compiled programs; read the value with item()"},
+    {"randint_like.Tensor", "the bound is read on the CPU; give its item()"},
+    {"rrelu_with_noise.out", "writes two tensors of which one is named; copy the result"},
+    {"rrelu_with_noise_backward.out", "copy the result"},
     {"_backward", "the derivative of an op that is served otherwise, or not at all"},
 };
 

@@ -12,6 +12,7 @@ void register_composed_kernels(torch::Library& library) {
   library.impl("native_group_norm", TORCH_FN(composed::group_norm));
   library.impl("native_group_norm_backward", TORCH_FN(composed::group_norm_backward));
   library.impl("rrelu_with_noise", TORCH_FN(composed::rrelu_with_noise));
+  library.impl("rrelu_with_noise_functional", TORCH_FN(composed::rrelu_with_noise_functional));
   library.impl("rrelu_with_noise_", TORCH_FN(composed::rrelu_with_noise_in_place));
   library.impl("_fused_adagrad_", TORCH_FN(composed::fused_adagrad));
   library.impl("_fused_adam_", TORCH_FN(composed::fused_adam));
@@ -29,7 +30,7 @@ const std::set<std::string>& composed_kernels() {
                                            "_fused_adam_.tensor_lr",  "_fused_adamw_",
                                            "_fused_adamw_.tensor_lr", "_fused_sgd_",
                                            "_fused_sgd_.tensor_lr",   "rrelu_with_noise",
-                                           "rrelu_with_noise_"};
+                                           "rrelu_with_noise_",       "rrelu_with_noise_functional"};
   return names;
 }
 

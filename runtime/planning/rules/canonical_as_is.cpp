@@ -153,6 +153,7 @@ constexpr std::string_view kAsIs[] = {
     "normal.Tensor_Tensor",
     "normal.Tensor_float",
     "normal.float_Tensor",
+    "normal_functional",
     "ones",
     "ones_like",
     "permute",

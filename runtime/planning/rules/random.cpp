@@ -93,6 +93,7 @@ constexpr Rule kRows[] = {
     normal_row("normal.Tensor_Tensor", "...,...->..."),
     normal_row("normal.Tensor_float", "...->..."),
     normal_row("normal.float_Tensor", "...->..."),
+    draw_row("normal_functional", local_normal),
     draw_row("random", draws::random),
     draw_row("random.from", draws::random_between),
     draw_row("random.to", draws::random_to),
