@@ -18,11 +18,11 @@ constexpr std::string_view kExact[] = {
     "isin.Tensor_Tensor", "isneginf", "isposinf", "kthvalue", "lcm", "log_normal", "logical_xor", "masked_fill.Tensor",
     "masked_scatter", "max", "max.dim", "max_pool2d_with_indices", "median", "median.dim", "min", "min.dim", "mode",
     "multinomial", "nan_to_num", "nanmedian", "nanmedian.dim", "nextafter", "normal.Tensor_Tensor",
-    "normal.Tensor_float", "normal.float_Tensor", "random", "random.from", "random.to", "reflection_pad1d",
-    "reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "roll", "round", "scatter.src",
-    "scatter.value", "select_scatter", "signbit", "slice_scatter", "softshrink_backward", "sort", "sort.stable",
-    "take", "threshold", "topk", "tril", "triu", "trunc", "upsample_nearest1d", "upsample_nearest2d",
-    "upsample_nearest3d"
+    "normal.Tensor_float", "normal.float_Tensor", "normal_functional", "random", "random.from", "random.to",
+    "reflection_pad1d", "reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "roll",
+    "round", "scatter.src", "scatter.value", "select_scatter", "signbit", "slice_scatter", "softshrink_backward",
+    "sort", "sort.stable", "take", "threshold", "topk", "tril", "triu", "trunc", "upsample_nearest1d",
+    "upsample_nearest2d", "upsample_nearest3d"
 };
 // clang-format on
 

@@ -54,7 +54,7 @@ linalg_det linalg_diagonal linalg_inv linalg_matmul linalg_matrix_power linalg_m
 linalg_solve linalg_solve_ex linalg_vecdot log_sigmoid log_softmax.int logdet mH mT margin_ranking_loss matrix_power
 max.other max_pool1d max_pool2d max_pool3d meshgrid min.other moveaxis.int movedim.int movedim.intlist msort
 multiply.Scalar multiply.Tensor nanmean narrow native_layer_norm negative new_full norm.Scalar normal.float_float
-normal_functional not_equal.Scalar
+not_equal.Scalar
 not_equal.Tensor numpy_T one_hot outer pad pairwise_distance permute_copy pixel_shuffle pixel_unshuffle
 poisson_nll_loss positive prelu rad2deg rand rand.generator rand_like rand_like.generator randint randint.generator
 randint.low randint.low_generator randint_like randint_like.generator randint_like.low_dtype

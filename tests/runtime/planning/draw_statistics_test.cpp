@@ -125,7 +125,7 @@ TEST_F(DrawStatistics, TrialsUntilSuccess) {
     all.back() = std::pow(0.6, 39);
     return all;
   }());
-  EXPECT_LT(errors_of_mean(some().geometric_(1e-9), 1e9, 1e18), 4.5) << "a small probability keeps its digits";
+  EXPECT_LT(errors_of_mean(some().geometric_(1e-17), 1e17, 1e34), 4.5) << "a small probability keeps its digits";
 }
 
 TEST_F(DrawStatistics, IntegersAreEquallyLikely) {
@@ -146,9 +146,9 @@ TEST_F(DrawStatistics, IntegersAreEquallyLikely) {
 }
 
 TEST_F(DrawStatistics, WhatIsRoundedStaysWithinItsRange) {
-  const auto drawn = gather(some(c10::kBFloat16).random_(int64_t{300}, 1001)).to(c10::kDouble);
-  EXPECT_GE(drawn.min().item<double>(), 300);
-  EXPECT_LT(drawn.max().item<double>(), 1001);
+  const auto drawn = gather(some(c10::kBFloat16).random_(int64_t{301}, 999)).to(c10::kDouble);
+  EXPECT_GE(drawn.min().item<double>(), 301);
+  EXPECT_LT(drawn.max().item<double>(), 999);
   EXPECT_EQ(gather(some(c10::kFloat).random_()).max().item<double>() <= 0x1p24, true);
 }
 
