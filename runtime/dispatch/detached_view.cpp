@@ -21,6 +21,11 @@ Shards replicated(const TensorSpec& spec, const Shards& shards) {
   return move_shards(spec, shards, *with_layout(spec, Layout::replicated(spec.layout.mesh())), "write through a view");
 }
 
+/// LibTorch does not write to a tensor that repeats elements.
+void copy_once(const TensorSpec& spec, const at::Tensor& to, const at::Tensor& from) {
+  without_repeats(spec, to).copy_(without_repeats(spec, from));
+}
+
 class ViewCall : public DetachedView {
  public:
   ViewCall(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments, size_t result)
@@ -61,9 +66,9 @@ class ViewCall : public DetachedView {
       torch::jit::Stack stack = arguments_;
       stack[0] = changed;
       op_.callBoxed(stack);
-      nth(stack, result_).copy_(values[i]);  // a plain view, so `changed` is written
+      copy_once(view.spec(), nth(stack, result_), values[i]);  // a plain view, so `changed` is written
       before_write(shards[i]);
-      without_repeats(base.spec(), shards[i]).copy_(without_repeats(base.spec(), cut_out(base.spec(), changed, i)));
+      copy_once(base.spec(), shards[i], cut_out(base.spec(), changed, i));
     }
     base.written();
   }
