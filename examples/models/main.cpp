@@ -42,6 +42,7 @@ Result train(const char* axes, int ranks, const Batch& batch, World::Options opt
   options.rank_count = ranks;
   World world(std::move(options));
   const Mesh& mesh = world.mesh(axes);
+  const MeshScope here(mesh);  // where tensors lie that LibTorch's own code makes on the way
   const RandomScope random(/*seed=*/5);
   const auto model = [&] {
     const MeshConstruction construction(mesh, /*seed=*/42);

@@ -51,13 +51,33 @@ std::vector<OpCase> factory_cases() {
                 return Stack{at::Scalar(2), at::Scalar(in.number(2, 9)), at::Scalar(2)};
               }),
       factory("empty.memory_format", kEmpty, [](Inputs& in) { return Stack{in.sizes(0, 3)}; }),
+      factory("empty_permuted", kEmpty,
+              [](Inputs& in) {
+                return Stack{Sizes{in.number(0, 3), in.number(0, 3)}, Sizes{1, 0}};
+              }),
       factory("empty_strided", kEmpty, draw_strided),
       factory("full", kExact,
               [](Inputs& in) {
                 return Stack{in.sizes(0, 3), at::Scalar(2.5)};
               }),
+      factory("linspace", kReal | kDeclared,
+              [](Inputs& in) {
+                return Stack{at::Scalar(-1.5), at::Scalar(in.number(-2, 9)), in.number(0, 9)};
+              }),
+      factory("logspace", kReal | kDeclared,
+              [](Inputs& in) {
+                return Stack{at::Scalar(0), at::Scalar(in.number(1, 3)), in.number(0, 9), 2.0};
+              }),
       factory("ones", kExact, [](Inputs& in) { return Stack{in.sizes(0, 3)}; }),
       factory("scalar_tensor", kExact, [](Inputs& in) { return Stack{at::Scalar(in.number(0, 9))}; }),
+      factory("tril_indices", kExact,
+              [](Inputs& in) {
+                return Stack{in.number(0, 4), in.number(0, 4), in.number(-2, 2)};
+              }),
+      factory("triu_indices", kExact,
+              [](Inputs& in) {
+                return Stack{in.number(0, 4), in.number(0, 4), in.number(-2, 2)};
+              }),
       factory("zeros", kExact, [](Inputs& in) { return Stack{in.sizes(0, 3)}; }),
       like("empty_like", kEmpty),
       of_sizes("new_empty", kEmpty),

@@ -10,6 +10,8 @@ constexpr unsigned kSmooth = kReal | kGradient, kMoves = kExact | kIntegers | kG
 constexpr unsigned kNumbers = kReal | kWide;
 
 constexpr CallText kOfElements[] = {
+    {"lift", kDecides, "x"},
+    {"lift_fresh", kDecides, "x"},
     {"absolute", kMoves, "x"},
     {"arccos", kReal, "q"},
     {"arccosh", kReal, "p"},

@@ -113,7 +113,8 @@ uint64_t RunContext::seed() const {
 }
 
 const Mesh& RunContext::mesh() const {
-  if (!open_.mesh) fail<BadInput>("a tensor was made on the mesh device outside of a MeshScope");
+  if (!open_.mesh)
+    fail<BadInput>("a tensor was made on the mesh device outside of a MeshScope, which says on what mesh; open one");
   return *open_.mesh;
 }
 

@@ -97,9 +97,8 @@ class Maker {
           "shows how)",
           call_.op);
     if (mesh_.world().canonical() && plan_->rule->canonical == Rule::Canonical::kRefuses)
-      fail<BadInput>(
-          "{} has no canonical form; set numerics.mode = \"native\", or use an op that has one (docs/numerics.md)",
-          call_.op);
+      fail<BadInput>("{} has no canonical form; set numerics.mode = \"native\", or use {}", call_.op,
+                     plan_->rule->instead ? plan_->rule->instead : "an op that has one (docs/numerics.md)");
     plan_->local = plan_->rule->local;
   }
 

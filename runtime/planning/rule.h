@@ -72,12 +72,13 @@ struct Rule {
   LocalFunction local = nullptr;                              ///< where a shard's result is not the op of the shards
   /// kRandom: whether the call draws; null: always.
   bool (*draws)(const c10::FunctionSchema&, std::span<const c10::IValue>) = nullptr;
-  /// Canonical numerics. The built-in table's is data of its own: rules/canonical.cpp and rules/canonical_as_is.cpp.
+  /// Canonical numerics. The built-in table's is data of its own: rules/canonical/.
   enum class Canonical : uint8_t {
     kRefuses,  ///< no call runs: bits might depend on where an element lies
     kAsIs,     ///< LibTorch's own call, or `local`, whose bits depend on values and global indices alone
     kOwnForm,  ///< another local call
   } canonical = Canonical::kRefuses;
+  const char* instead = nullptr;  ///< of kRefuses: what to write instead; null where nothing is known
 };
 
 /// Whether operands and results are all "...": an element comes from those at its place alone.

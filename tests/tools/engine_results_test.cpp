@@ -20,7 +20,8 @@ std::map<std::string, nlohmann::json> rows_of(const std::string& command, const 
   if (run.code != 0) return rows;
   const auto result = nlohmann::json::parse(file_content(folder.file("result.json")));
   for (const auto& row : result.at("rows")) {
-    EXPECT_NE(run.out.find(row.at(key).get<std::string>()), std::string::npos) << row;
+    const bool is_listed = row.value("served", "") != "missing";
+    if (is_listed) EXPECT_NE(run.out.find(row.at(key).get<std::string>()), std::string::npos) << row;
     rows[row.at(key).get<std::string>()] = row;
   }
   return rows;
@@ -43,6 +44,36 @@ TEST(Rules, ListsRowsAndWhatFollowsFromThem) {
   EXPECT_EQ(rows.at("add_.Tensor").at("derived_from"), "add.Tensor");
   EXPECT_EQ(rows.at("add_.Tensor").at("dims"), rows.at("add.Tensor").at("dims"));
   for (const auto& [op, row] : rows) EXPECT_GE(row.at("checked").get<int64_t>(), 0) << op;
+}
+
+TEST(Rules, SayOfEachMissingOverloadWhy) {
+  const TemporaryFolder folder;
+  const auto run = run_lockstep("rules --missing --json " + folder.file("result.json"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto result = nlohmann::json::parse(file_content(folder.file("result.json")));
+  size_t missing = 0;
+  for (const auto& row : result.at("rows")) {
+    if (row.at("served") != "missing") continue;
+    ++missing;
+    const auto reason = row.at("reason").get<std::string>();
+    EXPECT_GT(reason.size(), 10U) << row;
+    EXPECT_EQ(reason.find('\n'), std::string::npos) << row;
+    EXPECT_NE(("\n" + run.out).find("\n" + row.at("op").get<std::string>() + " "), std::string::npos) << row;
+  }
+  const auto& counts = result.at("counts");
+  EXPECT_EQ(counts.at("overloads").get<size_t>(), result.at("rows").size());
+  EXPECT_EQ(counts.at("by_way").at("missing").get<size_t>(), missing);
+  EXPECT_EQ(counts.at("served").get<size_t>() + missing, result.at("rows").size());
+  EXPECT_GE(counts.at("served"), 1200);
+  EXPECT_GE(counts.at("functional"), 400);
+}
+
+TEST(Rules, PageIsWhatTheTableIs) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_lockstep("rules --page " + folder.file("ops.md")).code, 0);
+  const bool same = file_content(folder.file("ops.md")) == file_content(LOCKSTEP_SOURCE_DIR "/docs/ops.md");
+  EXPECT_TRUE(same) << "docs/ops.md is of another table; write it anew: lockstep rules --page docs/ops.md";
+  EXPECT_EQ(run_lockstep("rules --page /nowhere/ops.md").code, 5);
 }
 
 void expect_measured(const nlohmann::json& row, const std::string& unit) {

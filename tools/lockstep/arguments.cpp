@@ -125,6 +125,7 @@ struct Parser {
     auto* sub = command("rules", "List the sharding rules and how they were checked",
                         "lockstep rules\n  lockstep rules --missing", rules.output);
     sub->add_flag("--missing", rules.missing, "List the overloads of LibTorch's without a rule, and why, instead");
+    sub->add_option("--page", rules.page, "Write the table to FILE, as Markdown (docs/ops.md)")->type_name("FILE");
   }
 
   void add_bench() {

@@ -41,7 +41,8 @@ struct VerifyOptions {
 };
 
 struct RulesOptions {
-  bool missing = false;  ///< list the overloads without a rule, and why
+  bool missing = false;             ///< list the overloads without a rule, and why
+  std::optional<std::string> page;  ///< write the table there as Markdown
   Output output;
 };
 

@@ -70,6 +70,12 @@ def copied(values):
         if isinstance(value, torch.Tensor) else value, values)
 
 
+def made_on_mesh(values):
+    """The call with the mesh as the device of what it makes, or None where it names no device."""
+    first, rest, named = values
+    return (first, rest, {**named, "device": "mesh"}) if "device" in named else None
+
+
 @contextlib.contextmanager
 def seeded(seed):
     """Some samples set a seed of their own first, always the same: it is this one, too."""
@@ -105,20 +111,33 @@ class Trial:
         one = lockstep.mesh("a=1")
         alone = pytree.tree_map(
             lambda value: lockstep.distribute(value, one, "[]") if isinstance(value, torch.Tensor) else value, plain)
+        if not tensors_in(plain):
+            alone = made_on_mesh(plain)
         return placing.whole(self.call_on(one, alone))
+
+    def place(self):
+        """The call on the mesh, and its layouts."""
+        if not tensors_in(self.values):
+            return made_on_mesh(self.values), ["made there"]
+        return placing.place_all(self.random, copied(self.values), self.mesh)
+
+    def has_place(self):
+        return bool(tensors_in(self.values)) or made_on_mesh(self.values) is not None
 
     def run(self, backward):
         plain = copied(self.values)
-        if not tensors_in(plain):
-            return Outcome("skipped", "no tensor among the arguments")
+        if not self.has_place():
+            return Outcome("skipped", "no tensor and no device among the arguments")
         try:
             expected = self.expected(plain)
         except RuntimeError as error:
             return Outcome("refused", f"on one rank: {error}")
-        placed, layouts = placing.place_all(self.random, copied(self.values), self.mesh)
+        placed, layouts = self.place()
         self.where = f"{self.mesh.axes} {' '.join(layouts)}"
         try:
             actual = self.call_on(self.mesh, placed)
+            if any(tensor.device.type != "mesh" for tensor in tensors_in(actual)):
+                return Outcome("wrong", f"{self.where}: a result is not on the mesh")
             wrong = self.differs(placing.whole(actual), expected)
             if wrong:
                 return Outcome("wrong", f"{self.where}: {wrong}")
@@ -141,14 +160,14 @@ class Trial:
 
     def run_refused(self):
         """For a sample that torch refuses."""
-        if not tensors_in(self.values):
-            return Outcome("skipped", "no tensor among the arguments")
+        if not self.has_place():
+            return Outcome("skipped", "no tensor and no device among the arguments")
         try:
             self.call(copied(self.values))
             return Outcome("skipped", "torch takes what its sample says that it refuses")
         except Exception:  # noqa: BLE001: whatever torch's own errors are
             pass
-        placed, layouts = placing.place_all(self.random, copied(self.values), self.mesh)
+        placed, layouts = self.place()
         try:
             self.call_on(self.mesh, placed)
         except Exception:  # noqa: BLE001: whatever torch's own errors are

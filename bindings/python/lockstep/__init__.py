@@ -11,8 +11,10 @@ was built with. A tensor on a mesh has the device type "mesh", global sizes, and
 RuntimeErrors whose text says what to do.
 """
 
+import functools
 import os
 import pathlib
+import types
 
 import torch
 
@@ -22,12 +24,25 @@ torch.ops.load_library(_LIBRARY)
 _ops = torch.ops.lockstep
 
 
+@functools.cache
+def _register_device():
+    """What torch asks of a device type of its own before it makes a tensor there; all ranks are in this process."""
+    device = types.ModuleType("torch.mesh", "The device of tensors on meshes.")
+    device.is_available = device.is_initialized = lambda: True
+    device.device_count = lambda: 1
+    device.current_device = lambda: 0
+    device._is_in_bad_fork = lambda: False
+    device.manual_seed_all = lambda seed: None  # work_on() has the seed
+    torch._register_device_module("mesh", device)
+
+
 class Mesh:
     """An array of ranks with named axes, all in this process. Meshes of equal arguments are one."""
 
     def __init__(self, axes, canonical=False, float64=False, strict=False):
         self.axes = axes
         self.number = _ops.mesh(axes, canonical, float64, strict)
+        _register_device()
         self.sizes = [int(axis.split("=")[1]) for axis in axes.split(",") if axis]
 
     def __repr__(self):

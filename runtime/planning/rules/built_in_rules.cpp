@@ -4,9 +4,16 @@
 
 #include "core/error.h"
 #include "runtime/own_ops/own_ops.h"
+#include "runtime/planning/rules/canonical/canonical_forms.h"
 
 namespace lockstep {
 namespace {
+
+std::vector<CanonicalRule> forms_of_libtorchs_ops() {
+  auto all = rules::canonical();
+  for (const auto& form : rules::canonical_embedding()) all.push_back(form);
+  return all;
+}
 
 bool is_as_is(std::string_view op) {
   const auto names = rules::canonical_as_is();
@@ -15,6 +22,7 @@ bool is_as_is(std::string_view op) {
 
 /// The rows, with what canonical numerics makes of each.
 std::vector<Rule> all_rows() {
+  const auto forms = forms_of_libtorchs_ops();
   std::vector<Rule> all;
   for (const auto family :
        {rules::pointwise, rules::pointwise_functions, rules::along_dims, rules::matrices, rules::windows, rules::losses,
@@ -27,14 +35,16 @@ std::vector<Rule> all_rows() {
     all.push_back(op.rule);
     all.back().canonical = op.canonical.local ? Rule::Canonical::kOwnForm : Rule::Canonical::kAsIs;
   }
-  for (auto& rule : all)
-    for (const auto& form : rules::canonical())
+  for (auto& rule : all) {
+    for (const auto& form : forms)
       if (std::string_view(form.op) == rule.op) rule.canonical = Rule::Canonical::kOwnForm;
+    if (rule.canonical == Rule::Canonical::kRefuses) rule.instead = rules::instead_of(rule.op);
+  }
   return all;
 }
 
 std::vector<CanonicalRule> all_canonical_forms() {
-  auto all = rules::canonical();
+  auto all = forms_of_libtorchs_ops();
   for (const auto& op : all_own_ops()) all.push_back({op.rule.op, op.canonical.local, op.canonical.traits});
   return all;
 }

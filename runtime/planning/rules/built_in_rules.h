@@ -25,9 +25,6 @@ class RulesInUse {
 
 /// The families of LibTorch's ops, one function per file of this folder.
 namespace rules {
-std::vector<CanonicalRule> canonical();
-/// The ops that need no form: slices, offsets and meshes give the same bits (tests/runtime/planning/). Sorted.
-std::span<const std::string_view> canonical_as_is();
 std::span<const Rule> pointwise();
 std::span<const Rule> pointwise_functions();
 std::span<const Rule> along_dims();
@@ -42,6 +39,7 @@ std::span<const Rule> matmul();
 std::span<const Rule> reductions();
 std::span<const Rule> rows();
 std::span<const Rule> embedding();
+std::span<const CanonicalRule> canonical_embedding();
 std::span<const Rule> random();
 std::span<const Rule> factories();
 }  // namespace rules

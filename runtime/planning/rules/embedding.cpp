@@ -4,8 +4,8 @@
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
+#include "runtime/planning/canonical_local.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "runtime/planning/rules/canonical_calls.h"
 
 namespace lockstep::rules {
 namespace {
@@ -44,8 +44,6 @@ void check_tokens(const at::Tensor& tokens, int64_t vocabulary) {
     fail<BadInput>("token {} is outside of the vocabulary of {} entries", low < 0 ? low : high, vocabulary);
 }
 
-}  // namespace
-
 void local_embedding(const LocalCall& call, torch::jit::Stack& stack) {
   const auto table = call.tensor(stack, "weight"), tokens = call.tensor(stack, "indices");
   const auto held = call.plan.wanted[0]->cut(call.index, 0);
@@ -58,8 +56,6 @@ void local_embedding(const LocalCall& call, torch::jit::Stack& stack) {
   const auto rows = local_rows(tokens, held);
   stack = {at::embedding(table, rows.index).masked_fill_(rows.outside.unsqueeze(-1), 0)};
 }
-
-namespace {
 
 /// Tokens of other ranks' rows carry no gradient here: they are the padding index of the local call.
 void local_embedding_backward(const LocalCall& call, torch::jit::Stack& stack) {
@@ -96,6 +92,11 @@ constexpr Rule kRows[] = {
 };
 
 }  // namespace
+
+std::span<const CanonicalRule> canonical_embedding() {
+  static constexpr CanonicalRule kForms[] = {{"embedding", local_disjoint<local_embedding>, Rule::kDisjoint}};
+  return kForms;
+}
 
 std::span<const Rule> embedding() { return kRows; }
 

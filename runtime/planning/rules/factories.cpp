@@ -64,15 +64,29 @@ constexpr Rule factory_row(const char* op, unsigned traits = Rule::kPlain) {
   return {op, "factory", "->...", "-", traits};
 }
 
+/// LibTorch says their number nowhere but in the op itself.
+template <at::Tensor (*kIndices)(int64_t, int64_t, int64_t, at::TensorOptions)>
+std::vector<ResultShape> triangle_shape(const Call& call) {
+  const auto number = [&](const char* name) { return call.argument(name).toInt(); };
+  const auto indices = kIndices(number("row"), number("col"), number("offset"), at::TensorOptions(c10::kLong));
+  const auto& dtype = call.argument("dtype");
+  return {{indices.sizes().vec(), {}, dtype.isNone() ? c10::kLong : dtype.toScalarType()}};
+}
+
 constexpr Rule kRows[] = {
     factory_row("arange", Rule::kSizesFromScalars),
     factory_row("arange.start", Rule::kSizesFromScalars),
     factory_row("arange.start_step", Rule::kSizesFromScalars),
     factory_row("empty.memory_format"),
+    factory_row("empty_permuted"),
     factory_row("empty_strided"),
     factory_row("full"),
+    factory_row("linspace"),
+    factory_row("logspace"),
     factory_row("ones"),
     factory_row("scalar_tensor"),
+    {"tril_indices", "factory", "->...", "-", Rule::kPlain, nullptr, triangle_shape<at::tril_indices>},
+    {"triu_indices", "factory", "->...", "-", Rule::kPlain, nullptr, triangle_shape<at::triu_indices>},
     factory_row("zeros"),
     like_row("empty_like"),
     like_row("new_empty", local_sizes),

@@ -165,7 +165,8 @@ TEST_F(Contexts, OutsideOfScopesSayWhatIsMissing) {
     context_.mesh();
     FAIL();
   } catch (const BadInput& error) {
-    EXPECT_STREQ(error.what(), "a tensor was made on the mesh device outside of a MeshScope");
+    EXPECT_STREQ(error.what(),
+                 "a tensor was made on the mesh device outside of a MeshScope, which says on what mesh; open one");
   }
 }
 

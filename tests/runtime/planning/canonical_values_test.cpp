@@ -18,7 +18,11 @@ namespace {
 const std::map<std::string, const char*>& not_compared(bool gradients) {
   static const std::map<std::string, const char*> values{
       {"mesh::attention", "its second result is to base 2; attention is compared whole"},
-      {"mesh::attention_backward", "takes that"}};
+      {"mesh::attention_backward", "takes that"},
+      {"_conj_physical", "the float64 domain has no complex numbers; it negates"},
+      {"complex", "the same; it moves"},
+      {"view_as_complex", "the same; it moves"},
+      {"view_as_real", "the same; it moves"}};
   static const std::map<std::string, const char*> of_gradients{
       {"_to_copy", "is rounded through the other dtype"},
       {"embedding_dense_backward", "has no second derivative on a mesh"}};

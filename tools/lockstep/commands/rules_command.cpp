@@ -5,33 +5,20 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/files/atomic_file.h"
 #include "runtime/dispatch/backend.h"
-#include "runtime/dispatch/composed/whole_ops.h"
 #include "runtime/dispatch/service.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/commands/rules_text.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/fuzz/checked_rules.h"
 #include "tools/lockstep/reports/json_output.h"
 
 namespace lockstep::tool {
 namespace {
-
-std::string canonical_text(const Rule& rule) {
-  return rule.canonical == Rule::Canonical::kAsIs      ? "as is"
-         : rule.canonical == Rule::Canonical::kOwnForm ? "own form"
-                                                       : "refuses";
-}
-
-/// What canonical numerics makes of an overload.
-std::string canonical_text(const RuleSet& rules, const Served& op) {
-  if (op.service.way == Service::kMissing) return "no";
-  if (op.service.way == Service::kWhole) return is_canonical_whole_op(op.name) ? "as is" : "refuses";
-  const auto* row = rules.find(op.service.row.empty() ? op.name : op.service.row);
-  return row ? canonical_text(*row) : "as its parts";
-}
 
 std::string traits_of(const Rule& rule) {
   std::string text;
@@ -41,15 +28,6 @@ std::string traits_of(const Rule& rule) {
 }
 
 using Names = std::vector<std::string>;
-
-/// The overloads that follow from each row or other functional overload.
-std::map<std::string, Names> forms_of(const std::vector<Served>& all) {
-  std::map<std::string, Names> forms;
-  for (const auto& op : all)
-    if (op.service.way == Service::kInPlace || op.service.way == Service::kOut)
-      forms[op.service.row].push_back(op.name);
-  return forms;
-}
 
 void print_row(const Rule& rule, const Names& forms, int64_t checked) {
   print_out("{:<26} {:<14} {:<42} {:<9} {:<7} {:<9} {:>8}{}{}\n", rule.op, rule.family, rule.dims, rule.linearity,
@@ -68,20 +46,9 @@ nlohmann::ordered_json json_row(const RuleSet& rules, const Served& op, const Ch
   if (const auto* rule = op.service.row.empty() ? nullptr : rules.find(op.service.row)) {
     row["family"] = rule->family;
     row["dims"] = rule->dims;
+    if (rule->instead) row["instead"] = rule->instead;
   }
   return row;
-}
-
-nlohmann::ordered_json counts(const std::vector<Served>& all) {
-  std::map<std::string, int64_t> ways;
-  int64_t served = 0, functional = 0;
-  for (const auto& op : all) {
-    ++ways[std::string(to_text(op.service.way))];
-    if (op.service.way == Service::kMissing) continue;
-    ++served;
-    functional += op.functional;
-  }
-  return {{"overloads", all.size()}, {"served", served}, {"functional", functional}, {"by_way", ways}};
 }
 
 void print_missing(const std::vector<Served>& all) {
@@ -95,17 +62,15 @@ void print_table(const RuleSet& rules, const std::vector<Served>& all, const Che
             "canonical", "checked", "forms");
   for (const auto& [op, rule] : rules.rows()) print_row(rule, forms[op], checked.count(op));
   for (const auto& op : all)
-    if (op.service.way == Service::kDecomposition || op.service.way == Service::kWhole)
+    if (op.service.row.empty() && op.service.way != Service::kMissing)
       print_out("{:<26} {:<14} {}\n", op.name, to_text(op.service.way), fmt::join(forms[op.name], " "));
 }
 
-void print_counts(const RuleSet& rules, const nlohmann::ordered_json& counts) {
-  std::string ways;
-  for (const auto& [way, count] : counts["by_way"].items())
-    ways += fmt::format("{}{} {}", ways.empty() ? "" : ", ", count.get<int64_t>(), way);
-  print_out("{} rows serve {} of {} overloads, {} of them functional: {}\n", rules.rows().size(),
-            counts["served"].get<int64_t>(), counts["overloads"].get<int64_t>(), counts["functional"].get<int64_t>(),
-            ways);
+nlohmann::ordered_json json_counts(const ServedCounts& counts) {
+  return {{"overloads", counts.overloads},
+          {"served", counts.served},
+          {"functional", counts.functional},
+          {"by_way", counts.by_way}};
 }
 
 }  // namespace
@@ -115,16 +80,16 @@ ExitCode run_rules(const RulesOptions& options) {
   const auto& rules = *built_in_rules();
   const auto all = all_served(rules);
   const auto checked = read_checked(LOCKSTEP_RULE_CASES);
-  const auto sums = counts(all);
+  const auto counts = count_served(all);
+  if (options.page) write_file_atomically(*options.page, rules_page(rules, all));
   if (options.missing)
     print_missing(all);
   else
     print_table(rules, all, checked);
-  print_counts(rules, sums);
-  print_out("{}\n", checked.text());
+  print_out("{}\n{}\n", counts.text(rules.rows().size()), checked.text());
   auto rows = nlohmann::ordered_json::array();
   for (const auto& op : all) rows.push_back(json_row(rules, op, checked));
-  write_json(options.output, {{"counts", sums},
+  write_json(options.output, {{"counts", json_counts(counts)},
                               {"rows", rows},
                               {"checked_when", checked.when},
                               {"checked_these_rules", checked.is_of_this_code()}});

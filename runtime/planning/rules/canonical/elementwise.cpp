@@ -4,11 +4,9 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/kernels/tensors/canonical_sums.h"
-#include "runtime/kernels/tensors/elementwise.h"
 #include "runtime/planning/ordered_sums.h"
-#include "runtime/planning/rules/built_in_rules.h"
-#include "runtime/planning/rules/canonical_calls.h"
+#include "runtime/planning/rules/canonical/canonical_forms.h"
+#include "runtime/planning/rules/canonical/elementwise_call.h"
 
 namespace lockstep::rules {
 namespace {
@@ -16,30 +14,6 @@ namespace {
 using at::Tensor;
 using kernels::loops::Function;
 using kernels::loops::Gradient;
-
-using Names = std::initializer_list<const char*>;
-
-/// Computes in fp32 (or fp64) on contiguous memory, of the operands of these names, and rounds once.
-template <class Compute>
-void elementwise(const LocalCall& call, torch::jit::Stack& stack, Names operands, const Compute& compute) {
-  const auto first = call.tensor(stack, *operands.begin());
-  const auto dtype = first.scalar_type();
-  std::vector<Tensor> wide;
-  for (const auto* name : operands) {
-    const auto x = call.tensor(stack, name);
-    wide.push_back((dtype == c10::kDouble ? x : x.to(c10::kFloat)).contiguous());
-  }
-  const auto result = compute(wide);
-  stack = {call.plan.written >= 0 ? first.copy_(result) : result.to(dtype)};
-}
-
-/// Lockstep's own function of each element: LibTorch's go to MKL, whose last bits depend on the processor.
-template <Function kFunction>
-void local_function(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto self = call.tensor(stack, "self");
-  const auto result = kernels::apply(kFunction, self.to(call.plan.results[0]->dtype));
-  stack = {call.plan.written >= 0 ? self.copy_(result) : result};
-}
 
 void local_sigmoid_backward(const LocalCall& call, torch::jit::Stack& stack) {
   elementwise(call, stack, {"grad_output", "output"},
@@ -97,19 +71,6 @@ void local_add(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(call.plan.results[0]->dtype)};
 }
 
-/// Computes in fp32 (or fp64) with each operation rounded, where LibTorch fuses them on some instruction sets.
-template <class Compute>
-void unfused(const LocalCall& call, torch::jit::Stack& stack, Names operands, const Compute& compute) {
-  const auto dtype = call.plan.results[0]->dtype;
-  if (!c10::isFloatingType(dtype)) return call.op.callBoxed(stack);
-  const auto first = call.tensor(stack, *operands.begin());
-  std::vector<Tensor> wide;
-  for (const auto* name : operands)
-    wide.push_back(call.tensor(stack, name).to(dtype == c10::kDouble ? c10::kDouble : c10::kFloat));
-  const auto result = compute(wide);
-  stack = {call.plan.written >= 0 ? first.copy_(result) : result.to(dtype)};
-}
-
 void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {
   const auto factor = call.argument(stack, "value").toScalar();
   unfused(call, stack, {"self", "tensor1", "tensor2"},
@@ -130,13 +91,8 @@ void local_tanh_backward(const LocalCall& call, torch::jit::Stack& stack) {
           [](const auto& x) { return at::mul(x[0], at::rsub(at::mul(x[1], x[1]), 1)); });
 }
 
-/// With u = 1 + x rounded: log(u) x / (u - 1), which corrects for the rounding (Kahan); x where u is 1.
 void local_log1p(const LocalCall& call, torch::jit::Stack& stack) {
-  elementwise(call, stack, {"self"}, [](const auto& x) {
-    const auto u = at::add(x[0], 1), logarithm = kernels::apply(Function::kLog, u);
-    const auto corrected = at::div(at::mul(logarithm, x[0]), at::sub(u, 1));
-    return at::where(at::eq(u, 1), x[0], at::where(at::isinf(u), logarithm, corrected));
-  });
+  elementwise(call, stack, {"self"}, [](const auto& x) { return own_log1p(x[0]); });
 }
 
 /// Powers that are multiplications or roots.
@@ -187,11 +143,6 @@ constexpr CanonicalRule kElementwise[] = {
 
 }  // namespace
 
-std::vector<CanonicalRule> canonical() {
-  std::vector<CanonicalRule> all(std::begin(kElementwise), std::end(kElementwise));
-  for (const auto family : {canonical_sums, canonical_products})
-    for (const auto& form : family()) all.push_back(form);
-  return all;
-}
+std::span<const CanonicalRule> canonical_elementwise() { return kElementwise; }
 
 }  // namespace lockstep::rules

@@ -1,13 +1,12 @@
 // Sums of dimensions, rows and tables in the order of the tree.
-#include "runtime/kernels/tensors/canonical_sums.h"
-
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
+#include "runtime/kernels/tensors/canonical_sums.h"
 #include "runtime/kernels/tensors/softmax.h"
 #include "runtime/planning/canonical_local.h"
-#include "runtime/planning/rules/canonical_calls.h"
+#include "runtime/planning/rules/canonical/canonical_forms.h"
 
 namespace lockstep::rules {
 namespace {
@@ -114,7 +113,6 @@ constexpr CanonicalRule kForms[] = {
     {"_log_softmax_backward_data", local_softmax_backward<kernels::log_softmax_backward>},
     {"_softmax", local_softmax<kernels::softmax>},
     {"_softmax_backward_data", local_softmax_backward<kernels::softmax_backward>},
-    {"embedding", local_disjoint<local_embedding>, Rule::kDisjoint},
     {"embedding_dense_backward", local_table_gradient, Rule::kSamples},
     {"mean", local_mean_all, Rule::kNoReduce | Rule::kSamples},
     {"mean.dim", local_mean_dims, Rule::kNoReduce | Rule::kSamples},

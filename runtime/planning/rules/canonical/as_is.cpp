@@ -1,10 +1,10 @@
 // Ops of LibTorch's that are canonical as they are: an element's bits depend on values and global indices alone. The
 // properties of tests/runtime/planning/canonical_rules_test.cpp hold for each; what is not named here, and has no form
-// in canonical.cpp, refuses to run under canonical numerics.
+// in this folder, refuses to run under canonical numerics.
 #include <algorithm>
 #include <iterator>
 
-#include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/planning/rules/canonical/canonical_forms.h"
 
 namespace lockstep::rules {
 namespace {
@@ -66,12 +66,15 @@ constexpr std::string_view kAsIs[] = {
     "count_nonzero.dim_IntList",
     "cummax",
     "cummin",
+    "cumprod",
+    "cumsum",
     "detach",
     "diagonal",
     "div.Scalar",
     "div.Tensor",
     "empty.memory_format",
     "empty_like",
+    "empty_permuted",
     "empty_strided",
     "eq.Scalar",
     "eq.Tensor",
@@ -198,7 +201,9 @@ constexpr std::string_view kAsIs[] = {
     "topk",
     "transpose.int",
     "tril",
+    "tril_indices",
     "triu",
+    "triu_indices",
     "trunc",
     "unbind.int",
     "unfold",

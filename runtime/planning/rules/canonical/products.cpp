@@ -1,11 +1,10 @@
 // Contractions by Lockstep's own products.
-#include "runtime/kernels/tensors/canonical_products.h"
-
 #include <ATen/Functions.h>
 
+#include "runtime/kernels/tensors/canonical_products.h"
 #include "runtime/planning/canonical_local.h"
 #include "runtime/planning/ordered_sums.h"
-#include "runtime/planning/rules/canonical_calls.h"
+#include "runtime/planning/rules/canonical/canonical_forms.h"
 
 namespace lockstep::rules {
 namespace {
@@ -32,14 +31,13 @@ Tensor multiply(const LocalCall& call, const Tensor& left, const Tensor& right, 
 }
 
 void local_product(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto* right = has_argument(call.op.schema(), "mat2") ? "mat2" : "other";
-  stack = {multiply(call, call.tensor(stack, "self"), call.tensor(stack, right))};
+  stack = {multiply(call, stack[0].toTensor(), stack[1].toTensor())};
 }
 
 /// A bias is no part of the sum: a product with one is not cut (native_kernels.cpp adds linear's afterwards).
-void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
+void local_product_and_bias(const LocalCall& call, torch::jit::Stack& stack) {
   const auto bias = call.tensor(stack, "self");
-  const auto product = multiply(call, call.tensor(stack, "mat1"), call.tensor(stack, "mat2"), 1);
+  const auto product = multiply(call, stack[1].toTensor(), stack[2].toTensor(), 1);
   const auto sum = at::add(at::mul(bias, call.argument(stack, "beta").toScalar()),
                            at::mul(product, call.argument(stack, "alpha").toScalar()));
   stack = {call.plan.written >= 0 ? bias.copy_(sum) : sum};
@@ -51,9 +49,15 @@ void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 constexpr CanonicalRule kForms[] = {
-    {"addmm", local_addmm, Rule::kNoReduce}, {"bmm", local_product, Rule::kRounds},
-    {"linear", local_linear, Rule::kRounds}, {"matmul", local_product, Rule::kRounds},
+    {"addmm", local_product_and_bias, Rule::kNoReduce},
+    {"addmv", local_product_and_bias, Rule::kNoReduce},
+    {"baddbmm", local_product_and_bias, Rule::kNoReduce},
+    {"bmm", local_product, Rule::kRounds},
+    {"dot", local_product, Rule::kRounds},
+    {"linear", local_linear, Rule::kRounds},
+    {"matmul", local_product, Rule::kRounds},
     {"mm", local_product, Rule::kRounds},
+    {"mv", local_product, Rule::kRounds},
 };
 
 }  // namespace

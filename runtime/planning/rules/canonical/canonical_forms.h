@@ -1,0 +1,27 @@
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/planning/rule_set.h"
+
+/// What canonical numerics makes of the op table's rows (docs/numerics.md): data beside them. A row without any
+/// refuses.
+namespace lockstep::rules {
+
+/// Local calls whose bits depend on nothing but values and global indices: all of them, and each family's.
+std::vector<CanonicalRule> canonical();
+std::span<const CanonicalRule> canonical_activations();
+std::span<const CanonicalRule> canonical_elementwise();
+std::span<const CanonicalRule> canonical_indexing();
+std::span<const CanonicalRule> canonical_moves_back();
+std::span<const CanonicalRule> canonical_products();
+std::span<const CanonicalRule> canonical_sums();
+
+/// The ops that need no form: slices, offsets and meshes give the same bits (tests/runtime/planning/). Sorted.
+std::span<const std::string_view> canonical_as_is();
+
+/// What to write instead of an op that refuses, such as "(x - y).square().mean()"; null where nothing is known.
+const char* instead_of(std::string_view op);
+
+}  // namespace lockstep::rules
