@@ -15,6 +15,7 @@ endif()
 
 file(GLOB _rules CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/planning/*.cpp ${CMAKE_SOURCE_DIR}/runtime/planning/*.h
   ${CMAKE_SOURCE_DIR}/runtime/planning/rules/*.cpp ${CMAKE_SOURCE_DIR}/runtime/planning/rules/*.h
+  ${CMAKE_SOURCE_DIR}/runtime/planning/draws/*.cpp ${CMAKE_SOURCE_DIR}/runtime/planning/draws/*.h
   ${CMAKE_SOURCE_DIR}/runtime/own_ops/*.cpp ${CMAKE_SOURCE_DIR}/runtime/own_ops/*.h)
 list(SORT _rules)
 list(JOIN _rules " " _rules_text)

@@ -36,4 +36,7 @@ OpCase case_of(const CallText& text);
 /// Of ops on elements that LibTorch decomposes; decomposed_cases() has them and the others.
 std::span<const CallText> elementwise_decompositions();
 
+/// Of ops that draw.
+std::span<const CallText> random_decompositions();
+
 }  // namespace lockstep::testing

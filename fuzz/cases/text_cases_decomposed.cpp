@@ -231,6 +231,7 @@ std::vector<OpCase> decomposed_cases() {
     for (const auto& text : texts) all.push_back(case_of(text));
   };
   add(elementwise_decompositions()), add(kOfShapes), add(kOfSums), add(kOfLayers), add(kComposed), add(kWholeOps);
+  add(random_decompositions());
   return all;
 }
 

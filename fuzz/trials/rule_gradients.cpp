@@ -81,9 +81,9 @@ std::vector<at::Tensor> one_rank_gradients(const OpCall& call, const std::vector
   World::Options options;
   options.domain = numerics.domain;
   const auto world = simulated_world({{"one", 1}}, std::move(options));
-  const Place place = [&](const at::Tensor& plain) {
-    return distribute(plain, Layout::replicated(world->mesh("one=1")));
-  };
+  const auto& mesh = world->mesh("one=1");
+  const MeshScope scope(mesh);
+  const Place place = [&](const at::Tensor& plain) { return distribute(plain, Layout::replicated(mesh)); };
   std::vector<at::Tensor> operands, results;
   for (size_t i = 0; i < call.slots.size(); ++i) operands.push_back(place(call.tensor(i)));
   for (const auto& gradient : sharded_gradients(call, operands, weights, place))

@@ -174,9 +174,12 @@ std::vector<at::Tensor> reference(const OpCase& op_case, const OpCall& call, con
   World::Options options;
   options.domain = numerics.domain;
   const auto world = simulated_world({{"one", 1}}, std::move(options));
-  const std::vector<Layout> layouts(call.slots.size(), Layout::replicated(world->mesh("one=1")));
-  for (const auto& result : run(call.op, with_tensors(call, scatter_all(call, layouts))))
-    results.push_back(gather(result));
+  const auto& mesh = world->mesh("one=1");
+  const MeshScope scope(mesh);
+  const std::vector<Layout> layouts(call.slots.size(), Layout::replicated(mesh));
+  const auto arguments =
+      op_case.is(OpCase::kFactory) ? on_mesh_device(call) : with_tensors(call, scatter_all(call, layouts));
+  for (const auto& result : run(call.op, arguments)) results.push_back(gather(result));
   return results;
 }
 

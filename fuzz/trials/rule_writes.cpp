@@ -74,8 +74,11 @@ Written one_rank_write(const OpCall& call, const Target& target, const Numerics&
   World::Options options;
   options.domain = numerics.domain;
   const auto world = simulated_world({{"one", 1}}, std::move(options));
-  const auto base = distribute(target.base, Layout::replicated(world->mesh("one=1")));
-  const auto results = run(call.op, with_tensors(call, {target.view(base)}));
+  const auto layout = Layout::replicated(world->mesh("one=1"));
+  const auto base = distribute(target.base, layout);
+  std::vector<at::Tensor> operands{target.view(base)};
+  for (size_t i = 1; i < call.slots.size(); ++i) operands.push_back(distribute(call.tensor(i), layout));
+  const auto results = run(call.op, with_tensors(call, operands));
   return {gather(base), gather(results[0])};
 }
 

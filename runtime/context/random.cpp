@@ -12,9 +12,8 @@
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
-namespace {
 
-rng::ScalarKind kind_of(c10::ScalarType dtype) {
+rng::ScalarKind scalar_kind(c10::ScalarType dtype) {
   switch (dtype) {
     case c10::kFloat:
       return rng::ScalarKind::kFloat32;
@@ -33,28 +32,29 @@ rng::ScalarKind kind_of(c10::ScalarType dtype) {
   }
 }
 
-constexpr void* kDefaultStream = nullptr;
-
-}  // namespace
-
 void fill_random(const at::Tensor& part, const rng::Distribution& distribution, uint64_t seed, uint64_t stream,
                  const rng::Subarray& subarray) {
-  const auto kind = kind_of(part.scalar_type());
+  const auto kind = scalar_kind(part.scalar_type());
   const rng::Key key{seed};
   if (part.is_cuda())
-    return rng::cuda_fill(part.mutable_data_ptr(), kind, distribution, key, stream, subarray, kDefaultStream);
+    return rng::cuda_fill(part.mutable_data_ptr(), kind, distribution, key, stream, subarray, /*cuda_stream=*/nullptr);
   rng::fill(part.mutable_data_ptr(), kind, distribution, key, stream, subarray);
 }
 
 at::Tensor draw_local(const TensorSpec& spec, size_t index, const rng::Distribution& distribution, uint64_t seed,
                       uint64_t stream, const BatchRows& rows) {
+  return draw_local(spec, spec.dtype, index, distribution, seed, stream, rows);
+}
+
+at::Tensor draw_local(const TensorSpec& spec, c10::ScalarType dtype, size_t index,
+                      const rng::Distribution& distribution, uint64_t seed, uint64_t stream, const BatchRows& rows) {
   std::vector<int64_t> starts, lengths;
   for (int dim = 0; dim < spec.dim_count(); ++dim) {
     const auto range = spec.cut(index, dim);
     starts.push_back(range.start);
     lengths.push_back(range.length);
   }
-  auto local = at::empty(lengths, at::dtype(spec.dtype).device(spec.layout.mesh().world().shard_device()));
+  auto local = at::empty(lengths, at::dtype(dtype).device(spec.layout.mesh().world().shard_device()));
   const auto fill = [&](const at::Tensor& part, int64_t shift) {
     fill_random(part, distribution, seed, stream,
                 rng::Subarray::of(spec.sizes, {starts, lengths}, static_cast<uint64_t>(shift)));

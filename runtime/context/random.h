@@ -17,10 +17,18 @@ at::Tensor draw(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dt
 void fill_random(const at::Tensor& part, const rng::Distribution& distribution, uint64_t seed, uint64_t stream,
                  const rng::Subarray& subarray);
 
+/// How the generator calls a dtype. BadInput where nothing is drawn in it.
+rng::ScalarKind scalar_kind(c10::ScalarType dtype);
+
 /// What local rank `index` holds of the tensor that draw() makes, in the declared dtype, as a plain tensor. Where the
 /// first dimension is a batch of `rows.count` samples (or several entries for each) it has the indices of the global
 /// batch.
 at::Tensor draw_local(const TensorSpec& spec, size_t index, const rng::Distribution& distribution, uint64_t seed,
                       uint64_t stream, const BatchRows& rows = {});
+
+/// The same in another dtype than the tensor's: what its elements are made from.
+at::Tensor draw_local(const TensorSpec& spec, c10::ScalarType dtype, size_t index,
+                      const rng::Distribution& distribution, uint64_t seed, uint64_t stream,
+                      const BatchRows& rows = {});
 
 }  // namespace lockstep

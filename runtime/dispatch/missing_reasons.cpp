@@ -17,6 +17,9 @@ struct Reason {
 
 constexpr const char* kStorage = "changes what a tensor's storage is; a sharded tensor's is its shards'";
 
+constexpr const char* kRejects =
+    "draws by rejection, from one generator one number after the other; distribute() what one device draws";
+
 constexpr const char* kSparse = "for sparse tensors; a mesh holds dense ones";
 
 /// Whole names: others have them as a part, such as max_pool2d_with_indices.
@@ -92,6 +95,16 @@ constexpr Reason kByName[] = {
     {"sym_", "an op of compiled programs"},
     {"dep_token", "an op of compiled programs"},
     {"_assert_", "an op of compiled programs; read the value with item()"},
+    {"binomial", kRejects},
+    {"normal.out", "use normal_, or copy the result of normal_functional"},
+    {"poisson", kRejects},
+    {"_gamma_grad", "the derivative of an op that is not served"},
+    {"_dirichlet_grad", "the derivative of an op that is not served"},
+    {"_standard_gamma", kRejects},
+    {"dirichlet", kRejects},
+    {"randint_like.Tensor", "the bound is read on the CPU; give its item()"},
+    {"rrelu_with_noise.out", "writes two tensors of which one is named; copy the result"},
+    {"rrelu_with_noise_backward.out", "copy the result"},
     {"_backward", "the derivative of an op that is served otherwise, or not at all"},
 };
 

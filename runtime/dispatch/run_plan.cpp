@@ -125,7 +125,15 @@ class Runner {
   /// call. It is counted on ranks that have no part of the tensor, too: the next draw has the same name everywhere.
   void name_stream() {
     const std::span<const c10::IValue> given(arguments(), count_);
+    refuse_generator(given);
     if (!plan_.rule->draws || plan_.rule->draws(op_.schema(), given)) stream_ = context_.next_random_stream();
+  }
+
+  /// It would not be asked.
+  void refuse_generator(std::span<const c10::IValue> given) const {
+    if (!has_argument(op_.schema(), "generator") || given[argument_number(op_.schema(), "generator")].isNone()) return;
+    fail<BadInput>("{}: a generator is given, but a mesh's values follow from the run's seed; leave it out",
+                   op_name(op_));
   }
 
   std::shared_ptr<ShardSet> moved(ShardedTensorImpl& self, const TensorSpec* target) const {

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "core/error.h"
@@ -52,10 +53,17 @@ Stack functional_arguments(const c10::OperatorHandle& functional, const c10::Ope
   return stack;
 }
 
+bool takes_tensors(const c10::FunctionSchema& schema) {
+  const auto& all = schema.arguments();
+  return std::any_of(all.begin(), all.end(),
+                     [](const c10::Argument& each) { return each.type()->str().find("Tensor") != std::string::npos; });
+}
+
 /// Where both forms are decompositions one of them calls the other: LibTorch's own out form does not call itself.
+/// (Those that only make tensors do not; what they are given they resize.)
 bool is_left_to_libtorch(const RuleSet& rules, const c10::OperatorHandle& op, const c10::OperatorHandle& functional) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) &&
-         service_of(rules, functional).way == Service::kDecomposition;
+         takes_tensors(functional.schema()) && service_of(rules, functional).way == Service::kDecomposition;
 }
 
 bool takes_any_size(const at::Tensor& out) { return is_sharded(out) && out.numel() == 0; }

@@ -29,7 +29,8 @@ const Rule* RuleSet::find(const std::string& op) const {
 std::string functional_name(const std::string& op) {
   const auto dot = std::min(op.find('.'), op.size());
   if (dot == 0 || op[dot - 1] != '_' || op.ends_with("__")) return op;
-  if (op.starts_with("pow_.")) return "pow.Tensor_" + op.substr(dot + 1);  // the one family with names of its own
+  if (op.starts_with("pow_.")) return "pow.Tensor_" + op.substr(dot + 1);  // names of their own
+  if (op == "bernoulli_.float") return "bernoulli.p";
   return op.substr(0, dot - 1) + op.substr(dot);
 }
 

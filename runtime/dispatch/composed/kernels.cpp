@@ -1,5 +1,6 @@
 #include "runtime/dispatch/composed/kernels.h"
 
+#include "runtime/dispatch/composed/activations.h"
 #include "runtime/dispatch/composed/norms.h"
 #include "runtime/dispatch/composed/optimizers.h"
 
@@ -10,6 +11,9 @@ void register_composed_kernels(torch::Library& library) {
   library.impl("native_batch_norm_backward", TORCH_FN(composed::batch_norm_backward));
   library.impl("native_group_norm", TORCH_FN(composed::group_norm));
   library.impl("native_group_norm_backward", TORCH_FN(composed::group_norm_backward));
+  library.impl("rrelu_with_noise", TORCH_FN(composed::rrelu_with_noise));
+  library.impl("rrelu_with_noise_functional", TORCH_FN(composed::rrelu_with_noise_functional));
+  library.impl("rrelu_with_noise_", TORCH_FN(composed::rrelu_with_noise_in_place));
   library.impl("_fused_adagrad_", TORCH_FN(composed::fused_adagrad));
   library.impl("_fused_adam_", TORCH_FN(composed::fused_adam));
   library.impl("_fused_adam_.tensor_lr", TORCH_FN(composed::fused_adam_of_tensor));
@@ -25,7 +29,8 @@ const std::set<std::string>& composed_kernels() {
                                            "_fused_adagrad_",         "_fused_adam_",
                                            "_fused_adam_.tensor_lr",  "_fused_adamw_",
                                            "_fused_adamw_.tensor_lr", "_fused_sgd_",
-                                           "_fused_sgd_.tensor_lr"};
+                                           "_fused_sgd_.tensor_lr",   "rrelu_with_noise",
+                                           "rrelu_with_noise_",       "rrelu_with_noise_functional"};
   return names;
 }
 

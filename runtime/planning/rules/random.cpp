@@ -7,6 +7,10 @@
 #include "core/error.h"
 #include "rng/stream.h"
 #include "runtime/context/run_context.h"
+#include "runtime/planning/draws/drawn.h"
+#include "runtime/planning/draws/elements.h"
+#include "runtime/planning/draws/integers.h"
+#include "runtime/planning/draws/multinomial.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
@@ -64,12 +68,36 @@ void local_uniform(const LocalCall& call, torch::jit::Stack& stack) {
   draw_into(call, stack, is_point ? rng::bernoulli(1, low) : rng::uniform(low, high));
 }
 
+/// Each element by itself, in the place of one of the first operand.
+constexpr Rule draw_row(const char* op, LocalFunction local) {
+  return {op, "random", "...->...", "-", Rule::kRandom, nullptr, draws::like_first, local};
+}
+constexpr Rule normal_row(const char* op, const char* dims) {
+  return {op, "random", dims, "-", Rule::kRandom, nullptr, draws::normal_shape, draws::normal_of_tensors};
+}
+
 constexpr Rule kRows[] = {
+    draw_row("bernoulli.p", draws::bernoulli),
+    {"bernoulli.Tensor", "random", "...,...->...", "-", Rule::kRandom, nullptr, draws::bernoulli_shape,
+     draws::bernoulli_of_tensor},
+    draw_row("cauchy", draws::cauchy),
+    draw_row("exponential", draws::exponential),
+    draw_row("geometric", draws::geometric),
+    draw_row("log_normal", draws::log_normal),
+    {"multinomial", "random", "...K->...S", "-", Rule::kRandom, nullptr, draws::multinomial_shape, draws::multinomial},
     {"native_dropout", "random", "...->...,...", "-", Rule::kRandom, nullptr, dropout_shapes, local_dropout,
      drops_anything},
     {"native_dropout_backward", "pointwise", "...,...->...", "e-", Rule::kPlain, nullptr, dropout_backward_shape,
      local_dropout_backward},
     {"normal", "random", "...->...", "-", Rule::kRandom, nullptr, nullptr, local_normal},
+    normal_row("normal.Tensor_Tensor", "...,...->..."),
+    normal_row("normal.Tensor_float", "...->..."),
+    normal_row("normal.float_Tensor", "...->..."),
+    draw_row("normal_functional", local_normal),
+    draw_row("random", draws::random),
+    draw_row("random.from", draws::random_between),
+    draw_row("random.to", draws::random_to),
+    {"randperm.generator", "factory", "->a", "-", Rule::kRandom, nullptr, draws::permutation_shape, draws::permutation},
     {"uniform", "random", "...->...", "-", Rule::kRandom, nullptr, nullptr, local_uniform},
 };
 

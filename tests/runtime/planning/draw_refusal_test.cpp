@@ -1,5 +1,6 @@
 // Ops that draw, and those that make new tensors, have numbers instead of operands to be wrong: what LibTorch refuses,
 // a mesh refuses, however its tensors lie and whatever plan is there already.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
@@ -31,6 +32,26 @@ const std::vector<Numbers>& all_numbers() {
       {"dropout", [](auto& x, double p) { return at::dropout(x, p, true); }, 0.5, {-0.1, 1.1, kNan}},
       {"normal_ std", [](auto& x, double std) { return x.clone().normal_(0, std); }, 1, {-1, kNan}},
       {"uniform_ to", [](auto& x, double to) { return x.clone().uniform_(1, to); }, 2, {0.5, kNan, kInfinity}},
+      {"bernoulli_", [](auto& x, double p) { return x.clone().bernoulli_(p); }, 0.5, {-0.1, 1.1, kNan}},
+      {"cauchy_ sigma", [](auto& x, double sigma) { return x.clone().cauchy_(0, sigma); }, 1, {0, -1, kNan}},
+      {"exponential_", [](auto& x, double rate) { return x.clone().exponential_(rate); }, 1, {0, -1, kNan}},
+      {"geometric_", [](auto& x, double p) { return x.clone().geometric_(p); }, 0.5, {0, 1, -0.5, 1.5, kNan}},
+      {"log_normal_ std", [](auto& x, double std) { return x.clone().log_normal_(0, std); }, 1, {0, -1, kNan}},
+      {"normal of a tensor", [](auto& x, double std) { return at::normal(x, std); }, 1, {-1, kNan}},
+      {"multinomial", [](auto& x, double n) { return at::multinomial(x.abs() + 1, std::lround(n)); }, 6, {0, -1, 7}},
+      {"random_ to", [](auto& x, double to) { return x.clone().random_(std::lround(to)); }, 2, {0, -3}},
+      {"random_ from", [](auto& x, double from) { return x.clone().random_(std::lround(from), 5); }, 4, {5, 6}},
+      {"random_ of 8 bits",
+       [](auto& x, double to) { return x.to(c10::kChar).random_(0, std::lround(to)); },
+       128,
+       {129, -1}},
+      {"randint", [=](auto& x, double high) { return at::randint(std::lround(high), {3}, made(x)); }, 4, {0, -1}},
+      {"randint_like", [](auto& x, double high) { return at::randint_like(x, std::lround(high)); }, 4, {0, -1}},
+      {"randn", [=](auto& x, double n) { return at::randn({std::lround(n)}, made(x)); }, 3, {-1}},
+      {"randperm", [=](auto& x, double n) { return at::randperm(std::lround(n), made(x)); }, 3, {-1}},
+      {"rrelu", [](auto& x, double upper) { return at::rrelu(x, 0.1, upper, true); }, 0.5, {0.05, kInfinity}},
+      {"alpha_dropout", [](auto& x, double p) { return at::alpha_dropout(x, p, true); }, 0.5, {-0.1, 1.1, kNan}},
+      {"feature_dropout", [](auto& x, double p) { return at::feature_dropout(x, p, true); }, 0.5, {-0.1, 1.1, kNan}},
       {"arange end", [=](auto& x, double end) { return at::arange(end, made(x)); }, 3, {-1, kNan, kInfinity}},
       {"arange start", [=](auto& x, double start) { return at::arange(start, 3, made(x)); }, 1, {4, kNan, -kInfinity}},
       {"arange step", [=](auto& x, double step) { return at::arange(1, 3, step, made(x)); }, 1, {0, -1, kNan}},
@@ -84,6 +105,53 @@ TEST_P(DrawRefusal, OfWrongNumbersIsOneDevices) {
       EXPECT_TRUE(refuses([&] { each.call(x, number); })) << each.op << " " << number << ": the mesh takes it";
     }
   }
+}
+
+/// Parameters that are tensors have one element that is wrong, on one of the ranks.
+TEST_P(DrawRefusal, OfWrongElementsIsOneDevices) {
+  const auto world = simulated_world({{"dp", 2}, {"tp", 3}});
+  const auto layout = Layout::parse(world->mesh("dp=2,tp=3"), GetParam());
+  const RandomScope seed(7);
+  const auto refused = [&](const auto& call, double wrong, const char* op) {
+    auto plain = at::full({4, 6}, 0.5);
+    EXPECT_FALSE(refuses([&] { call(distribute(plain, layout)); })) << op;
+    plain[3][4] = wrong;
+    EXPECT_TRUE(refuses([&] { call(plain); })) << op << " " << wrong << ": one device takes it";
+    EXPECT_TRUE(refuses([&] { call(distribute(plain, layout)); })) << op << " " << wrong << ": the mesh takes it";
+  };
+  for (const double wrong : {-0.1, 1.1, std::nan("")}) {
+    refused([](const at::Tensor& p) { return at::bernoulli(p); }, wrong, "bernoulli");
+    refused([](const at::Tensor& p) { return at::empty_like(p).bernoulli_(p); }, wrong, "bernoulli_");
+  }
+  refused([](const at::Tensor& deviation) { return at::normal(2, deviation); }, -1, "normal");
+  refused([](const at::Tensor& deviation) { return at::normal(at::ones_like(deviation), deviation); }, -1, "normal");
+  for (const double wrong : {-1.0, std::nan(""), double{INFINITY}})
+    for (const bool replaces : {false, true})
+      refused([=](const at::Tensor& weights) { return at::multinomial(weights, 2, replaces); }, wrong, "multinomial");
+}
+
+TEST_P(DrawRefusal, OfARowWithoutWeightsIsOneDevices) {
+  const auto world = simulated_world({{"dp", 2}, {"tp", 3}});
+  const auto layout = Layout::parse(world->mesh("dp=2,tp=3"), GetParam());
+  const RandomScope seed(7);
+  auto plain = at::ones({4, 6});
+  plain.select(0, 2).zero_();
+  const auto weights = distribute(plain, layout);
+  for (const bool replaces : {false, true}) {
+    EXPECT_TRUE(refuses([&] { at::multinomial(plain, 2, replaces); })) << "one device";
+    EXPECT_TRUE(refuses([&] { at::multinomial(weights, 2, replaces); })) << "the mesh";
+  }
+}
+
+/// A mesh would not ask it.
+TEST_P(DrawRefusal, OfAGenerator) {
+  const auto world = simulated_world({{"dp", 2}, {"tp", 3}});
+  const RandomScope seed(7);
+  const auto x = distribute(at::ones({4, 6}), Layout::parse(world->mesh("dp=2,tp=3"), GetParam()));
+  const auto generator = at::detail::createCPUGenerator();
+  EXPECT_TRUE(refuses([&] { x.clone().normal_(0, 1, generator); }));
+  EXPECT_TRUE(refuses([&] { at::bernoulli(x, generator); }));
+  EXPECT_TRUE(refuses([&] { at::multinomial(x, 2, false, generator); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DrawRefusal,
