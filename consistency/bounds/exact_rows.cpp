@@ -6,13 +6,13 @@ namespace {
 
 // clang-format off
 constexpr std::string_view kExact[] = {
-    "__lshift__.Scalar", "__lshift__.Tensor", "__rshift__.Scalar", "__rshift__.Tensor", "_conj_physical",
+    "__lshift__.Scalar", "__lshift__.Tensor", "__rshift__.Scalar", "__rshift__.Tensor", "_conj", "_conj_physical", "_neg_view",
     "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "adaptive_max_pool2d",
     "adaptive_max_pool3d", "all", "all.dim", "all.dims", "amin", "aminmax", "any", "any.dim", "any.dims", "argmax",
     "argmin", "bitwise_left_shift.Tensor", "bitwise_right_shift.Tensor", "bitwise_xor.Tensor", "bucketize.Tensor",
     "ceil", "clamp.Tensor", "clamp_max", "clamp_max.Tensor", "clamp_min.Tensor", "complex", "constant_pad_nd",
-    "copysign.Tensor", "count_nonzero", "count_nonzero.dim_IntList", "cummax", "cummin", "fill.Tensor", "flip",
-    "floor", "fmax", "fmin", "frac", "gather", "gcd", "hardshrink", "hardshrink_backward", "hardtanh",
+    "copysign.Tensor", "count_nonzero", "count_nonzero.dim_IntList", "diagonal_scatter", "cummax", "cummin", "fill.Tensor", "flip",
+    "floor", "fmax", "fmin", "frac", "frexp.Tensor", "gather", "gcd", "hardshrink", "hardshrink_backward", "hardtanh",
     "hardtanh_backward", "heaviside", "index.Tensor", "index_copy", "index_fill.int_Scalar", "index_fill.int_Tensor",
     "index_select", "isin.Tensor_Scalar", "isin.Tensor_Tensor", "isneginf", "isposinf", "kthvalue", "lcm",
     "logical_xor", "masked_fill.Tensor", "masked_scatter", "max", "max.dim", "max_pool2d_with_indices", "median",

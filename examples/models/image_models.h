@@ -38,9 +38,7 @@ struct ResidualImpl : torch::nn::Module {
     second = register_module("second", convolution());
     second_norm = register_module("second_norm", torch::nn::BatchNorm2d(kChannels));
   }
-  at::Tensor forward(const at::Tensor& x) {
-    return at::relu(x + second_norm(second(at::relu(first_norm(first(x))))));
-  }
+  at::Tensor forward(const at::Tensor& x) { return at::relu(x + second_norm(second(at::relu(first_norm(first(x)))))); }
 
   torch::nn::Conv2d first{nullptr}, second{nullptr};
   torch::nn::BatchNorm2d first_norm{nullptr}, second_norm{nullptr};

@@ -77,7 +77,9 @@ std::vector<OpCase> out_cases() {
     if (found == by_name.end() || found->second->is(kFactory)) continue;
     const auto& entry = *found->second;
     // LibTorch's own binary_cross_entropy.out gives another mean than the functional op.
+    // Of uint64, which hash_tensor.out gives, LibTorch has no sums to scatter.
     const bool is_left_out = entry.is(kOwnPeer) || op_name(op) == "binary_cross_entropy.out" ||
+                             op_name(op) == "hash_tensor.out" ||
                              service_of(*built_in_rules(), op).way == Service::kMissing;
     if (is_left_out) continue;
     const auto draw = [op, functional = *functional, draw = entry.draw](Inputs& in) {

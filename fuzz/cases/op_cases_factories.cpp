@@ -52,6 +52,11 @@ std::vector<OpCase> factory_cases() {
               }),
       factory("empty.memory_format", kEmpty, [](Inputs& in) { return Stack{in.sizes(0, 3)}; }),
       factory("empty_strided", kEmpty, draw_strided),
+      factory("eye", kExact, [](Inputs& in) { return Stack{in.number(0, 5)}; }),
+      factory("eye.m", kExact,
+              [](Inputs& in) {
+                return Stack{in.number(0, 5), in.number(0, 5)};
+              }),
       factory("full", kExact,
               [](Inputs& in) {
                 return Stack{in.sizes(0, 3), at::Scalar(2.5)};

@@ -9,21 +9,21 @@ namespace {
 
 /// In the order of their bytes.
 constexpr const char* kTried = R"(
-__and__.Scalar __and__.Tensor __or__.Scalar __or__.Tensor __xor__.Scalar __xor__.Tensor _foreach_abs _foreach_abs_
-_foreach_acos _foreach_acos_ _foreach_add.List _foreach_add.Scalar _foreach_add.ScalarList _foreach_add.Tensor
-_foreach_add_.List _foreach_add_.Scalar _foreach_add_.ScalarList _foreach_add_.Tensor _foreach_addcdiv.Scalar
-_foreach_addcdiv.ScalarList _foreach_addcdiv_.Scalar _foreach_addcdiv_.ScalarList _foreach_addcmul.Scalar
-_foreach_addcmul.ScalarList _foreach_addcmul_.Scalar _foreach_addcmul_.ScalarList _foreach_asin _foreach_asin_
-_foreach_atan _foreach_atan_ _foreach_ceil _foreach_ceil_ _foreach_clamp_max.List _foreach_clamp_max.Scalar
-_foreach_clamp_max.ScalarList _foreach_clamp_max_.List _foreach_clamp_max_.Scalar _foreach_clamp_max_.ScalarList
-_foreach_clamp_min.List _foreach_clamp_min.Scalar _foreach_clamp_min.ScalarList _foreach_clamp_min_.List
-_foreach_clamp_min_.Scalar _foreach_clamp_min_.ScalarList _foreach_copy _foreach_copy_ _foreach_cos _foreach_cos_
-_foreach_cosh _foreach_cosh_ _foreach_div.List _foreach_div.Scalar _foreach_div.ScalarList _foreach_div.Tensor
-_foreach_div_.List _foreach_div_.Scalar _foreach_div_.ScalarList _foreach_div_.Tensor _foreach_erf _foreach_erf_
-_foreach_erfc _foreach_erfc_ _foreach_exp _foreach_exp_ _foreach_expm1 _foreach_expm1_ _foreach_floor _foreach_floor_
-_foreach_frac _foreach_frac_ _foreach_lerp.List _foreach_lerp.Scalar _foreach_lerp.ScalarList _foreach_lerp_.List
-_foreach_lerp_.Scalar _foreach_lerp_.ScalarList _foreach_lgamma _foreach_lgamma_ _foreach_log _foreach_log10
-_foreach_log10_ _foreach_log1p _foreach_log1p_ _foreach_log2 _foreach_log2_ _foreach_log_ _foreach_max
+__and__.Scalar __and__.Tensor __or__.Scalar __or__.Tensor __xor__.Scalar __xor__.Tensor _chunk_cat _euclidean_dist
+_foreach_abs _foreach_abs_ _foreach_acos _foreach_acos_ _foreach_add.List _foreach_add.Scalar _foreach_add.ScalarList
+_foreach_add.Tensor _foreach_add_.List _foreach_add_.Scalar _foreach_add_.ScalarList _foreach_add_.Tensor
+_foreach_addcdiv.Scalar _foreach_addcdiv.ScalarList _foreach_addcdiv_.Scalar _foreach_addcdiv_.ScalarList
+_foreach_addcmul.Scalar _foreach_addcmul.ScalarList _foreach_addcmul_.Scalar _foreach_addcmul_.ScalarList
+_foreach_asin _foreach_asin_ _foreach_atan _foreach_atan_ _foreach_ceil _foreach_ceil_ _foreach_clamp_max.List
+_foreach_clamp_max.Scalar _foreach_clamp_max.ScalarList _foreach_clamp_max_.List _foreach_clamp_max_.Scalar
+_foreach_clamp_max_.ScalarList _foreach_clamp_min.List _foreach_clamp_min.Scalar _foreach_clamp_min.ScalarList
+_foreach_clamp_min_.List _foreach_clamp_min_.Scalar _foreach_clamp_min_.ScalarList _foreach_copy _foreach_copy_
+_foreach_cos _foreach_cos_ _foreach_cosh _foreach_cosh_ _foreach_div.List _foreach_div.Scalar _foreach_div.ScalarList
+_foreach_div.Tensor _foreach_div_.List _foreach_div_.Scalar _foreach_div_.ScalarList _foreach_div_.Tensor _foreach_erf
+_foreach_erf_ _foreach_erfc _foreach_erfc_ _foreach_exp _foreach_exp_ _foreach_expm1 _foreach_expm1_ _foreach_floor
+_foreach_floor_ _foreach_frac _foreach_frac_ _foreach_lerp.List _foreach_lerp.Scalar _foreach_lerp.ScalarList
+_foreach_lerp_.List _foreach_lerp_.Scalar _foreach_lerp_.ScalarList _foreach_lgamma _foreach_lgamma_ _foreach_log
+_foreach_log10 _foreach_log10_ _foreach_log1p _foreach_log1p_ _foreach_log2 _foreach_log2_ _foreach_log_ _foreach_max
 _foreach_maximum.List _foreach_maximum.Scalar _foreach_maximum.ScalarList _foreach_maximum_.List
 _foreach_maximum_.Scalar _foreach_maximum_.ScalarList _foreach_minimum.List _foreach_minimum.Scalar
 _foreach_minimum.ScalarList _foreach_minimum_.List _foreach_minimum_.Scalar _foreach_minimum_.ScalarList
@@ -34,28 +34,31 @@ _foreach_pow_.Scalar _foreach_pow_.ScalarList _foreach_reciprocal _foreach_recip
 _foreach_rsqrt _foreach_rsqrt_ _foreach_sigmoid _foreach_sigmoid_ _foreach_sign _foreach_sign_ _foreach_sin
 _foreach_sin_ _foreach_sinh _foreach_sinh_ _foreach_sqrt _foreach_sqrt_ _foreach_sub.List _foreach_sub.Scalar
 _foreach_sub.ScalarList _foreach_sub_.List _foreach_sub_.Scalar _foreach_sub_.ScalarList _foreach_tan _foreach_tan_
-_foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_ _foreach_zero _foreach_zero_ _linalg_check_errors absolute
-adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d addr adjoint alias_copy arccos arccosh
-arcsin arcsinh arctan arctan2 arctanh argsort argsort.stable argwhere atleast_1d atleast_2d atleast_3d avg_pool1d
-batch_norm bitwise_and.Scalar bitwise_and.Scalar_Tensor bitwise_left_shift.Scalar_Tensor
-bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar bitwise_or.Scalar_Tensor bitwise_right_shift.Scalar_Tensor
-bitwise_right_shift.Tensor_Scalar bitwise_xor.Scalar bitwise_xor.Scalar_Tensor block_diag broadcast_tensors
-broadcast_to cartesian_prod cdist celu chain_matmul chunk clip clip.Tensor column_stack combinations concat
-concatenate copysign.Scalar cosine_embedding_loss cosine_similarity cov cross cross_entropy_loss
-cumulative_trapezoid.dx deg2rad det diag diag_embed diagflat diagonal_backward diagonal_copy diff dist div.Scalar_mode
-divide.Scalar divide.Scalar_mode divide.Tensor divide.Tensor_mode dropout dsplit.int dstack einsum expand_as
-expand_copy fix flatten.using_ints fliplr flipud float_power.Scalar float_power.Tensor_Scalar
-float_power.Tensor_Tensor floor_divide.Scalar fmod.Scalar frobenius_norm.dim full_like ger greater.Scalar
-greater.Tensor greater_equal.Scalar greater_equal.Tensor group_norm hinge_embedding_loss hsplit.int hstack inner
-instance_norm inverse isclose isreal l1_loss layer_norm less.Scalar less.Tensor less_equal.Scalar less_equal.Tensor
-linalg_det linalg_diagonal linalg_inv linalg_matmul linalg_matrix_power linalg_multi_dot linalg_norm linalg_slogdet
-linalg_solve linalg_solve_ex linalg_vecdot log_sigmoid log_softmax.int logdet mH mT margin_ranking_loss matrix_power
-max.other max_pool1d max_pool2d max_pool3d meshgrid min.other moveaxis.int movedim.int movedim.intlist msort
-multiply.Scalar multiply.Tensor nanmean narrow native_layer_norm negative new_full norm.Scalar not_equal.Scalar
-not_equal.Tensor numpy_T one_hot outer pad pairwise_distance permute_copy pixel_shuffle pixel_unshuffle
-poisson_nll_loss positive prelu rad2deg ravel relu6 remainder.Scalar repeat repeat_interleave.self_int reshape
-reshape_as rms_norm row_stack scaled_dot_product_attention select_copy.int selu silu_backward slice_copy.Tensor
-slogdet softmax.int special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_t.x_scalar
+_foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_ _foreach_zero _foreach_zero_ _linalg_check_errors
+_native_batch_norm_legit_no_training _safe_softmax _trilinear _unsafe_index.Tensor _unsafe_index_put
+_unsafe_masked_index _unsafe_masked_index_put_accumulate absolute adaptive_avg_pool1d adaptive_avg_pool2d
+adaptive_avg_pool3d adaptive_max_pool1d addr adjoint alias_copy allclose arccos arccosh arcsin arcsinh arctan arctan2
+arctanh argsort argsort.stable argwhere atleast_1d atleast_2d atleast_3d avg_pool1d batch_norm bitwise_and.Scalar
+bitwise_and.Scalar_Tensor bitwise_left_shift.Scalar_Tensor bitwise_left_shift.Tensor_Scalar bitwise_or.Scalar
+bitwise_or.Scalar_Tensor bitwise_right_shift.Scalar_Tensor bitwise_right_shift.Tensor_Scalar bitwise_xor.Scalar
+bitwise_xor.Scalar_Tensor block_diag broadcast_tensors broadcast_to cartesian_prod cdist celu chain_matmul
+cholesky_solve chunk clip clip.Tensor column_stack combinations concat concatenate copysign.Scalar
+cosine_embedding_loss cosine_similarity cov cross cross_entropy_loss cumulative_trapezoid.dx deg2rad det diag
+diag_embed diagflat diagonal_backward diagonal_copy diff dist div.Scalar_mode divide.Scalar divide.Scalar_mode
+divide.Tensor divide.Tensor_mode dropout dsplit.int dstack einsum expand_as expand_copy fix flatten.using_ints fliplr
+flipud float_power.Scalar float_power.Tensor_Scalar float_power.Tensor_Tensor floor_divide.Scalar fmod.Scalar
+frobenius_norm.dim full_like ger greater.Scalar greater.Tensor greater_equal.Scalar greater_equal.Tensor group_norm
+hinge_embedding_loss hsplit.int hstack inner instance_norm inverse isclose isreal l1_loss layer_norm ldexp.Tensor
+less.Scalar less.Tensor less_equal.Scalar less_equal.Tensor linalg_det linalg_diagonal linalg_eigvalsh linalg_inv
+linalg_matmul linalg_matrix_power linalg_matrix_rank linalg_multi_dot linalg_norm linalg_pinv.atol_rtol_tensor
+linalg_slogdet linalg_solve linalg_solve_ex linalg_svdvals linalg_vecdot log_sigmoid log_softmax.int logdet mH mT
+margin_ranking_loss masked_scatter_backward matrix_power max.other max_pool1d max_pool2d max_pool3d meshgrid min.other
+moveaxis.int movedim.int movedim.intlist msort multiply.Scalar multiply.Tensor mvlgamma nanmean narrow narrow_copy
+native_layer_norm negative new_full norm.Scalar not_equal.Scalar not_equal.Tensor numpy_T one_hot outer pad
+pairwise_distance permute_copy pixel_shuffle pixel_unshuffle poisson_nll_loss positive prelu rad2deg ravel relu6
+remainder.Scalar repeat repeat_interleave.self_int reshape reshape_as rms_norm rot90 row_stack
+scaled_dot_product_attention select_copy.int selu silu_backward slice_copy.Tensor slogdet softmax.int
+special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_t.x_scalar
 special_chebyshev_polynomial_u.n_scalar special_chebyshev_polynomial_u.x_scalar
 special_chebyshev_polynomial_v.n_scalar special_chebyshev_polynomial_v.x_scalar
 special_chebyshev_polynomial_w.n_scalar special_chebyshev_polynomial_w.x_scalar special_digamma special_erf

@@ -7,7 +7,7 @@
 namespace lockstep {
 
 /// Kernels of the mesh device that are put together of ops with rows: batch norm, whose statistics are those of the
-/// whole batch on any mesh, the derivative of group norm, and the fused optimizers, parameter by parameter.
+/// whole batch on any mesh, derivatives of norms, the fused optimizers, parameter by parameter, and in-place views.
 void register_composed_kernels(torch::Library& library);
 
 /// The ops that have one.

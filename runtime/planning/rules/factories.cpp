@@ -70,6 +70,8 @@ constexpr Rule kRows[] = {
     factory_row("arange.start_step", Rule::kSizesFromScalars),
     factory_row("empty.memory_format"),
     factory_row("empty_strided"),
+    factory_row("eye"),
+    factory_row("eye.m"),
     factory_row("full"),
     factory_row("ones"),
     factory_row("scalar_tensor"),
