@@ -74,7 +74,7 @@ special_shifted_chebyshev_polynomial_v.x_scalar special_shifted_chebyshev_polyno
 special_shifted_chebyshev_polynomial_w.x_scalar special_sinc special_softmax special_xlog1py.other_scalar
 special_xlog1py.self_scalar special_xlogy special_xlogy.other_scalar special_xlogy.self_scalar
 special_zeta.other_scalar special_zeta.self_scalar split.sizes split_copy.Tensor split_with_sizes_copy squeeze_copy
-squeeze_copy.dim squeeze_copy.dims std std.dim std_mean std_mean.dim subtract.Scalar subtract.Tensor sum_to_size
+squeeze_copy.dim squeeze_copy.dims std std.dim std_mean std_mean.dim stft subtract.Scalar subtract.Tensor sum_to_size
 swapaxes swapdims t_copy take_along_dim tensor_split.indices tensor_split.sections tensordot tile transpose_copy.int
 trapezoid.dx trapz.dx triplet_margin_loss true_divide.Scalar true_divide.Tensor unbind_copy.int unflatten.int
 unfold_copy unsafe_chunk unsqueeze_copy vander var var.dim var_mean var_mean.dim view_as view_copy vsplit.int vstack
