@@ -13,10 +13,11 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-file(GLOB _rules CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/planning/*.cpp ${CMAKE_SOURCE_DIR}/runtime/planning/*.h
-  ${CMAKE_SOURCE_DIR}/runtime/planning/rules/*.cpp ${CMAKE_SOURCE_DIR}/runtime/planning/rules/*.h
-  ${CMAKE_SOURCE_DIR}/runtime/planning/draws/*.cpp ${CMAKE_SOURCE_DIR}/runtime/planning/draws/*.h
-  ${CMAKE_SOURCE_DIR}/runtime/own_ops/*.cpp ${CMAKE_SOURCE_DIR}/runtime/own_ops/*.h)
+set(_rules "")
+foreach(folder planning own_ops dispatch)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/${folder}/*.cpp ${CMAKE_SOURCE_DIR}/runtime/${folder}/*.h)
+  list(APPEND _rules ${sources})
+endforeach()
 list(SORT _rules)
 list(JOIN _rules " " _rules_text)
 set(LOCKSTEP_RULES_DIGEST ${CMAKE_BINARY_DIR}/rules_digest.cpp)

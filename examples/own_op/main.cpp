@@ -1,5 +1,5 @@
-// An op of your own, made with TORCH_LIBRARY as for any other program, gets a sharding rule in one call, and is checked as
-// Lockstep checks its own: random cases on random meshes. A wrong rule is found.
+// An op of your own, made with TORCH_LIBRARY as for any other program, gets a sharding rule in one call, and is checked
+// as Lockstep checks its own: random cases on random meshes. A wrong rule is found.
 #include <torch/library.h>
 #include <torch/torch.h>
 
@@ -32,8 +32,8 @@ std::vector<ResultShape> one_per_row(const Call& call) {
   return {{{call.operand_sizes[0][0]}, {}, call.operand_dtypes[0]}};
 }
 
-/// Rows ("r") may lie anywhere, a row's elements ("C") must be together. Nothing is rounded that depends on where it lies,
-/// so that canonical numerics takes the op as it is.
+/// Rows ("r") may lie anywhere, a row's elements ("C") must be together. Nothing is rounded that depends on where it
+/// lies, so that canonical numerics takes the op as it is.
 constexpr Rule kRule{.op = "mine::spread",
                      .family = "mine",
                      .dims = "rC->r",
@@ -44,9 +44,8 @@ constexpr Rule kWrong{
     .op = "mine::spread", .family = "mine", .dims = "rc->r", .traits = Rule::kMax, .shapes = one_per_row};
 
 at::Tensor call(const at::Tensor& rows) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("mine::spread", "")
-                             .typed<at::Tensor(const at::Tensor&)>();
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("mine::spread", "").typed<at::Tensor(const at::Tensor&)>();
   return op.call(rows);
 }
 

@@ -56,6 +56,11 @@ std::vector<OpCase> factory_cases() {
                 return Stack{Sizes{in.number(0, 3), in.number(0, 3)}, Sizes{1, 0}};
               }),
       factory("empty_strided", kEmpty, draw_strided),
+      factory("eye", kExact, [](Inputs& in) { return Stack{in.number(0, 5)}; }),
+      factory("eye.m", kExact,
+              [](Inputs& in) {
+                return Stack{in.number(0, 5), in.number(0, 5)};
+              }),
       factory("full", kExact,
               [](Inputs& in) {
                 return Stack{in.sizes(0, 3), at::Scalar(2.5)};

@@ -46,6 +46,7 @@ constexpr CallText kSorting[] = {
     {"cumprod", kReal | kGradient, "p dim"},
     {"cumsum", kExact | kGradient, "x dim"},
     {"flip", kMoves, "u dims"},
+    {"glu_backward", kReal | kWide | kGradient, "x:a2b x:a4b 1"},
     {"glu", kReal, "x:a4b 1"},
     {"kthvalue", kDecides | kGradient, "u+ 1 dim true"},
     {"logcumsumexp", kReal | kGradient, "x+ dim"},

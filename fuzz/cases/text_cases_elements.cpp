@@ -79,6 +79,8 @@ constexpr CallText kOfElements[] = {
     {"remainder.Scalar", kExact, "x 2"},
     {"selu", kSmooth, "x"},
     {"silu_backward", kReal, "x x"},
+    {"ldexp.Tensor", kReal, "x x"},
+    {"mvlgamma", kReal, "p 1"},
     {"special_digamma", kReal, "p"},
     {"special_erf", kSmooth, "x"},
     {"special_erfc", kSmooth, "x"},

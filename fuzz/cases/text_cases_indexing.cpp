@@ -11,6 +11,7 @@ constexpr unsigned kMoves = kExact | kIntegers | kGradient, kNumbers = kReal | k
 constexpr CallText kIndexing[] = {
     {"bucketize.Tensor", kExact, "x x:3"},
     {"diagonal", kMoves, "u:abc 1 0 2"},
+    {"diagonal_scatter", kMoves, "u:ab3a u:b3a 0 0 3"},
     {"index.Tensor", kExact | kIntegers | kGradient, "u:abc {ka:de kb:e}"},
     {"_index_put_impl", kExact | kIntegers | kGradient, "u:abc {ka:1 kb:1} u:c"},
     {"index_put", kExact | kIntegers | kGradient, "u:abc {ka:1 kb:1} u:c"},
@@ -18,11 +19,13 @@ constexpr CallText kIndexing[] = {
     {"isin.Tensor_Tensor", kExact, "x x:3"},
     {"select_scatter", kMoves, "u:abc u:ac 1 0"},
     {"slice_scatter", kMoves, "u:a4c u:a2c 1 1 3"},
-    {"masked_scatter", kExact, "u:ab m:ab u:ab"},
+    {"masked_scatter", kExact, "u:a1 m:ab u:ab"},
     {"put", kExact | kIntegers | kGradient, "u:ab ka:1 u:1"},
     {"take", kMoves, "u:ab ka:cd"},
     {"unfold", kMoves, "u:a5b 1 2 2"},
     {"unfold_backward", kExact | kGradient, "x:a4b2 <a5b> 1 2 1"},
+    {"_conj", kReal | kDeclared | kWide, "z"},
+    {"_neg_view", kMoves, "u"},
     {"view_as_complex", kReal | kDeclared | kWide | kDense, "x:ab2"},
     {"view_as_real", kReal | kDeclared | kWide, "z"},
 };

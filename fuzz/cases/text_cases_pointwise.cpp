@@ -43,6 +43,7 @@ constexpr CallText kFunctions[] = {
     {"fmin", kExact | kGradient, "x~ x~"},
     {"fmod.Tensor", kExact | kGradient, "x~ p~"},
     {"frac", kStep, "x"},
+    {"frexp.Tensor", kExact | kWide | kGradient, "x"},
     {"gcd", kExact, "i~ i~"},
     {"hardshrink", kStep, "x 1"},
     {"hardshrink_backward", kExact | kGradient, "x x 1"},

@@ -168,7 +168,7 @@ std::vector<at::Tensor> reference(const OpCase& op_case, const OpCall& call, con
   std::vector<at::Tensor> results;
   if (!op_case.is(OpCase::kOwnPeer)) {
     for (const auto& result : run(call.op, plain_arguments(call, numerics)))
-      results.push_back(into_domain(numerics.domain, result));
+      results.push_back(into_domain(numerics.domain, at::resolve_neg(at::resolve_conj(result))));
     return results;
   }
   World::Options options;

@@ -9,6 +9,7 @@
 
 #include <set>
 
+#include "runtime/dispatch/as_strided.h"
 #include "runtime/dispatch/composed/kernels.h"
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/native_kernels.h"
@@ -61,7 +62,10 @@ bool taken_whole(const std::string& name) {
 
 void register_ops() {
   static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static torch::Library autograd(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__,
+                                 __LINE__);
   register_native_kernels(library);
+  register_as_strided(library, autograd);
   register_composed_kernels(library);
   const auto rules = built_in_rules();
   for (const auto& full : c10::Dispatcher::singleton().getAllOpNames()) {

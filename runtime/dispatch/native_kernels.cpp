@@ -67,13 +67,6 @@ at::Scalar item(const Tensor& self) {
   return gather(self).item();  // as stored: in the float64 domain nothing is rounded here
 }
 
-Tensor as_strided(const Tensor& self, c10::IntArrayRef sizes, c10::IntArrayRef strides, std::optional<int64_t> offset) {
-  if (sizes == self.sizes() && strides == self.strides() && offset.value_or(0) == 0)
-    return make_sharded(&spec_of(self), sharded(self).shards());
-  fail<BadInput>("as_strided has no meaning on a sharded tensor ({}); use view, transpose, narrow or select",
-                 spec_of(self).text());
-}
-
 Tensor& refuse_set(Tensor&, const Tensor&) { fail<BadInput>("set_ has no meaning on a sharded tensor"); }
 const Tensor& refuse_resize(const Tensor& self, c10::SymIntArrayRef, std::optional<c10::MemoryFormat>) {
   fail<BadInput>("resize_ has no meaning on a sharded tensor ({})", spec_of(self).text());
@@ -128,7 +121,6 @@ void register_native_kernels(torch::Library& library) {
   library.impl("_copy_from", TORCH_FN(copy_from));
   library.impl("copy_", TORCH_FN(copy_into));
   library.impl("_local_scalar_dense", TORCH_FN(item));
-  library.impl("as_strided", TORCH_FN(as_strided));
   library.impl("set_.source_Tensor", TORCH_FN(refuse_set));
   library.impl("resize_", TORCH_FN(refuse_resize));
   library.impl("linear", TORCH_FN(linear));

@@ -113,6 +113,18 @@ void write_out(const c10::OperatorHandle& functional, const c10::OperatorHandle&
   for (auto& value : returned) stack.push_back(std::move(value));
 }
 
+/// Decompositions compute of plain operands, too, and write what they get of them beside sharded ones: all on the mesh,
+/// in the domain's storage.
+void bring_to_mesh(Stack& stack, size_t first, const Mesh& mesh) {
+  for (size_t i = first; i < stack.size(); ++i) {
+    if (!stack[i].isTensor()) continue;
+    const auto tensor = stack[i].toTensor();
+    const bool is_plain = tensor.defined() && !is_sharded(tensor) && tensor.dim() == 0;
+    if (is_plain && !tensor.unsafeGetTensorImpl()->is_wrapped_number())
+      stack[i] = distribute(tensor, Layout::replicated(mesh));
+  }
+}
+
 }  // namespace
 
 void dispatch_without_row(const c10::OperatorHandle& op, Stack* stack) {
@@ -128,6 +140,7 @@ void dispatch_without_row(const c10::OperatorHandle& op, Stack* stack) {
   const auto service = service_of(rules, op);
   const bool decomposes = service.way == Service::kDecomposition || service.way == Service::kForeach;
   if (!decomposes) fail<BadInput>("{} has no sharding rule; {}", op_name(op), service.reason);
+  if (service.way == Service::kDecomposition) bring_to_mesh(*stack, stack->size() - count, mesh);
   using Key = c10::DispatchKey;
   const bool any_form = op.hasKernelForDispatchKey(Key::CompositeExplicitAutograd);
   op.callBoxedForDispatchKey(any_form ? Key::CompositeExplicitAutograd : Key::CompositeExplicitAutogradNonFunctional,

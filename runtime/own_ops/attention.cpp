@@ -166,8 +166,10 @@ void check_composed(const Tensor& query, const Tensor& key, const Tensor& value)
 
 Tensor aten_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
                       double dropout, bool causal, std::optional<double> scale, bool grouped) {
+  if (query.dim() != 4)  // LibTorch puts it together of products and a softmax
+    return std::get<0>(
+        at::_scaled_dot_product_attention_math(query, key, value, mask, dropout, causal, {}, scale, grouped));
   if (mask && mask->defined()) fail<BadInput>("attention on the mesh takes no explicit mask; use is_causal");
-  if (query.dim() != 4) fail<BadInput>("attention on the mesh takes [batch, heads, length, size] tensors");
   if (!grouped && key.dim() == 4 && key.size(1) != query.size(1) && key.size(1) != 1)
     fail<BadInput>("attention: {} heads of the query and {} of the key are groups only with enable_gqa", query.size(1),
                    key.size(1));

@@ -1,4 +1,5 @@
 // Cross-entropy of every token, over a vocabulary that may be cut: a rank has a target's logit, or adds nothing for it.
+#include <ATen/CompositeImplicitAutogradFunctions.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -89,12 +90,14 @@ struct TokenLoss : torch::autograd::Function<TokenLoss> {
   }
 };
 
+/// Of tokens, whose classes may be cut. Weights, smoothing, probabilities and places behind the classes are LibTorch's
+/// business: it puts the loss together of its parts.
 Tensor aten_cross_entropy(const Tensor& logits, const Tensor& target, const std::optional<Tensor>& weight,
                           int64_t reduction, c10::SymInt ignore_index, double label_smoothing) {
-  if ((weight && weight->defined()) || label_smoothing > 0)
-    fail<BadInput>("cross_entropy on the mesh takes no class weights and no label smoothing");
-  if (logits.dim() != 2 || target.dim() != 1)
-    fail<BadInput>("cross_entropy on the mesh takes logits [tokens, classes] and targets [tokens]");
+  const bool weighs = (weight && weight->defined()) || label_smoothing > 0 || label_smoothing < 0;
+  if (weighs || logits.dim() != 2 || target.dim() != 1)
+    return at::compositeimplicitautograd::cross_entropy_loss_symint(logits, target, weight, reduction, ignore_index,
+                                                                    label_smoothing);
   const auto ignore = ignore_index.expect_int();
   auto loss = mesh_ops::token_losses(logits, target, ignore);
   if (reduction == 0) return loss;

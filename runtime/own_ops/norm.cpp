@@ -1,5 +1,6 @@
 // RMSNorm, and LayerNorm made of it. RMSNorm's backward is one op, or under canonical numerics two: the gradient of the
 // weight is a sum over samples of sums over positions then.
+#include <ATen/CompositeImplicitAutogradFunctions.h>
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -87,11 +88,14 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
 };
 
-/// Over the last dimension, with a weight, and parameters of its size: what LibTorch refuses, and what it does besides.
+/// Over the last dimension, with a weight: other norms are LibTorch's, of its parts.
+bool is_of_rows(c10::SymIntArrayRef shape, const std::optional<Tensor>& weight) {
+  return shape.size() == 1 && weight && weight->defined();
+}
+
+/// Parameters of the last dimension's size: what LibTorch refuses.
 void require_one_dimension(const char* op, const Tensor& x, c10::SymIntArrayRef shape,
                            const std::optional<Tensor>& weight, const std::optional<Tensor>& bias) {
-  if (shape.size() != 1 || !weight || !weight->defined())
-    fail<BadInput>("{} on the mesh needs a weight and one normalized dimension", op);
   const auto width = shape[0].expect_int();
   const auto fits = [&](const Tensor& parameter) { return parameter.dim() == 1 && parameter.size(0) == width; };
   if (x.dim() == 0 || x.size(-1) != width || !fits(*weight) || (bias && bias->defined() && !fits(*bias)))
@@ -102,6 +106,7 @@ void require_one_dimension(const char* op, const Tensor& x, c10::SymIntArrayRef 
 
 Tensor aten_rms_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
                      std::optional<double> epsilon) {
+  if (!is_of_rows(shape, weight)) return at::compositeimplicitautograd::rms_norm_symint(x, shape, weight, epsilon);
   require_one_dimension("rms_norm", x, shape, weight, {});
   return RmsNorm::apply(
       x, *weight, epsilon.value_or(x.scalar_type() == c10::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07));
@@ -119,6 +124,7 @@ struct Shift : torch::autograd::Function<Shift> {
 /// RMSNorm of what lies around the row's mean: the mean square of that is the variance.
 Tensor aten_layer_norm(const Tensor& x, c10::SymIntArrayRef shape, const std::optional<Tensor>& weight,
                        const std::optional<Tensor>& bias, double epsilon, bool /*cudnn_enable*/) {
+  if (!is_of_rows(shape, weight)) return std::get<0>(at::native_layer_norm_symint(x, shape, weight, bias, epsilon));
   require_one_dimension("layer_norm", x, shape, weight, bias);
   const auto scaled = RmsNorm::apply(at::sub(x, at::mean(x, {-1}, true)), *weight, epsilon);
   return bias && bias->defined() ? Shift::apply(scaled, *bias) : scaled;

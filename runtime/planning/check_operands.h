@@ -9,6 +9,10 @@ namespace lockstep {
 /// only a description checks nothing. Throws BadInput that names op, operand, dimension and both sizes.
 void check_operands(const Rule& rule, const Call& call);
 
+/// Checks that every operand has as many dimensions as the row's dims say: some of LibTorch's meta kernels do not look.
+/// REQUIRES: dims that are no description. Throws BadInput that names op and operand.
+void check_dim_counts(const Rule& rule, const Call& call);
+
 /// Checks that every operand of a pointwise op can be broadcast to the one that it writes (LibTorch's meta kernels do
 /// not always look). Throws BadInput that names op, operand and both sizes.
 void check_fits_written(const Rule& rule, const Call& call, size_t written);

@@ -127,9 +127,9 @@ class AxisChooser {
     constexpr double kUnaskedGather = 8, kPerByteWritten = 1e-3, kPerByteOfZeros = 1e-6;
     const double whole = input_.given[i]->bytes() + 1, part = whole / ranks_;
     if (have(i).is_replicate()) return whole * (want.is_partial() ? kPerByteOfZeros : kPerByteWritten);
-    if (want.is_partial() || (have(i).is_shard() && want.is_shard())) return kImpossible;
-    const bool gathers = have(i).is_shard();
-    const Held held{gathers ? part : whole, want.is_shard() ? part : whole};
+    const bool gathers = have(i).is_shard(), beside_written = input_.written >= 0;
+    if (want.is_partial() || (gathers && want.is_shard() && !beside_written)) return kImpossible;
+    const Held held{gathers ? part : whole, !want.is_shard() ? whole : gathers ? part / ranks_ : part};
     const double bytes = sent(have(i), want, ranks_, held);
     if (gathers) return kUnaskedGather * bytes + 1;
     return bytes + (want.is_shard() ? 1e-3 : 2e-3);  // among axes of one rank, too, a scatter before a sum for all

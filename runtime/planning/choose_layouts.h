@@ -34,8 +34,9 @@ struct LayoutQuery {
 };
 
 /// The cheapest candidate of each mesh axis by bytes moved, under the policy: moves that are implied are
-/// Partial -> R or S and R -> S or Partial; S -> R only where nothing else serves; S -> S' never; an op takes a Partial
-/// only if no other operand has to move. Empty if there is none (an in-place op whose operand would have to move).
+/// Partial -> R or S and R -> S or Partial; S -> R only where nothing else serves; S -> S' never, but for the other
+/// operands of an op that writes one; an op takes a Partial only if no other operand has to move. Empty if there is
+/// none (an in-place op whose operand would have to move).
 std::optional<ChosenLayouts> choose_layouts(const LayoutQuery& input);
 
 }  // namespace lockstep

@@ -146,7 +146,8 @@ class Maker {
       plan_->results.push_back(intern(choice->results[r], call_.results[r]));
     const auto& returns = call_.schema.returns();
     plan_->is_view = !returns.empty() && returns[0].alias_info() && !returns[0].alias_info()->isWrite();
-    plan_->detached_view = plan_->is_view && plan_->wanted[0] != plan_->given[0];
+    const bool computed = (plan_->rule->traits & Rule::kComputedView) != 0;
+    plan_->detached_view = plan_->is_view && (computed || plan_->wanted[0] != plan_->given[0]);
     if (plan_->written >= 0) check_written();
   }
 

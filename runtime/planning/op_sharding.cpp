@@ -17,8 +17,7 @@ void add_letters(std::string_view letters, OpShardingDims& dims) {
     dims.push_back({std::isupper(static_cast<unsigned char>(letter)) ? OpShardingDim::kWhole : letter - 'a'});
 }
 
-OpShardingDims label_dims(const DimsTerm& term, size_t count, std::string_view whole) {
-  LOCKSTEP_CHECK(term.fits(count), "rule \"{}\" does not fit an operand of {} dimensions", whole, count);
+OpShardingDims label_dims(const DimsTerm& term, size_t count) {
   OpShardingDims dims;
   add_letters(term.before, dims);
   for (size_t i = count - term.letters(); i-- > 0;) dims.push_back({kDots + static_cast<int>(i)});
@@ -58,10 +57,22 @@ OpSharding parse_op_sharding(std::string_view text, const std::vector<std::vecto
   const auto terms = parse_dims(text);
   LOCKSTEP_CHECK(terms, "rule \"{}\" names no dimensions", text);
   OpSharding sharding;
-  for (size_t i = 0; i < operand_sizes.size(); ++i)
-    sharding.operands.push_back(label_dims(DimsText::of(terms->operands, i), operand_sizes[i].size(), text));
-  for (size_t i = 0; i < result_sizes.size(); ++i)
-    sharding.results.push_back(label_dims(DimsText::of(terms->results, i), result_sizes[i].size(), text));
+  for (size_t i = 0; i < operand_sizes.size(); ++i) {
+    const auto& term = DimsText::of(terms->operands, i);
+    const size_t count = operand_sizes[i].size();
+    if (!term.fits(count))  // some meta kernels of LibTorch's let it pass
+      fail<BadInput>("operand {} has {} dimensions, expected {}{} ({})", i, count, term.dots ? "at least " : "",
+                     term.letters(), text);
+    sharding.operands.push_back(label_dims(term, count));
+  }
+  for (size_t i = 0; i < result_sizes.size(); ++i) {
+    const auto& term = DimsText::of(terms->results, i);
+    const size_t count = result_sizes[i].size();
+    const bool not_asked_for = !term.fits(count) && result_sizes[i] == std::vector<int64_t>{0};  // as of svd's vectors
+    LOCKSTEP_CHECK(not_asked_for || term.fits(count), "rule \"{}\" does not fit a result of {} dimensions", text,
+                   count);
+    sharding.results.push_back(not_asked_for ? OpShardingDims(1) : label_dims(term, count));
+  }
   std::vector<int64_t> label_sizes(static_cast<size_t>(sharding.label_count()), 1);
   const auto widen = [&](const std::vector<OpShardingDims>& side, const std::vector<std::vector<int64_t>>& sizes) {
     for (size_t o = 0; o < side.size(); ++o)

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "runtime/planning/check_operands.h"
 #include "runtime/planning/ordered_sums.h"
 
 namespace lockstep {
@@ -82,6 +83,7 @@ bool reads_no_values(const Rule& rule) {
 }
 
 OpSharding op_sharding_of(const Rule& rule, const Call& call) {
+  if (!rule.sharding) check_dim_counts(rule, call);
   OpSharding sharding =
       rule.sharding ? rule.sharding(call) : parse_op_sharding(rule.dims, call.operand_sizes, call.result_sizes());
   if (sharding.linearity.empty()) sharding.linearity = parse_linearity(rule.linearity, call.slots.size());

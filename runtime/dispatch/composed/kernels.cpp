@@ -1,36 +1,78 @@
 #include "runtime/dispatch/composed/kernels.h"
 
+#include <ATen/Functions.h>
+
 #include "runtime/dispatch/composed/activations.h"
+#include "runtime/dispatch/composed/in_place_views.h"
+#include "runtime/dispatch/composed/losses.h"
 #include "runtime/dispatch/composed/norms.h"
 #include "runtime/dispatch/composed/optimizers.h"
 
 namespace lockstep {
+namespace {
+
+/// LibTorch's has no memory, and a dispatch key that no kernel of a mesh knows.
+at::Tensor zeros_of_sizes(c10::IntArrayRef sizes, std::optional<c10::ScalarType> dtype,
+                          std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+                          std::optional<bool> pin_memory) {
+  return at::zeros(sizes, dtype, layout, device, pin_memory);
+}
+
+template <auto* kFunction>
+torch::CppFunction kernel() {
+  return torch::CppFunction(TORCH_FN(kFunction));
+}
+
+struct Kernel {
+  const char* op;
+  torch::CppFunction (*function)();
+};
+
+constexpr Kernel kKernels[] = {
+    {"_batch_norm_no_update", kernel<composed::batch_norm_no_update>},
+    {"_batch_norm_with_update", kernel<composed::batch_norm_with_update>},
+    {"_efficientzerotensor", kernel<zeros_of_sizes>},
+    {"_fused_adagrad_", kernel<composed::fused_adagrad>},
+    {"_fused_adam_", kernel<composed::fused_adam>},
+    {"_fused_adam_.tensor_lr", kernel<composed::fused_adam_of_tensor>},
+    {"_fused_adamw_", kernel<composed::fused_adamw>},
+    {"_fused_adamw_.tensor_lr", kernel<composed::fused_adamw_of_tensor>},
+    {"_fused_sgd_", kernel<composed::fused_sgd>},
+    {"_fused_sgd_.tensor_lr", kernel<composed::fused_sgd_of_tensor>},
+    {"_native_batch_norm_legit", kernel<composed::batch_norm_legit>},
+    {"_native_batch_norm_legit.no_stats", kernel<composed::batch_norm_of_batch>},
+    {"batch_norm_backward", kernel<composed::batch_norm_with_update_backward>},
+    {"binary_cross_entropy_with_logits", kernel<composed::binary_cross_entropy_with_logits>},
+    {"native_batch_norm", kernel<composed::batch_norm>},
+    {"native_batch_norm_backward", kernel<composed::batch_norm_backward>},
+    {"native_group_norm", kernel<composed::group_norm>},
+    {"native_group_norm_backward", kernel<composed::group_norm_backward>},
+    {"native_layer_norm_backward", kernel<composed::layer_norm_backward>},
+    {"rrelu_with_noise", kernel<composed::rrelu_with_noise>},
+    {"rrelu_with_noise_", kernel<composed::rrelu_with_noise_in_place>},
+    {"rrelu_with_noise_functional", kernel<composed::rrelu_with_noise_functional>},
+    {"soft_margin_loss", kernel<composed::soft_margin_loss>},
+    {"soft_margin_loss_backward", kernel<composed::soft_margin_loss_backward>},
+    {"squeeze_", kernel<composed::squeeze_>},
+    {"squeeze_.dim", kernel<composed::squeeze_dim_>},
+    {"squeeze_.dims", kernel<composed::squeeze_dims_>},
+    {"t_", kernel<composed::t_>},
+    {"transpose_", kernel<composed::transpose_>},
+    {"unsqueeze_", kernel<composed::unsqueeze_>},
+};
+
+}  // namespace
 
 void register_composed_kernels(torch::Library& library) {
-  library.impl("native_batch_norm", TORCH_FN(composed::batch_norm));
-  library.impl("native_batch_norm_backward", TORCH_FN(composed::batch_norm_backward));
-  library.impl("native_group_norm", TORCH_FN(composed::group_norm));
-  library.impl("native_group_norm_backward", TORCH_FN(composed::group_norm_backward));
-  library.impl("rrelu_with_noise", TORCH_FN(composed::rrelu_with_noise));
-  library.impl("rrelu_with_noise_functional", TORCH_FN(composed::rrelu_with_noise_functional));
-  library.impl("rrelu_with_noise_", TORCH_FN(composed::rrelu_with_noise_in_place));
-  library.impl("_fused_adagrad_", TORCH_FN(composed::fused_adagrad));
-  library.impl("_fused_adam_", TORCH_FN(composed::fused_adam));
-  library.impl("_fused_adam_.tensor_lr", TORCH_FN(composed::fused_adam_of_tensor));
-  library.impl("_fused_adamw_", TORCH_FN(composed::fused_adamw));
-  library.impl("_fused_adamw_.tensor_lr", TORCH_FN(composed::fused_adamw_of_tensor));
-  library.impl("_fused_sgd_", TORCH_FN(composed::fused_sgd));
-  library.impl("_fused_sgd_.tensor_lr", TORCH_FN(composed::fused_sgd_of_tensor));
+  for (const auto& [op, function] : kKernels) library.impl(op, function());
 }
 
 const std::set<std::string>& composed_kernels() {
-  static const std::set<std::string> names{"native_batch_norm",       "native_batch_norm_backward",
-                                           "native_group_norm",       "native_group_norm_backward",
-                                           "_fused_adagrad_",         "_fused_adam_",
-                                           "_fused_adam_.tensor_lr",  "_fused_adamw_",
-                                           "_fused_adamw_.tensor_lr", "_fused_sgd_",
-                                           "_fused_sgd_.tensor_lr",   "rrelu_with_noise",
-                                           "rrelu_with_noise_",       "rrelu_with_noise_functional"};
+  static const auto names = [] {
+    std::set<std::string> all;
+    for (const auto& kernel : kKernels) all.insert(kernel.op);
+    return all;
+  }();
   return names;
 }
 

@@ -160,4 +160,57 @@ Three group_norm_backward(const Tensor& gradient, const Tensor& input, const Ten
   return result;
 }
 
+Three layer_norm_backward(const Tensor& gradient, const Tensor& input, c10::SymIntArrayRef shape, const Tensor& mean,
+                          const Tensor& rstd, const Perhaps& weight, const Perhaps& bias, std::array<bool, 3> wanted) {
+  std::vector<int64_t> normalized, leading;
+  const int64_t first = input.dim() - static_cast<int64_t>(shape.size());
+  for (int64_t d = 0; d < input.dim(); ++d) (d < first ? leading : normalized).push_back(d);
+  const auto g = wide(gradient), inverse = wide(rstd);
+  const auto normal = (wide(input) - wide(mean)) * inverse;
+  const auto over_leading = [&](const Tensor& x) { return leading.empty() ? x : at::sum(x, leading); };
+  Three result;
+  if (wanted[0]) {
+    const auto scaled = is_given(weight) ? g * wide(*weight) : g;
+    const auto average = [&](const Tensor& x) { return at::mean(x, normalized, /*keepdim=*/true); };
+    const auto of_input = (scaled - average(scaled) - normal * average(scaled * normal)) * inverse;
+    std::get<0>(result) = of_input.to(input.scalar_type());
+  }
+  if (wanted[1] && is_given(weight)) std::get<1>(result) = over_leading(g * normal).to(weight->scalar_type());
+  if (wanted[2] && is_given(bias)) std::get<2>(result) = over_leading(g).to(bias->scalar_type());
+  return result;
+}
+
+Three batch_norm_legit(const Tensor& input, const Perhaps& weight, const Perhaps& bias, Tensor& running_mean,
+                       Tensor& running_var, bool training, double momentum, double eps) {
+  return batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+}
+
+Three batch_norm_of_batch(const Tensor& input, const Perhaps& weight, const Perhaps& bias, bool training,
+                          double momentum, double eps) {
+  return batch_norm(input, weight, bias, {}, {}, training, momentum, eps);
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_with_update(const Tensor& input, const Perhaps& weight,
+                                                                  const Perhaps& bias, Tensor& running_mean,
+                                                                  Tensor& running_var, double momentum, double eps) {
+  auto [result, mean, inverse] = batch_norm(input, weight, bias, running_mean, running_var, true, momentum, eps);
+  return {result, mean, inverse, at::zeros({0}, input.options().dtype(c10::kByte))};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_no_update(const Tensor& input, const Perhaps& weight,
+                                                                const Perhaps& bias, const Perhaps& running_mean,
+                                                                const Perhaps& running_var, double momentum,
+                                                                double eps) {
+  auto [result, mean, inverse] = batch_norm(input, weight, bias, running_mean, running_var, false, momentum, eps);
+  return {result, mean, inverse, at::zeros({0}, input.options().dtype(c10::kByte))};
+}
+
+Three batch_norm_with_update_backward(const Tensor& gradient, const Tensor& input, const Tensor& weight,
+                                      const Perhaps& running_mean, const Perhaps& running_var, const Perhaps& save_mean,
+                                      const Perhaps& save_invstd, bool update, double eps, std::array<bool, 3> wanted,
+                                      const Tensor& /*reserve*/) {
+  return batch_norm_backward(gradient, input, weight, running_mean, running_var, save_mean, save_invstd, update, eps,
+                             wanted);
+}
+
 }  // namespace lockstep::composed

@@ -23,10 +23,20 @@ struct WholeOp {
 };
 
 constexpr WholeOp kOps[] = {
+    {"_cdist_backward", false},
     {"_cdist_forward", false},
     {"_cholesky_solve_helper", false},
+    {"_ctc_loss", false},
+    {"_ctc_loss_backward", false},
     {"_embedding_bag", false},
+    {"_embedding_bag_dense_backward", false},
+    {"_embedding_bag_per_sample_weights_backward", false},
+    {"_histogramdd_bin_edges", false},
+    {"_histogramdd_from_bin_cts", false},
+    {"_histogramdd_from_bin_tensors", false},
+    {"_pdist_backward", false},
     {"_pdist_forward", false},
+    {"_segment_reduce_backward", false},
     {"_unique", true},
     {"_unique2", true},
     {"bincount", true},
@@ -36,29 +46,46 @@ constexpr WholeOp kOps[] = {
     {"equal", true},
     {"geqrf", false},
     {"grid_sampler_2d", false},
+    {"grid_sampler_2d_backward", false},
     {"grid_sampler_3d", false},
+    {"grid_sampler_3d_backward", false},
+    {"hash_tensor", true},
     {"histc", false},
     {"histogram.bin_ct", false},
+    {"histogram.bins_tensor", false},
     {"im2col", false},
     {"linalg_householder_product", false},
+    {"linalg_lstsq", false},
     {"linalg_solve_triangular", false},
+    {"linspace.Scalar_Tensor", false},
+    {"linspace.Tensor_Scalar", false},
+    {"linspace.Tensor_Tensor", false},
     {"log_sigmoid_backward", false},
     {"log_sigmoid_forward", false},
+    {"logspace.Scalar_Tensor", false},
+    {"logspace.Tensor_Scalar", false},
+    {"logspace.Tensor_Tensor", false},
     {"lu_unpack", false},
     {"masked_select", true},
     {"max_pool3d_with_indices", false},
     {"max_pool3d_with_indices_backward", false},
     {"max_unpool2d", true},
+    {"max_unpool3d", true},
     {"multi_margin_loss", false},
+    {"multi_margin_loss_backward", false},
+    {"multilabel_margin_loss_backward", false},
     {"multilabel_margin_loss_forward", false},
     {"nll_loss2d_backward", false},
     {"nll_loss2d_forward", false},
     {"nonzero", true},
     {"nonzero_static", true},
+    {"ormqr", false},
     {"reflection_pad2d", true},
     {"renorm", false},
     {"repeat_interleave.Tensor", true},
+    {"searchsorted.Scalar", true},
     {"searchsorted.Tensor", true},
+    {"segment_reduce", false},
     {"unique_consecutive", true},
     {"unique_dim", true},
     {"unique_dim_consecutive", true},
@@ -81,16 +108,34 @@ class WholeCall {
     check();
     std::vector<c10::IValue> arguments(stack_.begin() + static_cast<ptrdiff_t>(first_), stack_.end());
     for (size_t i = 0; i < operands_.size(); ++i) set_slot(arguments, slots_[i], whole(operands_[i]));
+    name_where_results_lie(arguments);
     {
       const PlainTensors guard;
       op_.callBoxed(arguments);
     }
     stack_.resize(first_);
-    for (auto& value : arguments)
-      stack_.push_back(value.isTensor() ? c10::IValue(replicated(value.toTensor())) : value);
+    for (auto& value : arguments) stack_.push_back(on_mesh(value));
   }
 
  private:
+  /// Of ops that make tensors: every rank makes them on its own device, in the domain's storage.
+  void name_where_results_lie(std::vector<c10::IValue>& arguments) {
+    if (!has_argument(op_.schema(), "dtype") || !has_argument(op_.schema(), "device")) return;
+    auto &dtype = arguments[argument_number(op_.schema(), "dtype")],
+         &device = arguments[argument_number(op_.schema(), "device")];
+    declared_ = dtype.isNone() ? c10::get_default_dtype_as_scalartype() : dtype.toScalarType();
+    dtype = static_cast<int64_t>(stored(mesh_->world().domain(), *declared_));
+    device = mesh_->world().shard_device();
+  }
+
+  c10::IValue on_mesh(const c10::IValue& value) const {
+    if (value.isTensor()) return replicated(value.toTensor());
+    if (!value.isTensorList()) return value;
+    auto tensors = value.toTensorVector();
+    for (auto& tensor : tensors) tensor = replicated(tensor);
+    return tensors;
+  }
+
   void take_operands() {
     const std::span<const c10::IValue> given(stack_.data() + first_, stack_.size() - first_);
     for_each_tensor(given, [&](const Slot& slot, const at::Tensor& tensor) {
@@ -124,7 +169,7 @@ class WholeCall {
 
   /// In the float64 domain floats are declared as the first operand is.
   at::Tensor replicated(const at::Tensor& plain) const {
-    const auto declared = operands_[0].scalar_type();
+    const auto declared = declared_.value_or(operands_[0].scalar_type());
     const bool same = plain.scalar_type() == stored(mesh_->world().domain(), declared);
     const auto* spec =
         mesh_->specs().intern(Layout::replicated(*mesh_), plain.sizes().vec(), same ? declared : plain.scalar_type());
@@ -138,6 +183,7 @@ class WholeCall {
   torch::jit::Stack& stack_;
   size_t first_;
   const Mesh* mesh_ = nullptr;
+  std::optional<c10::ScalarType> declared_;
   std::vector<Slot> slots_;
   std::vector<at::Tensor> operands_;
 };

@@ -76,6 +76,21 @@ std::vector<ResultShape> selected_by_index(const Call& call) {
   return {{sizes, {}, call.operand_dtypes[0]}};
 }
 
+/// LibTorch would broadcast the gradient, half of the operand along the dimension.
+std::vector<ResultShape> of_halves(const Call& call) {
+  const auto& self = call.sizes_of("self");
+  auto half = self;
+  if (half.empty()) fail<BadInput>("{}: the operand has no dimensions", call.op);
+  auto& along = half[static_cast<size_t>(call.dimension("dim", static_cast<int64_t>(self.size())))];
+  if (along % 2 != 0) fail<BadInput>("{}: the dimension has {} elements, which has no half", call.op, along);
+  along /= 2;
+  if (call.operand_sizes[0] != half || call.operand_dtypes[0] != call.dtype_of("self"))
+    fail<BadInput>("{}: a gradient {} of sizes {} for {}, expected {}", call.op, c10::toString(call.operand_dtypes[0]),
+                   c10::str(c10::IntArrayRef(call.operand_sizes[0])), c10::toString(call.dtype_of("self")),
+                   c10::str(c10::IntArrayRef(half)));
+  return {{self, {}, call.dtype_of("self")}};
+}
+
 std::vector<Rule> make_rows() {
   std::vector<Rule> rows;
   add_rows(
@@ -91,6 +106,7 @@ std::vector<Rule> make_rows() {
   add_rows(rows, along("sorting"), {"sort", "sort.stable", "topk"});
   add_rows(rows, along("scan"), {"cumprod", "cumsum"});
   add_rows(rows, along("along dims"), {"glu"});
+  add_rows(rows, along("along dims", of_halves), {"glu_backward"});
   add_rows(rows, along("scan", like_and_indices), {"cummax", "cummin"});
   add_rows(rows, along("scan", shapes_like_first), {"logcumsumexp"});
   add_rows(rows, by_index(),

@@ -80,6 +80,8 @@ constexpr Rule kRows[] = {
     factory_row("empty.memory_format"),
     factory_row("empty_permuted"),
     factory_row("empty_strided"),
+    factory_row("eye"),
+    factory_row("eye.m"),
     factory_row("full"),
     factory_row("linspace"),
     factory_row("logspace"),

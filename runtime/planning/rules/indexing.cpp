@@ -90,6 +90,25 @@ OpSharding all_but_two(const Call& call) {
   return sharding;
 }
 
+/// "src" is what a diagonal would be.
+OpSharding diagonal_written(const Call& call) {
+  const auto whole = meta_like(call.argument("self").toTensor());
+  const auto part =
+      whole.diagonal(call.argument("offset").toInt(), call.argument("dim1").toInt(), call.argument("dim2").toInt());
+  if (part.sizes() != c10::IntArrayRef(call.operand_sizes[1]))
+    fail<BadInput>("{}: a source of sizes {} for {}", call.op, c10::str(c10::IntArrayRef(call.operand_sizes[1])),
+                   c10::str(part.sizes()));
+  auto sharding = all_whole(call);
+  const int first = call.dimension("dim1", call.dims(0)), second = call.dimension("dim2", call.dims(0));
+  size_t next = 0;
+  for (int d = 0; d < call.dims(0); ++d) {
+    if (d == first || d == second) continue;
+    sharding.operands[0][static_cast<size_t>(d)] = sharding.results[0][static_cast<size_t>(d)] = {d};
+    sharding.operands[1][next++] = {d};
+  }
+  return sharding;
+}
+
 OpSharding all_but_unfolded(const Call& call) {
   auto sharding = all_whole(call);
   const int dim = call.dims(0) > 0 ? call.dimension("dimension", call.dims(0)) : 0;
@@ -135,16 +154,18 @@ std::vector<ResultShape> like_index(const Call& call) {
   return {{call.sizes_of("index"), {}, call.operand_dtypes[0]}};
 }
 
-/// The mask is broadcast; what it is of is not.
+/// The mask is broadcast, and what it is of where that is not written.
 std::vector<ResultShape> masked_shape(const Call& call) {
-  if (!at::is_expandable_to(call.sizes_of("mask"), call.operand_sizes[0]))
+  const auto sizes = at::infer_size(call.operand_sizes[0], call.sizes_of("mask"));
+  const bool writes = call.schema.arguments()[0].alias_info() != nullptr;
+  if (writes && sizes != call.operand_sizes[0])
     fail<BadInput>("{}: a mask of sizes {} for {}", call.op, c10::str(c10::IntArrayRef(call.sizes_of("mask"))),
                    c10::str(c10::IntArrayRef(call.operand_sizes[0])));
   if (call.dtype_of("mask") != c10::kBool) fail<BadInput>("{}: the mask should hold truth values", call.op);
   if (call.dtype_of("source") != call.operand_dtypes[0])
     fail<BadInput>("{}: a source of {} for {}", call.op, c10::toString(call.dtype_of("source")),
                    c10::toString(call.operand_dtypes[0]));
-  return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}};
+  return {{sizes, {}, call.operand_dtypes[0]}};
 }
 
 /// The gradient of windows: "input_sizes" are those of what they slid over.
@@ -189,10 +210,19 @@ OpSharding elements_alone(const Call& call) {
 
 constexpr unsigned kView = Rule::kExact | Rule::kRearranges;
 
+/// LibTorch would set a bit that says how to read the values; a shard has the values themselves.
+void local_conjugate(const LocalCall& call, torch::jit::Stack& stack) {
+  stack = {at::_conj_physical(call.tensor(stack, "self"))};
+}
+void local_negative(const LocalCall& call, torch::jit::Stack& stack) { stack = {at::neg(call.tensor(stack, "self"))}; }
+
 constexpr Rule kRows[] = {
+    {"_conj", "index", "...->...", "e", Rule::kExact | Rule::kComputedView, nullptr, nullptr, local_conjugate},
     {"_index_put_impl", "index", "what has no index", "-", Rule::kPlain, written_by_indices, shapes_like_first},
+    {"_neg_view", "index", "...->...", "e", Rule::kExact | Rule::kComputedView, nullptr, nullptr, local_negative},
     {"bucketize.Tensor", "index", "all of self", "-", Rule::kPlain, elements_alone, bucket_shape<c10::kLong>},
     {"diagonal", "index", "all but dim1 and dim2", "e", kView, all_but_two},
+    {"diagonal_scatter", "index", "all but dim1 and dim2", "-", Rule::kPlain, diagonal_written, shapes_like_first},
     {"index.Tensor", "index", "what has no index", "-", Rule::kPlain, read_by_indices},
     {"index_put", "index", "what has no index", "-", Rule::kPlain, written_by_indices, shapes_like_first},
     {"isin.Tensor_Scalar", "index", "all of elements", "-", Rule::kPlain, elements_alone},

@@ -51,6 +51,11 @@ std::vector<ResultShape> square_like(const Call& call) {
   return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}};
 }
 
+std::vector<ResultShape> factor_by_columns(const Call& call) {
+  const auto shape = square_like(call)[0];
+  return {by_columns(shape.sizes, shape.dtype)};
+}
+
 c10::ScalarType complex_of(c10::ScalarType dtype) {
   return c10::isComplexType(dtype) ? dtype : c10::toComplexType(dtype);
 }
@@ -128,6 +133,27 @@ OpSharding baddbmm_sharding(const Call& call) {
   return with_summand(call, "bmk,bkn->bmn");
 }
 
+/// LibTorch broadcasts the summand, but where it is written.
+std::vector<ResultShape> summed_products(const Call& call) {
+  const auto &left = call.sizes_of("batch1"), &right = call.sizes_of("batch2");
+  if (left.size() != 3 || right.size() != 3 || left[0] != right[0] || left[2] != right[1])
+    fail<BadInput>("{}: sizes {} and {} do not fit", call.op, c10::str(c10::IntArrayRef(left)),
+                   c10::str(c10::IntArrayRef(right)));
+  for (const auto dtype : call.operand_dtypes)
+    if (dtype != call.operand_dtypes[0])
+      fail<BadInput>("{}: the operands' dtypes differ, {} and {}", call.op, c10::toString(call.operand_dtypes[0]),
+                     c10::toString(dtype));
+  const std::vector<int64_t> sizes{left[1], right[2]};
+  const bool writes = call.schema.arguments()[0].alias_info() != nullptr;
+  check_summand(call, sizes);
+  if (writes && call.operand_sizes[0] != sizes)
+    fail<BadInput>("{}: the sum of products has sizes {}, what is written {}", call.op,
+                   c10::str(c10::IntArrayRef(sizes)), c10::str(c10::IntArrayRef(call.operand_sizes[0])));
+  return {{sizes, {}, call.operand_dtypes[0]}};
+}
+
+OpSharding addbmm_sharding(const Call& call) { return with_summand(call, "bmk,bkn->mn"); }
+
 OpSharding addmv_sharding(const Call& call) {
   check_summand(call, {call.operand_sizes[1][0]});
   if (call.operand_sizes[1][0] == 0 && call.operand_sizes[0] != std::vector<int64_t>{0})
@@ -143,14 +169,18 @@ constexpr Rule kRows[] = {
     {"_linalg_solve_ex", "linear algebra", "all but the matrices", "-", Rule::kPlain, solved, nullptr,
      local_unless_empty},
     batched("_linalg_svd", "...AB->...AB,...A,...AB"),
+    {"addbmm", "matmul", "...,bmk,bkn->mn", "aee", Rule::kNoReduce, addbmm_sharding, summed_products,
+     local_unless_empty},
     {"addmv", "matmul", "...,mk,k->m", "aee", Rule::kNoReduce, addmv_sharding, nullptr, local_unless_empty},
     {"baddbmm", "matmul", "...,bmk,bkn->bmn", "aee", Rule::kNoReduce, baddbmm_sharding, nullptr, local_unless_empty},
+    batched("cholesky", "...AB->...AB", factor_by_columns),
     {"dot", "matmul", "k,k->", "ee", Rule::kPlain, nullptr, scalar_of_vectors},
     {"linalg_cross", "linear algebra", "all but dim", "-", Rule::kPlain, all_but_named, nullptr, local_unless_empty},
     batched("linalg_cholesky_ex", "...AB->...AB,..."),
     batched("linalg_eig", "...AB->...A,...AB", eigenvectors),
     batched("linalg_inv_ex", "...AB->...AB,..."),
     batched("linalg_ldl_factor_ex", "...AB->...AB,...A,..."),
+    batched("linalg_ldl_solve", "...AB,...A,...AC->...AC"),
     batched("linalg_lu", "...AB->...AB,...AB,...AB"),
     batched("linalg_lu_factor_ex", "...AB->...AB,...A,..."),
     batched("linalg_lu_solve", "...AB,...A,...AC->...AC"),

@@ -46,6 +46,13 @@ std::vector<ResultShape> like_operand(const Call& call) {
   return {shape_of(at::empty_like(meta_like(call.argument("self").toTensor())))};
 }
 
+/// How large complex numbers are is real.
+std::vector<ResultShape> magnitudes(const Call& call) {
+  auto shape = like_operand(call)[0];
+  shape.dtype = c10::toRealValueType(shape.dtype);
+  return {shape};
+}
+
 ResultShape as_mask(ResultShape shape) {
   shape.dtype = c10::kBool;
   return shape;
@@ -83,7 +90,7 @@ constexpr Rule shaped_row(const char* op, std::vector<ResultShape> (*shapes)(con
 
 constexpr Rule kRows[] = {
     // not linear
-    shaped_row("abs", like_operand),
+    shaped_row("abs", magnitudes),
     pointwise_row("add.Scalar", "-"),
     pointwise_row("addcdiv", "-"),
     pointwise_row("addcmul", "-"),

@@ -76,6 +76,7 @@ std::vector<Rule> make_rows() {
   add_rows(rows, kUnshaped,
            {"__lshift__.Tensor", "__rshift__.Tensor", "complex", "floor_divide", "logical_xor", "polar", "rsub.Tensor",
             "_prelu_kernel"});
+  add_rows(rows, {"", "pointwise", "...->...,...", "-", Rule::kPlain, nullptr, pointwise_shapes}, {"frexp.Tensor"});
   // derivatives
   add_rows(rows, kPointwise,
            {"elu_backward", "hardshrink_backward", "hardsigmoid_backward", "leaky_relu_backward", "logit_backward",

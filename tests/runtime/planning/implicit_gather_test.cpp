@@ -63,5 +63,43 @@ TEST(ImplicitGather, StrictErrorsGiveTheReason) {
   }
 }
 
+/// What is written stays where it is, so the other operands move, even from one cut to another.
+TEST(ImplicitGather, IsOfWhatLiesOtherwiseThanWhatIsWritten) {
+  const auto world = testing::simulated_world({{"a", 2}});
+  const auto& mesh = world->mesh("a=2");
+  const auto written = distribute(exact_tensor({4, 6}), Layout::parse(mesh, "[a=S(0)]"));
+  const auto other = distribute(exact_tensor({4, 6}), Layout::parse(mesh, "[a=S(1)]"));
+  written.add_(other);
+  EXPECT_TRUE(testing::same_bits(gather(written), exact_tensor({4, 6}) * 2));
+  EXPECT_EQ(spec_of(written).layout.text(), "[a=S(0)]");
+  EXPECT_EQ(world->traffic().implicit_gathers().size(), 1U);
+}
+
+TEST(ImplicitGather, OfAnotherCutThanWhatIsWrittenIsRefusedWhereStrict) {
+  World::Options options;
+  options.policy.strict = true;
+  const auto world = testing::simulated_world({{"a", 2}}, options);
+  const auto& mesh = world->mesh("a=2");
+  const auto written = distribute(exact_tensor({4, 6}), Layout::parse(mesh, "[a=S(0)]"));
+  const auto other = distribute(exact_tensor({4, 6}), Layout::parse(mesh, "[a=S(1)]"));
+  EXPECT_THROW(written.add_(other), BadInput);
+  EXPECT_TRUE(testing::same_bits(gather(written), exact_tensor({4, 6})));
+}
+
+/// LibTorch's meta kernels give empty vectors for what is not asked for, and take what has too few dimensions.
+TEST(Dims, OfWhatIsNotAskedForAreNone) {
+  const auto world = testing::simulated_world({{"a", 2}});
+  const auto& mesh = world->mesh("a=2");
+  const auto batch = distribute(exact_tensor({2, 3, 3}), Layout::parse(mesh, "[a=S(0)]"));
+  EXPECT_EQ(at::linalg_svdvals(batch).sizes(), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(at::linalg_eigvalsh(batch).sizes(), at::IntArrayRef({2, 3}));
+}
+
+TEST(Dims, OfComplexMagnitudesAreReal) {
+  const auto world = testing::simulated_world({{"a", 2}});
+  const auto real = distribute(exact_tensor({4}), Layout::parse(world->mesh("a=2"), "[a=S(0)]"));
+  EXPECT_TRUE(testing::same_bits(gather(at::abs(at::complex(real, at::zeros_like(real)))), exact_tensor({4}).abs()));
+}
+
 }  // namespace
 }  // namespace lockstep

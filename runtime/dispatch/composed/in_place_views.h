@@ -1,0 +1,15 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+/// Ops that make a tensor a view of itself: other sizes, the same elements. BadInput for a view that is kept as the
+/// call that made it (runtime/dispatch/detached_view.h): it would have to be another call.
+namespace lockstep::composed {
+
+at::Tensor& squeeze_(at::Tensor& self);
+at::Tensor& squeeze_dim_(at::Tensor& self, int64_t dim);
+at::Tensor& squeeze_dims_(at::Tensor& self, c10::IntArrayRef dims);
+at::Tensor& t_(at::Tensor& self);
+at::Tensor& transpose_(at::Tensor& self, int64_t first, int64_t second);
+at::Tensor& unsqueeze_(at::Tensor& self, int64_t dim);
+
+}  // namespace lockstep::composed
