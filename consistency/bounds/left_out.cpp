@@ -16,7 +16,7 @@ constexpr std::string_view kLeftOut[] = {
     "_upsample_bilinear2d_aa_backward", "_upsample_nearest_exact1d_backward", "_upsample_nearest_exact2d_backward",
     "_upsample_nearest_exact3d_backward", "adaptive_max_pool2d_backward", "adaptive_max_pool3d_backward", "addbmm", "addmv",
     "angle", "atan2", "avg_pool2d", "avg_pool2d_backward", "avg_pool3d", "avg_pool3d_backward", "baddbmm",
-    "binary_cross_entropy", "binary_cross_entropy_backward", "cholesky", "convolution", "convolution_backward", "cumprod",
+    "binary_cross_entropy", "binary_cross_entropy_backward", "convolution", "convolution_backward", "cumprod",
     "cumsum", "digamma", "div.Tensor_mode", "dot", "elu", "elu_backward", "erfinv", "floor_divide", "fmod.Tensor",
     "glu", "glu_backward", "hardsigmoid", "hardsigmoid_backward", "hardswish", "hardswish_backward", "huber_loss",
     "huber_loss_backward", "hypot", "i0", "igamma", "igammac", "index_add", "index_put", "index_reduce", "leaky_relu",

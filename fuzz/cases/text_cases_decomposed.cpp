@@ -233,6 +233,7 @@ constexpr CallText kWholeOps[] = {
     {"segment_reduce", kNumbers, "x:6 'sum' v:3"},
     {"_pdist_forward", kNumbers, "x:ab 2.0"},
     {"channel_shuffle", kExact, "u:a4b 2"},
+    {"cholesky", kNumbers, "p:...11"},
     {"cholesky_inverse", kNumbers, "p:22"},
     {"col2im", kNumbers, "x:a49 [4,4] [2,2] [1,1] [0,0] [1,1]"},
     {"geqrf", kNumbers, "x:32"},

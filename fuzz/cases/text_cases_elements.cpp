@@ -80,7 +80,7 @@ constexpr CallText kOfElements[] = {
     {"selu", kSmooth, "x"},
     {"silu_backward", kReal, "x x"},
     {"ldexp.Tensor", kReal, "x x"},
-    {"mvlgamma", kReal, "p 1"},
+    {"mvlgamma", kReal | kWide, "p 1..2"},
     {"special_digamma", kReal, "p"},
     {"special_erf", kSmooth, "x"},
     {"special_erfc", kSmooth, "x"},

@@ -18,7 +18,6 @@ constexpr CallText kMatrices[] = {
     {"addbmm", kExact | kGradient, "x:mn x:bmk x:bkn"},
     {"addmv", kExact | kGradient, "x:m x:mk x:k"},
     {"baddbmm", kExact | kGradient, "x:bmn x:bmk x:bkn"},
-    {"cholesky", kNumbers | kGradient, "p:...11"},
     {"dot", kExact | kGradient, "x:k x:k"},
     {"linalg_cross", kExact | kGradient, "x:a3b x:a3b 1"},
     {"linalg_cholesky_ex", kNumbers | kGradient, "x:...22"},

@@ -54,8 +54,8 @@ less.Scalar less.Tensor less_equal.Scalar less_equal.Tensor lift lift_fresh lina
 linalg_inv linalg_matmul linalg_matrix_power linalg_matrix_rank linalg_multi_dot linalg_norm
 linalg_pinv.atol_rtol_tensor linalg_slogdet linalg_solve linalg_solve_ex linalg_svdvals linalg_vecdot log_sigmoid
 log_softmax.int logdet mH mT margin_ranking_loss masked_scatter_backward matrix_power max.other max_pool1d max_pool2d
-max_pool3d meshgrid min.other moveaxis.int movedim.int movedim.intlist msort multiply.Scalar multiply.Tensor mvlgamma
-nanmean narrow narrow_copy native_layer_norm negative new_full norm.Scalar normal.float_float not_equal.Scalar
+max_pool3d meshgrid min.other moveaxis.int movedim.int movedim.intlist msort multiply.Scalar multiply.Tensor nanmean
+narrow narrow_copy native_layer_norm negative new_full norm.Scalar normal.float_float not_equal.Scalar
 not_equal.Tensor numpy_T one_hot outer pad pairwise_distance permute_copy pixel_shuffle pixel_unshuffle
 poisson_nll_loss positive prelu rad2deg rand rand.generator rand_like rand_like.generator randint randint.generator
 randint.low randint.low_generator randint_like randint_like.generator randint_like.low_dtype

@@ -10,6 +10,10 @@ import lockstep
 import placing
 
 
+# Of a few operands that samples have in single precision: those of torch's own tests.
+TOLERANCES = {torch.float32: (1.3e-6, 1e-5), torch.complex64: (1.3e-6, 1e-5)}
+
+
 @dataclasses.dataclass
 class Outcome:
     kind: str  # "passed", "refused", "skipped", "wrong", "accepted": what should have been refused
@@ -21,13 +25,14 @@ def tensors_in(values):
 
 
 def difference(actual, expected):
-    """What differs, or an empty text. Reals are compared in double: sums may be taken in another order."""
+    """What differs, or an empty text: sums may be taken in another order."""
     actual, expected = tensors_in(actual), tensors_in(expected)
     if len(actual) != len(expected):
         return f"{len(actual)} results instead of {len(expected)}"
     for one, other in zip(actual, expected):
         try:
-            torch.testing.assert_close(one, other.detach(), rtol=1e-6, atol=1e-8, equal_nan=True)
+            relative, absolute = TOLERANCES.get(other.dtype, (1e-6, 1e-8))
+            torch.testing.assert_close(one, other.detach(), rtol=relative, atol=absolute, equal_nan=True)
         except AssertionError as error:
             return " ".join(str(error).split())[:300]
     return ""
@@ -136,8 +141,8 @@ class Trial:
         self.where = f"{self.mesh.axes} {' '.join(layouts)}"
         try:
             actual = self.call_on(self.mesh, placed)
-            if any(tensor.device.type != "mesh" for tensor in tensors_in(actual)):
-                return Outcome("wrong", f"{self.where}: a result is not on the mesh")
+            if not tensors_in(plain) and any(tensor.device.type != "mesh" for tensor in tensors_in(actual)):
+                return Outcome("wrong", f"{self.where}: what it makes is not on the mesh")
             wrong = self.differs(placing.whole(actual), expected)
             if wrong:
                 return Outcome("wrong", f"{self.where}: {wrong}")

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "runtime/dispatch/composed/activations.h"
+#include "runtime/dispatch/composed/functions.h"
 #include "runtime/dispatch/composed/in_place_views.h"
 #include "runtime/dispatch/composed/losses.h"
 #include "runtime/dispatch/composed/norms.h"
@@ -43,6 +44,7 @@ constexpr Kernel kKernels[] = {
     {"_native_batch_norm_legit.no_stats", kernel<composed::batch_norm_of_batch>},
     {"batch_norm_backward", kernel<composed::batch_norm_with_update_backward>},
     {"binary_cross_entropy_with_logits", kernel<composed::binary_cross_entropy_with_logits>},
+    {"mvlgamma", kernel<composed::mvlgamma>},
     {"native_batch_norm", kernel<composed::batch_norm>},
     {"native_batch_norm_backward", kernel<composed::batch_norm_backward>},
     {"native_group_norm", kernel<composed::group_norm>},

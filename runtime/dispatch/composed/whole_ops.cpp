@@ -41,6 +41,7 @@ constexpr WholeOp kOps[] = {
     {"_unique2", true},
     {"bincount", true},
     {"channel_shuffle", true},
+    {"cholesky", false},
     {"cholesky_inverse", false},
     {"col2im", false},
     {"equal", true},

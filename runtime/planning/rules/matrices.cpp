@@ -51,11 +51,6 @@ std::vector<ResultShape> square_like(const Call& call) {
   return {{call.operand_sizes[0], {}, call.operand_dtypes[0]}};
 }
 
-std::vector<ResultShape> factor_by_columns(const Call& call) {
-  const auto shape = square_like(call)[0];
-  return {by_columns(shape.sizes, shape.dtype)};
-}
-
 c10::ScalarType complex_of(c10::ScalarType dtype) {
   return c10::isComplexType(dtype) ? dtype : c10::toComplexType(dtype);
 }
@@ -173,7 +168,6 @@ constexpr Rule kRows[] = {
      local_unless_empty},
     {"addmv", "matmul", "...,mk,k->m", "aee", Rule::kNoReduce, addmv_sharding, nullptr, local_unless_empty},
     {"baddbmm", "matmul", "...,bmk,bkn->bmn", "aee", Rule::kNoReduce, baddbmm_sharding, nullptr, local_unless_empty},
-    batched("cholesky", "...AB->...AB", factor_by_columns),
     {"dot", "matmul", "k,k->", "ee", Rule::kPlain, nullptr, scalar_of_vectors},
     {"linalg_cross", "linear algebra", "all but dim", "-", Rule::kPlain, all_but_named, nullptr, local_unless_empty},
     batched("linalg_cholesky_ex", "...AB->...AB,..."),
