@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include "fuzz/trials/canonical_trial.h"
+#include "runtime/dispatch/service.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::fuzz {
@@ -22,8 +23,8 @@ class OpChecks {
     add(row, "layouts", [row, rules = native_] { random_layouts_equal_one_device(row, rules); });
     const auto op = in_place_form(row.op);
     if (!op) return;
-    // squeeze_ and its like write no elements, and are refused; LibTorch itself has a detach_.
-    const bool is_refused = row.op != "detach" && !native_->find(op_name(*op));
+    // LibTorch itself has a detach_.
+    const bool is_refused = row.op != "detach" && service_of(*native_, *op).way == Service::kMissing;
     const auto in_place = [row, rules = native_] { in_place_equals_one_device(row, rules); };
     add(row, "in_place", in_place, is_refused);
   }
