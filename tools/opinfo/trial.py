@@ -159,7 +159,9 @@ class Trial:
     def compare_gradients(self, actual, placed, expected, plain):
         weights = weights_for(expected, self.seed)
         right = gradients(expected, plain, weights)
-        on_mesh = [None if weight is None else lockstep.distribute(weight, self.mesh, "[]") for weight in weights]
+        on_mesh = [weight if weight is None or result.device.type != "mesh" else
+                   lockstep.distribute(weight, self.mesh, "[]")
+                   for result, weight in zip(tensors_in(actual), weights)]
         got = placing.whole(list(gradients(actual, placed, on_mesh)))
         return outcome_of_gradients(got, right, self.where)
 
