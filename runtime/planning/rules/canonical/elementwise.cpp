@@ -11,7 +11,6 @@
 namespace lockstep::rules {
 namespace {
 
-using at::Tensor;
 using kernels::loops::Function;
 using kernels::loops::Gradient;
 
