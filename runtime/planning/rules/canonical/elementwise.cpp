@@ -58,16 +58,18 @@ void local_rounded_once(const LocalCall& call, torch::jit::Stack& stack) {
 template <int kSign>
 void local_add(const LocalCall& call, torch::jit::Stack& stack) {
   const auto given = call.argument(stack, "alpha").toScalar();
+  const auto dtype = call.plan.results[0]->dtype;
+  if (c10::isComplexType(dtype) && !given.equal(1))
+    fail<BadInput>("{} of complex numbers has no canonical form with alpha; multiply before", call.op.schema().name());
+  if (!c10::isFloatingType(dtype) || given.equal(1)) return local_rounded_once(call, stack);
   const double alpha = kSign * given.toDouble();
-  const bool floating = c10::isFloatingType(call.plan.results[0]->dtype);
-  if (!floating || given.equal(1)) return local_rounded_once(call, stack);
   const auto self = call.tensor(stack, "self");
   const auto& other = call.argument(stack, "other");
-  const auto wide = call.plan.results[0]->dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
+  const auto wide = dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
   const auto summand = other.isTensor() ? at::mul(other.toTensor().to(wide), alpha)
                                         : at::scalar_tensor(other.toScalar().toDouble() * alpha, wide);
   const auto sum = at::add(self.to(wide), summand);
-  stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(call.plan.results[0]->dtype)};
+  stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(dtype)};
 }
 
 void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {
