@@ -33,8 +33,8 @@ constexpr CanonicalRule kForms[] = {{"mul.Scalar", local_product}, {"mul.Tensor"
 /// Of those that are canonical as they are, the ones that calculate.
 constexpr std::string_view kOfRealAlone[] = {"abs", "cumprod", "div.Scalar", "div.Tensor", "sgn", "square"};
 /// Forms that take complex numbers.
-constexpr std::string_view kOfComplexToo[] = {"add.Scalar", "add.Tensor", "mul.Scalar",
-                                              "mul.Tensor", "sub.Scalar", "sub.Tensor"};
+constexpr std::string_view kOfComplexToo[] = {"add.Scalar",  "add.Tensor", "mul.Scalar", "mul.Tensor",
+                                              "rsub.Scalar", "sub.Scalar", "sub.Tensor"};
 
 bool is_in(std::span<const std::string_view> names, std::string_view op) {
   return std::find(names.begin(), names.end(), op) != names.end();
