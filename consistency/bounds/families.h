@@ -24,12 +24,19 @@ at::Tensor cut_exponential(const at::Tensor& exponent);
 /// Rows outside of views and factories whose results are one device's bits, but for those of error_bounds.cpp.
 std::span<const std::string_view> exact_rows();
 
+std::span<const Row> activations();
 std::span<const Row> attention();
 std::span<const Row> elementwise();
+std::span<const Row> function_pairs();
 std::span<const Row> functions();
+std::span<const Row> losses();
+std::span<const Row> multilinear();
 std::span<const Row> norms();
 std::span<const Row> optimizer();
+std::span<const Row> products();
 std::span<const Row> softmax();
+std::span<const Row> statistics();
 std::span<const Row> sums();
+std::span<const Row> windows();
 
 }  // namespace lockstep::bounds

@@ -21,7 +21,10 @@ at::Tensor power_of(const ExactCall& call, const Exponent& exponent) {
   const auto size = at::where(log.isfinite(), (log * exponent).abs(), at::zeros_like(log));
   return call.rounded(2 * kFunction, result(call) * (1 + size));
 }
-at::Tensor power(const ExactCall& call) { return power_of(call, call.number("exponent")); }
+/// Small whole exponents are products, and roots quotients, each stored.
+at::Tensor power(const ExactCall& call) {
+  return power_of(call, call.number("exponent")) + call.stored(3, result(call));
+}
 at::Tensor power_by_tensor(const ExactCall& call) { return power_of(call, call.tensor("exponent")); }
 
 /// 0 where the exponential is too large: smaller than the smallest numbers.
