@@ -33,15 +33,15 @@ struct ResidualImpl : torch::nn::Module {
     const auto convolution = [] {
       return torch::nn::Conv2d(torch::nn::Conv2dOptions(kChannels, kChannels, 3).padding(1).bias(false));
     };
-    first = register_module("first", convolution());
-    first_norm = register_module("first_norm", torch::nn::BatchNorm2d(kChannels));
-    second = register_module("second", convolution());
-    second_norm = register_module("second_norm", torch::nn::BatchNorm2d(kChannels));
+    up = register_module("up", convolution());
+    inner_norm = register_module("inner_norm", torch::nn::BatchNorm2d(kChannels));
+    down = register_module("down", convolution());
+    outer_norm = register_module("outer_norm", torch::nn::BatchNorm2d(kChannels));
   }
-  at::Tensor forward(const at::Tensor& x) { return at::relu(x + second_norm(second(at::relu(first_norm(first(x)))))); }
+  at::Tensor forward(const at::Tensor& x) { return at::relu(x + outer_norm(down(at::relu(inner_norm(up(x)))))); }
 
-  torch::nn::Conv2d first{nullptr}, second{nullptr};
-  torch::nn::BatchNorm2d first_norm{nullptr}, second_norm{nullptr};
+  torch::nn::Conv2d up{nullptr}, down{nullptr};
+  torch::nn::BatchNorm2d inner_norm{nullptr}, outer_norm{nullptr};
 };
 TORCH_MODULE(Residual);
 

@@ -62,7 +62,16 @@ at::Tensor spoiled(const OpCase& op_case, const at::Tensor& tensor) {
 
 using Results = std::optional<std::vector<at::Tensor>>;  ///< none: refused
 
+/// LibTorch 2.11 reads beyond the pivots of a right side of more matrices, instead of refusing it.
+bool ends_the_process(const OpCall& call) {
+  if (op_name(call.op) != "linalg_ldl_solve") return false;
+  const auto left = call.tensor(0).sizes(), right = call.tensor(2).sizes();
+  return left.size() != right.size() || left.size() < 2 ||
+         left.slice(0, left.size() - 2) != right.slice(0, left.size() - 2);
+}
+
 Results on_one_device(const OpCall& call, const Numerics& numerics) {
+  if (ends_the_process(call)) return std::nullopt;
   try {
     return run(call.op, plain_arguments(call, numerics));
   } catch (const std::exception&) {

@@ -26,10 +26,18 @@ void copy_once(const TensorSpec& spec, const at::Tensor& to, const at::Tensor& f
   without_repeats(spec, to).copy_(without_repeats(spec, from));
 }
 
+/// The same memory under a name of its own: squeeze_ and its like give the tensor other sizes, but not what are views
+/// of it already.
+at::Tensor as_it_is(const at::Tensor& tensor) {
+  return at::Tensor(sharded(tensor).shallow_copy_and_detach(c10::VariableVersion(0), false));
+}
+
 class ViewCall : public DetachedView {
  public:
   ViewCall(const c10::OperatorHandle& op, std::span<const c10::IValue> arguments, size_t result)
-      : op_(op), arguments_(arguments.begin(), arguments.end()), result_(result) {}
+      : op_(op), arguments_(arguments.begin(), arguments.end()), result_(result) {
+    arguments_[0] = as_it_is(arguments_[0].toTensor());
+  }
 
   void make_anew(ShardedTensorImpl& view) const override {
     torch::jit::Stack stack = arguments_;

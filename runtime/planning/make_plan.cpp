@@ -32,6 +32,7 @@ class Maker {
     read_arguments();
     find_rule();
     infer_results(op_, call_, *plan_);
+    check_real();
     plan_->widens_integers = widens_integers();
     if (plan_->slots.empty())
       replicate_results();
@@ -100,6 +101,14 @@ class Maker {
       fail<BadInput>("{} has no canonical form; set numerics.mode = \"native\", or use {}", call_.op,
                      plan_->rule->instead ? plan_->rule->instead : "an op that has one (docs/numerics.md)");
     plan_->local = plan_->rule->local;
+  }
+
+  void check_real() const {
+    if (!(plan_->rule->traits & Rule::kRealOnly)) return;
+    bool complex = std::any_of(call_.operand_dtypes.begin(), call_.operand_dtypes.end(), c10::isComplexType);
+    for (const auto& shape : call_.results) complex |= c10::isComplexType(shape.dtype);
+    if (complex)
+      fail<BadInput>("{} of complex numbers has no canonical form; set numerics.mode = \"native\"", call_.op);
   }
 
   void replicate_results() {

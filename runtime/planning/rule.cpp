@@ -16,6 +16,26 @@ int wrap(int64_t dim, int64_t count) {
   return static_cast<int>(dim < 0 ? dim + bound : dim);
 }
 
+/// Whether an op that adds up in `to` may add up parts of a sum in `from`: integers wrap, and what a floating number
+/// rounds, an integer cuts off or a truth value forgets of the parts is not what it does of their sum.
+bool adds_up_in(c10::ScalarType from, c10::ScalarType to) {
+  const auto is_integer = [](c10::ScalarType dtype) { return c10::isIntegralType(dtype, /*includeBool=*/true); };
+  return from == to || (!is_integer(from) && !is_integer(to));
+}
+
+void finish_before_dtype_changes(const Call& call, std::vector<Linearity>& linearity) {
+  const auto adds_up = [&](size_t i) {
+    return std::all_of(call.results.begin(), call.results.end(),
+                       [&](const ResultShape& result) { return adds_up_in(call.operand_dtypes[i], result.dtype); });
+  };
+  bool jointly = true;
+  for (size_t i = 0; i < linearity.size(); ++i) {
+    if (linearity[i] == Linearity::kEach && !adds_up(i)) linearity[i] = Linearity::kNone;
+    jointly &= linearity[i] != Linearity::kJoint || adds_up(i);
+  }
+  if (!jointly) std::replace(linearity.begin(), linearity.end(), Linearity::kJoint, Linearity::kNone);
+}
+
 }  // namespace
 
 size_t Call::operand(std::string_view name) const {
@@ -87,6 +107,7 @@ OpSharding op_sharding_of(const Rule& rule, const Call& call) {
   OpSharding sharding =
       rule.sharding ? rule.sharding(call) : parse_op_sharding(rule.dims, call.operand_sizes, call.result_sizes());
   if (sharding.linearity.empty()) sharding.linearity = parse_linearity(rule.linearity, call.slots.size());
+  finish_before_dtype_changes(call, sharding.linearity);
   sharding.exact = rule.traits & Rule::kExact;
   if (rule.traits & Rule::kNoReduce) sharding.can_reduce = false;
   if (rule.traits & Rule::kMax) sharding.reduction = Reduction::kMax;

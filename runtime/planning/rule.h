@@ -65,6 +65,7 @@ struct Rule {
     kReadsSizesOnly = 512,    ///< operand 0 is never read: it stays where it is, whatever it is
     kRearranges = 1024,       ///< computes nothing: elements get other places, or none
     kComputedView = 4096,     ///< a view of values that no memory holds: a copy, written back through the op
+    kRealOnly = 8192,         ///< complex operands or results are refused
     kTwoWords = 2048,         ///< the result is one integer, high * 2^32 + low, of which sums carry nothing
   };
   unsigned traits = kPlain;

@@ -16,8 +16,10 @@ warnings.filterwarnings("ignore")
 
 import torch  # noqa: E402
 
+import dtensor  # noqa: E402
 import lockstep  # noqa: E402
 import placing  # noqa: E402
+import programs  # noqa: E402
 import samples  # noqa: E402
 import trial  # noqa: E402
 
@@ -126,6 +128,26 @@ class Trials(unittest.TestCase):
         placed = placing.with_summands(value, mesh, "[a=P(sum), b=S(0)]")
         self.assertTrue(lockstep.gather(placed).equal(value))
         self.assertFalse(any(shard.equal(value[:2]) for shard in lockstep.shards_of(placed)))
+
+    def test_programs_are_the_same_for_whoever_asks_and_agree(self):
+        for number in range(20):
+            program = programs.Program(number)
+            self.assertEqual(program.text(), programs.Program(number).text())
+            one = trial.Trial(program, program.sample(), lockstep.mesh("a=2,b=2"), random.Random(number), number)
+            found = one.run(True)
+            self.assertEqual(found.kind, "passed", f"{program.text()}: {found.text}")
+
+    def test_what_dtensor_is_asked_is_counted_on_both_sides(self):
+        outcomes = [{"op": "a", "kind": "wrong", "lockstep": "passed"}, {"op": "b", "kind": "skipped", "lockstep": "skipped"},
+                    {"op": "c", "kind": "refused", "lockstep": "not asked"}]
+        found = dtensor.summary_of(outcomes)
+        self.assertEqual((found["cases"], found["skipped"]), (2, 1))
+        self.assertEqual(found["dtensor"], {"passed": 0, "refused": 1, "wrong": 1, "not asked": 0})
+        self.assertEqual(found["lockstep"], {"passed": 1, "refused": 0, "wrong": 0, "not asked": 1})
+
+    def test_a_tensor_that_is_made_on_a_mesh_lies_there(self):
+        lockstep.work_on(lockstep.mesh("a=2"))
+        self.assertTrue(lockstep.gather(torch.eye(3, device="mesh")).equal(torch.eye(3)))
 
     def test_the_command_counts_and_writes(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -73,6 +73,11 @@ TEST(Rules, PageIsWhatTheTableIs) {
   ASSERT_EQ(run_lockstep("rules --page " + folder.file("ops.md")).code, 0);
   const bool same = file_content(folder.file("ops.md")) == file_content(LOCKSTEP_SOURCE_DIR "/docs/ops.md");
   EXPECT_TRUE(same) << "docs/ops.md is of another table; write it anew: lockstep rules --page docs/ops.md";
+  const auto page = file_content(folder.file("ops.md"));
+  const auto counted = page.substr(page.find("rows serve ") + 11);
+  const auto readme = file_content(LOCKSTEP_SOURCE_DIR "/README.md");
+  const auto text = counted.substr(0, counted.find(" of ")) + " of LibTorch's ";
+  EXPECT_NE(readme.find(text), std::string::npos) << "README.md does not say: " << text << "...";
   EXPECT_EQ(run_lockstep("rules --page /nowhere/ops.md").code, 5);
 }
 

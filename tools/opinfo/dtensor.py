@@ -1,6 +1,7 @@
-"""The samples of opinfo.py on PyTorch's DTensor, four Gloo processes: how many it refuses, how many it gets wrong.
+"""The samples of opinfo.py on PyTorch's DTensor, four Gloo processes, and on Lockstep in the same layouts: how many
+each refuses, and how many it gets wrong.
 
-dtensor.py [--ops PATTERN] [--samples N] [--seed S] [--json FILE]
+dtensor.py [--ops PATTERN] [--samples N] [--programs N] [--seed S] [--json FILE] [--page FILE]
 """
 
 import argparse
@@ -29,7 +30,7 @@ def run_from(first, arguments, file):
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     command = [sys.executable, str(_HERE.parent / "dtensor_ranks.py")]
     ranks = [subprocess.Popen([*command, str(rank), str(port), str(first), str(arguments.samples), str(arguments.seed),
-                               arguments.ops, file], env=environment, stderr=subprocess.DEVNULL)
+                               arguments.ops, file, str(arguments.programs)], env=environment, stderr=subprocess.DEVNULL)
              for rank in range(RANKS)]
     ended = [rank.wait() for rank in ranks]
     return all(code == 0 for code in ended)
@@ -49,29 +50,72 @@ def run(arguments):
             if not begun:
                 raise SystemExit("dtensor: four ranks of Gloo did not come up; does tools/python_env run?")
             with open(file, "a", encoding="utf-8") as out:
-                print(json.dumps({"op": begun[-1]["op"], "kind": "refused", "text": "a rank dies or waits for ever"}),
-                      file=out)
+                print(json.dumps({"op": begun[-1]["op"], "kind": "refused", "text": "a rank dies or waits for ever",
+                                  "lockstep": "not asked", "lockstep_text": ""}), file=out)
             first = begun[-1]["begins"] + 1
         return [line for line in lines_of(file) if "kind" in line]
+
+
+def summary_of(outcomes):
+    """What DTensor could be asked: samples that draw, or have no tensors, are none."""
+    asked = [outcome for outcome in outcomes if outcome["kind"] != "skipped"]
+
+    def side(key):
+        counts = collections.Counter(outcome[key] for outcome in asked)
+        return {kind: counts[kind] for kind in ("passed", "refused", "wrong", "not asked")}
+
+    return {"cases": len(asked), "skipped": len(outcomes) - len(asked), "dtensor": side("kind"),
+            "lockstep": side("lockstep"), "outcomes": outcomes}
+
+
+def wrong_ops(outcomes, key):
+    return collections.Counter(outcome["op"] for outcome in outcomes if outcome.get(key) == "wrong")
+
+
+def table_of(summary, arguments):
+    lines = [f"`tools/opinfo/dtensor.py --ops '{arguments.ops}' --samples {arguments.samples} --programs "
+             f"{arguments.programs} --seed {arguments.seed}`: {summary['cases']} samples and programs, the same on both "
+             "sides.", "", "| | right | refused | wrong |", "|---|---|---|---|"]
+    for name, key in (("DTensor, torch 2.11.0", "dtensor"), ("Lockstep", "lockstep")):
+        lines.append(f"| {name} | " + " | ".join(str(summary[key][kind]) for kind in ("passed", "refused", "wrong")) + " |")
+    unasked = summary["lockstep"]["not asked"]
+    if unasked:
+        lines += ["", f"Lockstep was not asked {unasked} times: a rank of DTensor's had died, or waited for ever."]
+    wrong = wrong_ops(summary["outcomes"], "kind")
+    programs = sum(count for op, count in wrong.items() if op.startswith("program "))
+    ops = [f"`{op}` ({count})" for op, count in sorted(wrong.items()) if not op.startswith("program ")]
+    lines += ["", f"Wrong on DTensor: {', '.join(ops) or 'no op'}; {programs} programs."]
+    return "\n".join(lines)
+
+
+def print_summary(summary):
+    for outcome in summary["outcomes"]:
+        for side, key, text in (("DTensor", "kind", "text"), ("Lockstep", "lockstep", "lockstep_text")):
+            if outcome.get(key) == "wrong":
+                print(f"{outcome['op']} on {side}: {outcome[text]}")
+    for side in ("dtensor", "lockstep"):
+        counts = summary[side]
+        print(f"{side}: {summary['cases']} samples: {counts['passed']} right, {counts['wrong']} wrong, "
+              f"{counts['refused']} refused" + (f", {counts['not asked']} not asked" if counts["not asked"] else ""))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ops", default="*", help="ops whose name fits this pattern")
     parser.add_argument("--samples", type=int, default=20, help="of each op, drawn (20)")
+    parser.add_argument("--programs", type=int, default=100, help="random programs of 2 to 12 ops (100)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--page", type=pathlib.Path, help="writes the table there, between the page's marks")
     arguments = parser.parse_args()
-    outcomes = run(arguments)
-    counts = collections.Counter(outcome["kind"] for outcome in outcomes)
-    wrong = collections.Counter(outcome["op"] for outcome in outcomes if outcome["kind"] == "wrong")
-    for outcome in outcomes:
-        if outcome["kind"] == "wrong":
-            print(f"{outcome['op']}: {outcome['text']}")
-    print(f"{len(outcomes)} samples: {counts['passed']} right, {counts['wrong']} wrong (of {len(wrong)} ops), "
-          f"{counts['refused']} refused, {counts['skipped']} skipped")
+    summary = summary_of(run(arguments))
+    print_summary(summary)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"cases": len(outcomes), **counts, "outcomes": outcomes}, indent=1))
+        arguments.json.write_text(json.dumps(summary, indent=1))
+    if arguments.page:
+        import page
+
+        page.replace(arguments.page, "dtensor", table_of(summary, arguments))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
-"""The table of docs/opinfo.md, from a run of opinfo.py over all ops."""
+"""The table of docs/opinfo.md, from a run of opinfo.py over all ops; and what pages have between their marks."""
 
 import collections
-
-BEGIN, END = "<!-- opinfo -->\n", "<!-- end of opinfo -->\n"
 
 
 def verdict(row):
@@ -38,8 +36,12 @@ def lines(summary, arguments):
             yield ""
 
 
+def replace(file, name, text):
+    """What stands between the marks of this name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+    before, rest = file.read_text(encoding="utf-8").split(begin)
+    file.write_text(before + begin + text + "\n" + end + rest.split(end)[1], encoding="utf-8")
+
+
 def write(file, summary, arguments):
-    text = file.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    file.write_text(before + BEGIN + "\n".join(lines(summary, arguments)) + "\n" + END + after, encoding="utf-8")
+    replace(file, "opinfo", "\n".join(lines(summary, arguments)))

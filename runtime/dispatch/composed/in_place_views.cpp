@@ -21,13 +21,15 @@ Tensor& become(Tensor& self, const char* op, const Tensor& view) {
 
 }  // namespace
 
-Tensor& squeeze_(Tensor& self) { return become(self, "squeeze_", at::squeeze(self)); }
-Tensor& squeeze_dim_(Tensor& self, int64_t dim) { return become(self, "squeeze_", at::squeeze(self, dim)); }
-Tensor& squeeze_dims_(Tensor& self, c10::IntArrayRef dims) { return become(self, "squeeze_", at::squeeze(self, dims)); }
-Tensor& t_(Tensor& self) { return become(self, "t_", at::t(self)); }
-Tensor& transpose_(Tensor& self, int64_t first, int64_t second) {
+Tensor& squeeze_in_place(Tensor& self) { return become(self, "squeeze_", at::squeeze(self)); }
+Tensor& squeeze_dim_in_place(Tensor& self, int64_t dim) { return become(self, "squeeze_", at::squeeze(self, dim)); }
+Tensor& squeeze_dims_in_place(Tensor& self, c10::IntArrayRef dims) {
+  return become(self, "squeeze_", at::squeeze(self, dims));
+}
+Tensor& t_in_place(Tensor& self) { return become(self, "t_", at::t(self)); }
+Tensor& transpose_in_place(Tensor& self, int64_t first, int64_t second) {
   return become(self, "transpose_", at::transpose(self, first, second));
 }
-Tensor& unsqueeze_(Tensor& self, int64_t dim) { return become(self, "unsqueeze_", at::unsqueeze(self, dim)); }
+Tensor& unsqueeze_in_place(Tensor& self, int64_t dim) { return become(self, "unsqueeze_", at::unsqueeze(self, dim)); }
 
 }  // namespace lockstep::composed

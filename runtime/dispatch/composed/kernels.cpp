@@ -55,12 +55,12 @@ constexpr Kernel kKernels[] = {
     {"rrelu_with_noise_functional", kernel<composed::rrelu_with_noise_functional>},
     {"soft_margin_loss", kernel<composed::soft_margin_loss>},
     {"soft_margin_loss_backward", kernel<composed::soft_margin_loss_backward>},
-    {"squeeze_", kernel<composed::squeeze_>},
-    {"squeeze_.dim", kernel<composed::squeeze_dim_>},
-    {"squeeze_.dims", kernel<composed::squeeze_dims_>},
-    {"t_", kernel<composed::t_>},
-    {"transpose_", kernel<composed::transpose_>},
-    {"unsqueeze_", kernel<composed::unsqueeze_>},
+    {"squeeze_", kernel<composed::squeeze_in_place>},
+    {"squeeze_.dim", kernel<composed::squeeze_dim_in_place>},
+    {"squeeze_.dims", kernel<composed::squeeze_dims_in_place>},
+    {"t_", kernel<composed::t_in_place>},
+    {"transpose_", kernel<composed::transpose_in_place>},
+    {"unsqueeze_", kernel<composed::unsqueeze_in_place>},
 };
 
 }  // namespace

@@ -60,8 +60,7 @@ void check(const Tensor& input, const Perhaps& weight, const Perhaps& bias, cons
 /// running <- (1 - momentum) running + momentum value
 void follow(const Perhaps& running, const Tensor& value, double momentum) {
   if (!is_given(running)) return;
-  auto target = *running;
-  target.copy_(wide(target) * (1 - momentum) + value * momentum);
+  running->copy_(wide(*running) * (1 - momentum) + value * momentum);
 }
 
 struct Statistics {

@@ -35,10 +35,9 @@ Tensor along_last(const Tensor& x, int64_t dim, c10::ScalarType dtype) {
 }  // namespace
 
 Tensor ordered_scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, Write write) {
-  if (self.dim() == 0) {
-    const auto at = index.reshape({-1}), of = source.reshape({-1});
-    return ordered_scatter(self.unsqueeze(0), 0, at, of, write).squeeze(0);
-  }
+  if (self.dim() == 0) return ordered_scatter(self.unsqueeze(0), 0, index, source, write).squeeze(0);
+  if (index.dim() == 0) return ordered_scatter(self, dim, index.unsqueeze(0), source, write);
+  if (source.dim() == 0) return ordered_scatter(self, dim, index, source.unsqueeze(0), write);
   auto result = self.clone(at::MemoryFormat::Contiguous);
   auto part = result, of = source;
   for (int64_t d = 0; d < index.dim(); ++d) {

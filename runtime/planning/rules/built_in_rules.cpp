@@ -11,7 +11,8 @@ namespace {
 
 std::vector<CanonicalRule> forms_of_libtorchs_ops() {
   auto all = rules::canonical();
-  for (const auto& form : rules::canonical_embedding()) all.push_back(form);
+  for (const auto family : {rules::canonical_embedding, rules::canonical_reductions})
+    for (const auto& form : family()) all.push_back(form);
   return all;
 }
 
@@ -58,6 +59,9 @@ std::vector<Rule> canonical_rows() {
     if (change.local) row->local = change.local;
     row->traits |= change.traits;
   }
+  for (auto& rule : all)
+    if (!is_own_op(rule) && !rules::takes_complex(rule.op, rule.canonical == Rule::Canonical::kOwnForm))
+      rule.traits |= Rule::kRealOnly;
   return all;
 }
 

@@ -37,6 +37,7 @@ std::span<const Rule> indexing();
 std::span<const Rule> views();
 std::span<const Rule> matmul();
 std::span<const Rule> reductions();
+std::span<const CanonicalRule> canonical_reductions();
 std::span<const Rule> rows();
 std::span<const Rule> embedding();
 std::span<const CanonicalRule> canonical_embedding();

@@ -77,6 +77,17 @@ OpSharding solved(const Call& call) {
                            call.operand_sizes, call.result_sizes());
 }
 
+/// LibTorch takes a right side of more matrices, and reads beyond the pivots then (2.11).
+OpSharding solved_by_pivots(const Call& call) {
+  const auto &left = call.operand_sizes[0], &right = call.operand_sizes[2];
+  const bool same =
+      left.size() == right.size() && left.size() >= 2 && std::equal(left.begin(), left.end() - 2, right.begin());
+  if (!same)
+    fail<BadInput>("{}: a right side of sizes {} for matrices of sizes {}; expand the matrices", call.op,
+                   c10::str(c10::IntArrayRef(right)), c10::str(c10::IntArrayRef(left)));
+  return parse_op_sharding("...AB,...A,...AC->...AC", call.operand_sizes, call.result_sizes());
+}
+
 std::vector<ResultShape> scalar_of_vectors(const Call& call) {
   for (const auto& sizes : call.operand_sizes)
     if (sizes.size() != 1 || sizes != call.operand_sizes[0])
@@ -174,7 +185,8 @@ constexpr Rule kRows[] = {
     batched("linalg_eig", "...AB->...A,...AB", eigenvectors),
     batched("linalg_inv_ex", "...AB->...AB,..."),
     batched("linalg_ldl_factor_ex", "...AB->...AB,...A,..."),
-    batched("linalg_ldl_solve", "...AB,...A,...AC->...AC"),
+    {"linalg_ldl_solve", "linear algebra", "...AB,...A,...AC->...AC", "-", Rule::kPlain, solved_by_pivots, nullptr,
+     local_unless_empty},
     batched("linalg_lu", "...AB->...AB,...AB,...AB"),
     batched("linalg_lu_factor_ex", "...AB->...AB,...A,..."),
     batched("linalg_lu_solve", "...AB,...A,...AC->...AC"),

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/planning/rules/shardings.h"
 
 namespace lockstep::rules {
 namespace {
@@ -41,6 +42,17 @@ void local_amax(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {at::full(call.plan.results[0]->local_sizes[call.index], least_value(input.scalar_type()), input.options())};
 }
 
+/// Which of two zeros LibTorch's vectors keep depends on where they lie: of zeros, +0.
+void one_zero(torch::jit::Stack& stack) {
+  const auto result = stack.back().toTensor();
+  if (result.is_floating_point()) stack = {at::add(result, 0)};
+}
+
+void local_canonical_amax(const LocalCall& call, torch::jit::Stack& stack) { local_amax(call, stack), one_zero(stack); }
+void local_canonical_amin(const LocalCall& call, torch::jit::Stack& stack) {
+  local_unless_empty(call, stack), one_zero(stack);
+}
+
 constexpr Rule kRows[] = {
     {"amax", "reduction", "all but dims; max", "-", Rule::kMax, over_dims, nullptr, local_amax},
     {"mean", "reduction", "...->", "e", Rule::kPlain, reduced_over_all, nullptr, local_mean},
@@ -50,6 +62,11 @@ constexpr Rule kRows[] = {
 };
 
 }  // namespace
+
+std::span<const CanonicalRule> canonical_reductions() {
+  static constexpr CanonicalRule kForms[] = {{"amax", local_canonical_amax}, {"amin", local_canonical_amin}};
+  return kForms;
+}
 
 std::span<const Rule> reductions() { return kRows; }
 

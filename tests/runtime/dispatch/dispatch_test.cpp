@@ -132,9 +132,8 @@ TEST_F(Dispatch, NamesAnOpWithoutARule) {
     FAIL();
   } catch (const BadInput& error) {
     EXPECT_STREQ(error.what(),
-                 "binomial has no sharding rule; add a row to the file of its family in runtime/planning/rules/ "
-                 "(docs/rules.md shows "
-                 "how)");
+                 "binomial has no sharding rule; draws by rejection, from one generator one number after the other; "
+                 "distribute() what one device draws");
   }
 }
 

@@ -19,6 +19,7 @@ const std::map<std::string, const char*>& not_compared(bool gradients) {
   static const std::map<std::string, const char*> values{
       {"mesh::attention", "its second result is to base 2; attention is compared whole"},
       {"mesh::attention_backward", "takes that"},
+      {"_conj", "the float64 domain has no complex numbers; it negates"},
       {"_conj_physical", "the float64 domain has no complex numbers; it negates"},
       {"complex", "the same; it moves"},
       {"view_as_complex", "the same; it moves"},

@@ -11,7 +11,6 @@
 namespace lockstep::rules {
 namespace {
 
-using at::Tensor;
 using kernels::loops::Function;
 using kernels::loops::Gradient;
 
@@ -55,20 +54,27 @@ void local_rounded_once(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {call.plan.written >= 0 ? self.copy_(result) : result.to(call.plan.results[0]->dtype)};
 }
 
+/// A product of complex numbers would be LibTorch's (complex.cpp).
+void check_alpha(const LocalCall& call, const c10::Scalar& alpha) {
+  if (c10::isComplexType(call.plan.results[0]->dtype) && !alpha.equal(1))
+    fail<BadInput>("{} of complex numbers has no canonical form with alpha; multiply before", call.op.schema().name());
+}
+
 /// A scaled summand: LibTorch fuses the product and the sum in vector loops only; here both are rounded.
 template <int kSign>
 void local_add(const LocalCall& call, torch::jit::Stack& stack) {
   const auto given = call.argument(stack, "alpha").toScalar();
+  const auto dtype = call.plan.results[0]->dtype;
+  check_alpha(call, given);
+  if (!c10::isFloatingType(dtype) || given.equal(1)) return local_rounded_once(call, stack);
   const double alpha = kSign * given.toDouble();
-  const bool floating = c10::isFloatingType(call.plan.results[0]->dtype);
-  if (!floating || given.equal(1)) return local_rounded_once(call, stack);
   const auto self = call.tensor(stack, "self");
   const auto& other = call.argument(stack, "other");
-  const auto wide = call.plan.results[0]->dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
+  const auto wide = dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
   const auto summand = other.isTensor() ? at::mul(other.toTensor().to(wide), alpha)
                                         : at::scalar_tensor(other.toScalar().toDouble() * alpha, wide);
   const auto sum = at::add(self.to(wide), summand);
-  stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(call.plan.results[0]->dtype)};
+  stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(dtype)};
 }
 
 void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {
@@ -106,9 +112,10 @@ void local_power(const LocalCall& call, torch::jit::Stack& stack) {
 
 /// other - alpha x, each operation rounded: in 16 bits LibTorch rounds alpha x in scalar tails alone.
 void local_rsub(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto other = call.argument(stack, "other").toScalar(), alpha = call.argument(stack, "alpha").toScalar();
+  check_alpha(call, alpha);
   const bool rounds = call.tensor(stack, "self").is_floating_point();
   if (!rounds || !c10::isFloatingType(call.plan.results[0]->dtype)) return call.op.callBoxed(stack);
-  const auto other = call.argument(stack, "other").toScalar(), alpha = call.argument(stack, "alpha").toScalar();
   elementwise(call, stack, {"self"}, [&](const auto& x) { return at::rsub(at::mul(x[0], alpha), other); });
 }
 

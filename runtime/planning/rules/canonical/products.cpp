@@ -34,12 +34,15 @@ void local_product(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {multiply(call, stack[0].toTensor(), stack[1].toTensor())};
 }
 
-/// A bias is no part of the sum: a product with one is not cut (native_kernels.cpp adds linear's afterwards).
+/// A bias is no part of the sum: a product with one is not cut (native_kernels.cpp adds linear's afterwards). With a
+/// factor of 0 it is not read, as in LibTorch: it may be memory that nobody wrote to.
 void local_product_and_bias(const LocalCall& call, torch::jit::Stack& stack) {
   const auto bias = call.tensor(stack, "self");
   const auto product = multiply(call, stack[1].toTensor(), stack[2].toTensor(), 1);
-  const auto sum = at::add(at::mul(bias, call.argument(stack, "beta").toScalar()),
-                           at::mul(product, call.argument(stack, "alpha").toScalar()));
+  const auto beta = call.argument(stack, "beta").toScalar();
+  const auto scaled = at::mul(product, call.argument(stack, "alpha").toScalar());
+  const auto summand = beta.equal(0) ? at::zeros({}, bias.options()) : at::mul(bias, beta);
+  const auto sum = at::add(summand, scaled);
   stack = {call.plan.written >= 0 ? bias.copy_(sum) : sum};
 }
 

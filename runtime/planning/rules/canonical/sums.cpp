@@ -1,5 +1,6 @@
 // Sums of dimensions, rows and tables in the order of the tree.
 #include <ATen/Functions.h>
+#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
@@ -46,13 +47,11 @@ Tensor sum_dims(const LocalCall& call, Tensor x, const std::vector<int64_t>& dim
 }
 
 void local_sum(const LocalCall& call, torch::jit::Stack& stack, bool all, bool mean) {
-  auto x = call.tensor(stack, "self");
-  const auto dtype_argument = call.argument(stack, "dtype");
-  if (!c10::isFloatingType(x.scalar_type())) {
-    if (!mean) return call.op.callBoxed(stack);
-    x = x.to(dtype_argument.toScalarType());
-  }
-  const auto dtype = dtype_argument.isNone() ? x.scalar_type() : dtype_argument.toScalarType();
+  const auto self = call.tensor(stack, "self");
+  const auto& asked = call.argument(stack, "dtype");
+  const auto dtype = asked.isNone() ? self.scalar_type() : asked.toScalarType();
+  if (!c10::isFloatingType(dtype)) return call.op.callBoxed(stack);
+  const auto x = self.to(at::toOpMathType(dtype));  // before it is summed, as LibTorch does
   const auto dims = sorted_dims(call, stack, all);
   const auto& result = *call.plan.results[0];
   auto sum = x.dim() == 0 ? x.clone() : sum_dims(call, x, dims);

@@ -1,0 +1,43 @@
+// The larger and the smaller of two. +0 and -0 are equal: which of them LibTorch gives differs between its vector loops
+// and their scalar tails. Here it is the first one.
+#include <ATen/Functions.h>
+
+#include "runtime/planning/plan.h"
+#include "runtime/planning/rules/canonical/canonical_forms.h"
+
+namespace lockstep::rules {
+namespace {
+
+using at::Tensor;
+
+Tensor larger(const Tensor& x, const Tensor& y) { return at::where(at::eq(x, y), x, at::maximum(x, y)); }
+Tensor smaller(const Tensor& x, const Tensor& y) { return at::where(at::eq(x, y), x, at::minimum(x, y)); }
+
+/// Of "self" and each of these arguments that is given.
+void leave(const LocalCall& call, torch::jit::Stack& stack, const char* low, const char* high) {
+  const auto self = call.tensor(stack, "self");
+  auto result = self;
+  if (low && !call.argument(stack, low).isNone()) result = larger(result, call.tensor(stack, low));
+  if (high && !call.argument(stack, high).isNone()) result = smaller(result, call.tensor(stack, high));
+  stack = {call.plan.written >= 0 ? self.copy_(result) : result};
+}
+
+void local_maximum(const LocalCall& call, torch::jit::Stack& stack) { leave(call, stack, "other", nullptr); }
+void local_minimum(const LocalCall& call, torch::jit::Stack& stack) { leave(call, stack, nullptr, "other"); }
+void local_clamp(const LocalCall& call, torch::jit::Stack& stack) { leave(call, stack, "min", "max"); }
+void local_clamp_min(const LocalCall& call, torch::jit::Stack& stack) { leave(call, stack, "min", nullptr); }
+void local_clamp_max(const LocalCall& call, torch::jit::Stack& stack) { leave(call, stack, nullptr, "max"); }
+
+constexpr CanonicalRule kForms[] = {
+    {"clamp.Tensor", local_clamp},
+    {"clamp_max.Tensor", local_clamp_max},
+    {"clamp_min.Tensor", local_clamp_min},
+    {"maximum", local_maximum},
+    {"minimum", local_minimum},
+};
+
+}  // namespace
+
+std::span<const CanonicalRule> canonical_extremes() { return kForms; }
+
+}  // namespace lockstep::rules
