@@ -100,7 +100,6 @@ constexpr Row kRows[] = {
     row<crossed>("linalg_cross"),
     sums_of("max_pool2d_with_indices_backward"),
     sums_of("mv"),
-    row<sum_in_single>("nansum"),
     sums_of("put"),
     sums_of("reflection_pad1d_backward"),
     sums_of("reflection_pad2d_backward"),
