@@ -42,6 +42,9 @@ constexpr std::string_view kFiltered[] = {
     "_upsample_bicubic2d_aa", "_upsample_bicubic2d_aa_backward", "_upsample_bilinear2d_aa",
     "_upsample_bilinear2d_aa_backward", "upsample_bicubic2d", "upsample_bicubic2d_backward",
 };
+
+/// Of 16-bit numbers LibTorch's is further off than one rounding of the result: what it stores on the way is not known.
+constexpr std::string_view kStoredOnTheWay[] = {"nansum"};
 // clang-format on
 
 template <size_t kRows>
@@ -53,7 +56,7 @@ constexpr bool has(const std::string_view (&rows)[kRows], std::string_view op) {
 
 bool is_left_out(const Rule& rule) {
   return has(kConditioned, rule.op) || has(kSpecial, rule.op) || has(kDecided, rule.op) || has(kComplex, rule.op) ||
-         has(kFiltered, rule.op);
+         has(kFiltered, rule.op) || has(kStoredOnTheWay, rule.op);
 }
 
 }  // namespace lockstep

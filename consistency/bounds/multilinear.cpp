@@ -60,8 +60,8 @@ std::vector<at::Tensor> convolution_gradients(const ExactCall& call) {
   return allowed;
 }
 
-/// Running sums are kept in fp32 at least.
-at::Tensor running_sum(const ExactCall& call) {
+/// Sums along a dimension, running or not, are kept in fp32 at least.
+at::Tensor sum_in_single(const ExactCall& call) {
   const auto sums = of_magnitudes(call).at(0);
   return lockstep::rounded(of_ones(call).at(0) + 1 + call.more_roundings, call.unit, sums);
 }
@@ -93,14 +93,13 @@ constexpr Row kRows[] = {
     row<added_batch>("baddbmm"),
     row<convolved>("convolution"),
     {"convolution_backward", {ErrorBound::Kind::kRounded, convolution_gradients}},
-    row<running_sum>("cumsum"),
+    row<sum_in_single>("cumsum"),
     sums_of("dot"),
     scaled_sums_of("index_add"),
     sums_of("index_put"),
     row<crossed>("linalg_cross"),
     sums_of("max_pool2d_with_indices_backward"),
     sums_of("mv"),
-    sums_of("nansum"),
     sums_of("put"),
     sums_of("reflection_pad1d_backward"),
     sums_of("reflection_pad2d_backward"),

@@ -29,18 +29,20 @@ Rows rows_of(const at::Tensor& x, int64_t dim) {
   return {finite, weighted, x.dim() == 0 ? 1.0 : static_cast<double>(x.size(dim))};
 }
 
+/// 16-bit exponentials and their sum may be stored (SoftMaxKernel.cpp of LibTorch's CPU kernels).
 at::Tensor softmax(const ExactCall& call) {
   const auto rows = rows_of(call.tensor("self"), call.argument("dim").toInt());
   return call.rounded(1, call.exact[0] * (rows.depth + rows.weighted + rows.length + 2 * kExponential)) +
-         cut_exponential(-rows.depth);
+         call.stored(4, call.exact[0]) + cut_exponential(-rows.depth);
 }
 
-/// x - m - log(sum).
+/// x - m - log(sum). Of 16-bit numbers sum and logarithm are stored.
 at::Tensor log_softmax(const ExactCall& call) {
   const auto rows = rows_of(call.tensor("self"), call.argument("dim").toInt());
   const auto log_sum = (call.exact[0] + rows.depth).abs();
   const auto finite = at::where(log_sum.isfinite(), log_sum, at::zeros_like(log_sum));
-  return call.rounded(1, 2 * rows.depth + kExponential * finite + rows.weighted + rows.length + kExponential);
+  return call.rounded(1, 2 * rows.depth + kExponential * finite + rows.weighted + rows.length + kExponential) +
+         call.stored(1, 1 + finite);
 }
 
 double length_of(const ExactCall& call) {
@@ -48,18 +50,20 @@ double length_of(const ExactCall& call) {
   return output.dim() == 0 ? 1.0 : static_cast<double>(output.size(call.argument("dim").toInt()));
 }
 
-/// g y - y sum(g y).
+/// g y - y sum(g y). Of 16-bit numbers the sum is stored.
 at::Tensor softmax_gradient(const ExactCall& call) {
   const auto product = call.magnitude("grad_output") * call.magnitude("output");
   const auto sum = product.sum(call.argument("dim").toInt(), /*keepdim=*/true);
-  return call.rounded(length_of(call) + 5, product + call.magnitude("output") * sum);
+  const auto of_sum = call.magnitude("output") * sum;
+  return call.rounded(length_of(call) + 5, product + of_sum) + call.stored(1, of_sum);
 }
 
 /// g - exp(y) sum(g).
 at::Tensor log_softmax_gradient(const ExactCall& call) {
   const auto gradient = call.magnitude("grad_output");
   const auto sum = gradient.sum(call.argument("dim").toInt(), /*keepdim=*/true);
-  return call.rounded(length_of(call) + kExponential + 2, gradient + call.tensor("output").exp() * sum) +
+  const auto of_sum = call.tensor("output").exp() * sum;
+  return call.rounded(length_of(call) + kExponential + 2, gradient + of_sum) + call.stored(1, of_sum) +
          cut_exponential(call.tensor("output")) * sum;
 }
 

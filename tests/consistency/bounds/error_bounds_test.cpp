@@ -45,6 +45,34 @@ TEST(ErrorBounds, OfSumsCountWhatIsAddedUp) {
   EXPECT_DOUBLE_EQ(allowed("mean", {x}), after(9, 3.5));
 }
 
+TEST(ErrorBounds, OfMultilinearOpsCountWhatTheyGiveOnOnes) {
+  const auto x = doubles({1, -2, 3}), y = doubles({4, 5, -6});
+  EXPECT_DOUBLE_EQ(allowed("dot", {x, y}), after(4, 32));
+  EXPECT_DOUBLE_EQ(
+      allowed("convolution", {x.view({1, 1, 3}), y.view({1, 1, 3}), c10::IValue(), std::vector<int64_t>{1},
+                              std::vector<int64_t>{0}, std::vector<int64_t>{1}, false, std::vector<int64_t>{0}, 1}),
+      after(5, 32));
+  const auto twice = at::tensor({0, 0, 1}, at::kLong);
+  EXPECT_DOUBLE_EQ(allowed("index_add", {doubles({-1, 1}), 0, twice, x, 2}), after(9, 1 + 2 * 3));
+}
+
+TEST(ErrorBounds, OfProductsCountTheirFactors) {
+  EXPECT_DOUBLE_EQ(allowed("prod", {doubles({0.5, -2, 3})}), after(4, 3) + 3 * kSmallest * 6);
+}
+
+TEST(ErrorBounds, OfLossesCountElementsAndTheirSum) {
+  const auto x = doubles({1, -2}), y = doubles({0, 2});
+  EXPECT_DOUBLE_EQ(allowed("mse_loss", {x, y, 0}), after(4, 1));
+  EXPECT_DOUBLE_EQ(allowed("mse_loss", {x, y, 2}), after(4, 1) + after(4, 16) + after(5, 17));
+}
+
+/// What is chosen by a rounded product may be chosen the other way: the jump counts.
+TEST(ErrorBounds, OfPiecesAllowTheJumpWhereRoundingChooses) {
+  const double jump = std::log1p(std::exp(-1.0));
+  EXPECT_GT(allowed("softplus", {doubles({1}), 1, 1}), jump);
+  EXPECT_LT(allowed("softplus", {doubles({1.001}), 1, 1}), jump * 1e-4);
+}
+
 TEST(ErrorBounds, OfElementsCountTheirOps) {
   const auto x = doubles({-3}), y = doubles({2});
   EXPECT_DOUBLE_EQ(allowed("add.Tensor", {x, y, 4}), after(3, 3 + 8));

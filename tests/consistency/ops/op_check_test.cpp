@@ -136,6 +136,8 @@ class OpCheckRows : public ::testing::TestWithParam<OpCase> {
             RC_FAIL(describe(trial) + (canonical ? ", canonical:\n" : ", native:\n") + checked.blame->text());
           // Its weights have no bound where 16-bit scores are so large that their rounding is a large exponent.
           if (!canonical && op_case.op == "mesh::attention_backward") return;
+          // Nothing is said of products that are too large on their way.
+          if (!canonical && (op_case.op.starts_with("prod") || op_case.op == "cumprod")) return;
           if (checked.is_spoiled && !checked.blame) RC_FAIL(describe(trial) + ": a wrong shard was not seen");
         },
         canonical && refused_by_canonical(op_case.op));
