@@ -57,6 +57,23 @@ OpSharding gradient_of_equal(const Call& call) {
   return parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
 }
 
+std::vector<int64_t> squeezed(std::vector<int64_t> sizes) {
+  std::erase(sizes, 1);
+  return sizes;
+}
+
+/// LibTorch broadcasts the gradient to the input without either's dimensions of one element: whoever has a part would
+/// leave out others.
+OpSharding gradient_of_squeezed(const Call& call) {
+  const auto sharding = gradient_of_equal(call);
+  const auto &gradient = call.sizes_of("grad_output"), &self = call.sizes_of("self");
+  if (gradient.empty() || gradient == self) return sharding;
+  if (!at::is_expandable_to(squeezed(gradient), squeezed(self)))
+    fail<BadInput>("{}: a gradient of sizes {} for an input of sizes {}", call.op, c10::str(c10::IntArrayRef(gradient)),
+                   c10::str(c10::IntArrayRef(self)));
+  return all_whole(call);
+}
+
 OpSharding by_equal_place(const Call& call) {
   if (call.sizes_of("target") != call.sizes_of("self"))
     fail<BadInput>("{}: a target of sizes {} for an input of sizes {}", call.op,
@@ -81,13 +98,13 @@ OpSharding by_sample(const Call& call) {
   return sharding;
 }
 
-constexpr Rule gradient_row(const char* op) {
-  return {op, "loss", "...->...", "-", Rule::kPlain, gradient_of_equal, pointwise_shapes, local_loss};
+constexpr Rule gradient_row(const char* op, OpSharding (*sharding)(const Call&) = gradient_of_equal) {
+  return {op, "loss", "...->...", "-", Rule::kPlain, sharding, pointwise_shapes, local_loss};
 }
 
 constexpr Rule kRows[] = {
     {"binary_cross_entropy", "loss", "...->... or a sum", "-", Rule::kPlain, by_equal_place, loss_shapes, local_loss},
-    gradient_row("binary_cross_entropy_backward"),
+    gradient_row("binary_cross_entropy_backward", gradient_of_squeezed),
     {"huber_loss", "loss", "...->... or a sum", "-", Rule::kPlain, by_place, loss_shapes, local_loss},
     gradient_row("huber_loss_backward"),
     {"mse_loss", "loss", "...->... or a sum", "-", Rule::kPlain, by_place, nullptr, local_loss},

@@ -85,7 +85,6 @@ std::vector<Mutant> mutants() {
       {"a transposition that keeps the cut", "transpose.int", [](Rule& r) { set_dims(r, "...->..."); }},
       {"a slice of each shard", "slice.Tensor", [](Rule& r) { set_dims(r, "...->..."); }},
       {"a view that keeps the cut", "view", [](Rule& r) { r.sharding = view_of_equal_dims; }},
-      {"a lossy cast of a Partial", "_to_copy", [](Rule& r) { r.sharding = nullptr; }},
       {"tokens without the shard's offset", "embedding", [](Rule& r) { r.local = embedding_without_offset; }},
       {"targets without the shard's offset", "mesh::pick_class",
        [](Rule& r) { r.local = targets_without_offset<0, 1>; }},
