@@ -36,10 +36,10 @@ dp_shard      all_reduce              5         0.000    1.00     0.000   2.33x
 dp_shard      reduce_scatter          4         0.189    1.00     0.189   1.00x
 all                                             0.505             0.505   1.00x
 
-these meshes came to 27 of ROWS rows of the op table and 40 of 124 candidates of theirs, 5 of 10 kinds of move,
+these meshes came to 27 of ROWS rows of the op table and 40 of 122 candidates of theirs, 5 of 10 kinds of move,
 3 of 4 collectives; not to
   rows         UNMET
-  candidates   embedding 10 of 12; matmul 15 of 21; pointwise 33 of 46; reduction 12 of 24;
+  candidates   embedding 10 of 12; matmul 15 of 21; pointwise 32 of 45; reduction 11 of 23;
                row 11 of 14; view 3 of 4
   moves        P -> S by reduce_scatter; R -> P without communication; R -> S without communication;
                S -> S by all_to_all; S -> S by all_to_all, uneven shards
