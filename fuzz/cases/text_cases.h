@@ -31,6 +31,12 @@ struct CallText {
   const char* arguments;
 };
 
+/// Traits of kinds of ops: rounded functions; moves of numbers; decisions about them; what half precision is too short
+/// for.
+inline constexpr unsigned kSmooth = OpCase::kReal | OpCase::kGradient;
+inline constexpr unsigned kDecides = OpCase::kExact | OpCase::kIntegers, kMoves = kDecides | OpCase::kGradient;
+inline constexpr unsigned kNumbers = OpCase::kReal | OpCase::kWide;
+
 OpCase case_of(const CallText& text);
 
 /// Of ops on elements that LibTorch decomposes; decomposed_cases() has them and the others.

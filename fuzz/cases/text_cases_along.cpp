@@ -6,8 +6,6 @@ namespace {
 
 using enum OpCase::Trait;
 
-constexpr unsigned kMoves = kExact | kIntegers | kGradient, kDecides = kExact | kIntegers;
-
 constexpr CallText kReductions[] = {
     {"all", kDecides, "x"},
     {"all.dim", kDecides, "x dim true"},

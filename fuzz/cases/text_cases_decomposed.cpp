@@ -6,9 +6,6 @@ namespace {
 
 using enum OpCase::Trait;
 
-constexpr unsigned kSmooth = kReal | kGradient, kMoves = kExact | kIntegers | kGradient, kDecides = kExact | kIntegers;
-constexpr unsigned kNumbers = kReal | kWide;
-
 constexpr CallText kOfShapes[] = {
     {"alias_copy", kExact, "u"},
     {"diagonal_copy", kExact, "u:ab5 0 1 2"},

@@ -6,9 +6,6 @@ namespace {
 
 using enum OpCase::Trait;
 
-constexpr unsigned kSmooth = kReal | kGradient, kMoves = kExact | kIntegers | kGradient, kDecides = kExact | kIntegers;
-constexpr unsigned kNumbers = kReal | kWide;
-
 constexpr CallText kOfElements[] = {
     {"lift", kDecides, "x"},
     {"lift_fresh", kDecides, "x"},

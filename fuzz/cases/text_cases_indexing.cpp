@@ -6,8 +6,6 @@ namespace {
 
 using enum OpCase::Trait;
 
-constexpr unsigned kMoves = kExact | kIntegers | kGradient, kNumbers = kReal | kWide;
-
 constexpr CallText kIndexing[] = {
     {"bucketize.Tensor", kExact, "x x:3"},
     {"diagonal", kMoves, "u:abc 1 0 2"},

@@ -6,7 +6,7 @@ namespace {
 
 using enum OpCase::Trait;
 
-constexpr unsigned kSmooth = kReal | kGradient, kStep = kExact | kGradient, kWhole = kExact | kIntegers;
+constexpr unsigned kStep = kExact | kGradient;
 
 constexpr CallText kFunctions[] = {
     {"acos", kReal | kGradient, "q"},
@@ -22,7 +22,7 @@ constexpr CallText kFunctions[] = {
     {"bitwise_xor.Tensor", kExact, "i~ i~"},
     {"ceil", kStep, "x"},
     {"clamp.Tensor", kExact, "x x~ x~"},
-    {"clamp_max", kWhole | kGradient, "x 1"},
+    {"clamp_max", kDecides | kGradient, "x 1"},
     {"clamp_max.Tensor", kExact | kGradient, "x~ x~"},
     {"clamp_min.Tensor", kExact | kGradient, "x~ x~"},
     {"complex", kReal | kWide | kDeclared, "x~ x~"},
@@ -69,7 +69,7 @@ constexpr CallText kFunctions[] = {
     {"log2", kSmooth, "p"},
     {"logaddexp", kSmooth, "x~ x~"},
     {"logaddexp2", kSmooth, "x~ x~"},
-    {"logical_xor", kWhole, "x~ x~"},
+    {"logical_xor", kDecides, "x~ x~"},
     {"logit", kSmooth, "q"},
     {"logit_backward", kReal, "x q"},
     {"masked_fill.Tensor", kExact | kGradient, "x m~ x:"},
@@ -83,7 +83,7 @@ constexpr CallText kFunctions[] = {
     {"remainder.Tensor", kExact | kGradient, "x~ p~"},
     {"round", kStep, "x"},
     {"round.decimals", kReal | kGradient, "x 1"},
-    {"rsub.Tensor", kWhole | kGradient, "x~ x~ 2"},
+    {"rsub.Tensor", kDecides | kGradient, "x~ x~ 2"},
     {"signbit", kExact, "x"},
     {"sinc", kSmooth, "p"},
     {"sinh", kSmooth, "x"},

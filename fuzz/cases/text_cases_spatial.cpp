@@ -6,8 +6,6 @@ namespace {
 
 using enum OpCase::Trait;
 
-constexpr unsigned kNumbers = kReal | kWide;
-
 constexpr CallText kMatrices[] = {
     {"_linalg_det", kNumbers | kDense | kGradient, "x:...22"},
     {"_linalg_eigh", kNumbers | OpCase::kNoValues, "x:...22"},
