@@ -133,7 +133,7 @@ class Reader {
   at::Tensor tensor(const std::string& word) {
     const bool is_index = word.front() == 'k';
     const auto size = sizes(word.substr(is_index ? 2 : 1));
-    const auto result = is_index ? in_.integers(size, 0, below(word[1]) - 1) : values(word.front(), size);
+    auto result = is_index ? in_.integers(size, 0, below(word[1]) - 1) : values(word.front(), size);
     if (!any_) first_ = size;
     any_ = true;
     return result;
