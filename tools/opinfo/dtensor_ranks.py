@@ -3,7 +3,6 @@
 dtensor_ranks.py RANK PORT FIRST SAMPLES SEED PATTERN FILE PROGRAMS
 """
 
-import datetime
 import fnmatch
 import json
 import pathlib
@@ -14,22 +13,18 @@ import warnings
 _HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(_HERE.parent), str(_HERE.parents[2] / "bindings" / "python")]
 
-import torch.distributed as dist  # noqa: E402
-
+import dtensor_group  # noqa: E402
 import dtensor_trial  # noqa: E402
 import lockstep  # noqa: E402
 import programs  # noqa: E402
 import samples  # noqa: E402
 import trial  # noqa: E402
 
-RANKS = 4
-MESHES = ("a=4", "a=2,b=2")
-
 
 def chance_of(seed, name, which):
     """The mesh, and what draws the layouts: the same for whoever asks."""
     chance = random.Random(f"{seed} {name} {which}")
-    return chance.choice(MESHES), chance
+    return chance.choice(dtensor_group.MESHES), chance
 
 
 def on_lockstep(op, sample, seed, which, draws, backward):
@@ -49,12 +44,12 @@ def samples_of(op, seed, most):
         return []
 
 
-def outcomes_of(op, seed, most, rank):
-    """A line for each sample; None on ranks that do not write."""
+def outcomes_of(op, seed, most, group):
+    """A line for each sample, on the first rank."""
     for sample, which, draws, backward in samples_of(op, seed, most):
         axes, chance = chance_of(seed, samples.name_of(op), which)
-        theirs = dtensor_trial.DTensorTrial(op, sample, axes, chance, which, draws).run(backward)
-        if rank == 0:
+        theirs = dtensor_trial.DTensorTrial(op, sample, axes, chance, which, draws).run(group, backward)
+        if group.rank == 0:
             ours = on_lockstep(op, sample, seed, which, draws, backward)
             where = f"{op.text()}: " if isinstance(op, programs.Program) else ""
             yield {"op": samples.name_of(op), "kind": theirs.kind, "text": where + theirs.text, "lockstep": ours.kind,
@@ -65,8 +60,7 @@ def main():
     rank, port, first, most, seed = map(int, sys.argv[1:6])
     pattern, file, count = sys.argv[6:9]
     warnings.filterwarnings("ignore")
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=RANKS,
-                            timeout=datetime.timedelta(seconds=15))
+    group = dtensor_group.Group(rank, port)
     work = [op for op in samples.all_ops() if fnmatch.fnmatch(samples.name_of(op), pattern)]
     work += [programs.Program(number) for number in range(seed * 1000, seed * 1000 + int(count))]
     with open(file if rank == 0 else "/dev/null", "a", encoding="utf-8") as out:
@@ -74,7 +68,7 @@ def main():
             if number < first:
                 continue
             print(json.dumps({"begins": number, "op": samples.name_of(op)}), file=out, flush=True)
-            for line in outcomes_of(op, seed, most, rank):
+            for line in outcomes_of(op, seed, most, group):
                 print(json.dumps(line), file=out, flush=True)
 
 

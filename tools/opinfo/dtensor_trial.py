@@ -1,19 +1,22 @@
 """One sample of an op on PyTorch's DTensor, on this rank of four, in layouts drawn as Lockstep's are."""
 
+import dataclasses
+
 import torch
-import torch.distributed as dist
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.utils import _pytree as pytree
 
+import dtensor_group
 import placing
 import trial
+
 
 class DTensorMesh:
     """What placing needs to know of a mesh."""
 
     def __init__(self, axes):
         self.axes = axes
-        self.sizes = [int(axis.split("=")[1]) for axis in axes.split(",")]
+        self.sizes = list(dtensor_group.sizes_of(axes))
 
     def ranks(self):
         return torch.Size(self.sizes).numel()
@@ -49,7 +52,7 @@ class DTensorTrial:
         self.layouts = [placing.draw_layout(random, self.plain.mesh, tensor)
                         for tensor in trial.tensors_in(self.plain.values)]
 
-    def run(self, backward):
+    def run(self, group, backward):
         values = trial.copied(self.plain.values)
         if not trial.tensors_in(values):
             return trial.Outcome("skipped", "no tensor among the arguments")
@@ -57,20 +60,20 @@ class DTensorTrial:
             return trial.Outcome("skipped", "draws: DTensor's random numbers are its own")
         expected = self.plain.call(values)
         try:
-            mesh = dist.init_device_mesh("cpu", tuple(self.plain.mesh.sizes))
-            outcome = self.on_rank(dist.get_rank(), mesh, backward, expected, values)
+            mesh = group.meshes[self.plain.mesh.axes]
+            outcome = self.on_rank(group.rank, mesh, backward, expected, values)
         except Exception as error:  # noqa: BLE001: whatever DTensor refuses with
             outcome = trial.Outcome("refused", " ".join(str(error).split())[:300])
-        return self.of_all_ranks(outcome)
+        return self.of_all_ranks(group, outcome)
 
     @staticmethod
-    def of_all_ranks(outcome):
+    def of_all_ranks(group, outcome):
         """Wrong where one rank is, unless one refused."""
-        all_outcomes = [None] * dist.get_world_size()
-        dist.all_gather_object(all_outcomes, outcome)
-        kinds = [one.kind for one in all_outcomes]
-        worst = next(kind for kind in ("refused", "wrong", "passed") if kind in kinds)
-        return all_outcomes[kinds.index(worst)]
+        said = group.everyones(dataclasses.asdict(outcome))
+        worst = next(kind for kind in ("refused", "wrong", "passed") if any(one["kind"] == kind for one in said))
+        if worst == "refused":
+            group.renew()
+        return trial.Outcome(**next(one for one in said if one["kind"] == worst))
 
     def on_rank(self, rank, device_mesh, backward, expected, plain):
         layouts = iter(self.layouts)
