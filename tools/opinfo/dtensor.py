@@ -13,9 +13,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 _HERE = pathlib.Path(__file__).resolve()
 RANKS = 4
+# Most of it is Gloo's, about peers that have gone.
+DIAGNOSTICS = None if os.environ.get("LOCKSTEP_DTENSOR_STDERR") else subprocess.DEVNULL
 
 
 def free_port():
@@ -30,10 +33,14 @@ def run_from(first, arguments, file):
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     command = [sys.executable, str(_HERE.parent / "dtensor_ranks.py")]
     ranks = [subprocess.Popen([*command, str(rank), str(port), str(first), str(arguments.samples), str(arguments.seed),
-                               arguments.ops, file, str(arguments.programs)], env=environment, stderr=subprocess.DEVNULL)
+                               arguments.ops, file, str(arguments.programs)], env=environment, stderr=DIAGNOSTICS)
              for rank in range(RANKS)]
-    ended = [rank.wait() for rank in ranks]
-    return all(code == 0 for code in ended)
+    while any(rank.poll() is None for rank in ranks):
+        if any(rank.poll() for rank in ranks):  # one has died: the others would wait
+            for rank in ranks:
+                rank.kill()
+        time.sleep(0.2)
+    return all(rank.returncode == 0 for rank in ranks)
 
 
 def lines_of(file):
