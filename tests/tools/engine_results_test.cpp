@@ -95,6 +95,8 @@ TEST(Bench, DispatchHasItsRows) {
     ASSERT_TRUE(rows.contains(name)) << name;
     expect_measured(rows.at(name), "ns");
   }
+  ASSERT_TRUE(rows.contains("op_table"));
+  expect_measured(rows.at("op_table"), "ms");
 }
 
 /// Names behind "They are ", which a pattern that fits nothing lists.

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/tools/run_lockstep.h"
@@ -41,11 +42,18 @@ TEST(Handover, HowThreadsWaitIsTheUsersToSay) {
   const Installation installation;
   installation.add_engine("echo \"$GOMP_SPINCOUNT,$OMP_WAIT_POLICY\"\n");
   const auto told = [&](const std::string& variables) {
-    return run_binary(installation.folder.file("lockstep"), "rules", variables).out;
+    return run_binary(installation.folder.file("lockstep"), "rules --missing", variables).out;
   };
   EXPECT_EQ(told("GOMP_SPINCOUNT=7 OMP_WAIT_POLICY= "), "7,\n");
   EXPECT_EQ(told("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive "), ",passive\n");
   EXPECT_EQ(told("env -u GOMP_SPINCOUNT -u OMP_WAIT_POLICY OMP_NUM_THREADS=4096 "), "0,\n");
+}
+
+TEST(Handover, TheOpTableHasItsHeadingBeforeTheEngineBegins) {
+  const Installation installation;
+  installation.add_engine("echo rows\n");
+  const auto told = run_binary(installation.folder.file("lockstep"), "rules").out;
+  EXPECT_THAT(told, ::testing::MatchesRegex("op +family +dims .*forms\nrows\n"));
 }
 
 TEST(Handover, ABadJobNeverReachesTheEngine) {

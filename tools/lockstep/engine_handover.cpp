@@ -9,6 +9,7 @@
 
 #include "core/interruption.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/commands/rules_columns.h"
 #include "tools/lockstep/waiting_threads.h"
 
 /// The commands that need LibTorch, in `lockstep`: the same command line, run by `lockstep-engine` beside it.
@@ -66,7 +67,10 @@ void limit_instructions(const std::string& set) {
 ExitCode run_train(const TrainOptions&, const trainer::Job&) { hand_over(); }
 ExitCode run_verify(const VerifyOptions&, const trainer::Job&, std::span<const trainer::MeshDegrees>) { hand_over(); }
 ExitCode run_replay(const ReplayOptions&) { hand_over(); }
-ExitCode run_rules(const RulesOptions&) { hand_over(); }
+ExitCode run_rules(const RulesOptions& options) {
+  if (!options.missing) print_rules_line(kRulesHeading);
+  hand_over();
+}
 ExitCode run_mutate(const MutateOptions&) { hand_over(); }
 ExitCode run_fuzz(const FuzzOptions&) { hand_over(); }
 ExitCode run_shrink(const ShrinkOptions&) { hand_over(); }

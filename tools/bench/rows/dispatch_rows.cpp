@@ -2,10 +2,14 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/backend.h"
 #include "runtime/planning/plan_cache.h"
+#include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::bench {
@@ -72,12 +76,32 @@ class Measurement {
   std::vector<BenchRow> rows_;
 };
 
+template <class Function>
+void in_a_child(Function&& function) {
+  const auto child = ::fork();
+  LOCKSTEP_CHECK(child >= 0, "fork");
+  if (child == 0) function(), ::_exit(0);
+  int status = 0;
+  LOCKSTEP_CHECK(::waitpid(child, &status, 0) == child && status == 0, "a child that made the op table ended so: {}",
+                 status);
+}
+
+/// What a process pays once for all rows: a child that makes the table and registers it with LibTorch, beside one that
+/// does not. REQUIRES: nothing has registered it in this process.
+BenchRow op_table_row(const PairedOptions& options) {
+  const auto make_table = [] { built_in_rules(), register_backend(); };
+  const auto timing = time_in_pairs([&] { in_a_child(make_table); }, [] { in_a_child([] {}); }, options);
+  return make_row("op_table", timing, "fork alone", "ms", 1e3);
+}
+
 }  // namespace
 
 std::vector<BenchRow> dispatch_rows(const PairedOptions& options) {
   at::set_num_threads(1);
+  std::vector rows{op_table_row(options)};
   register_backend();
-  return Measurement(options).rows();
+  for (auto& row : Measurement(options).rows()) rows.push_back(std::move(row));
+  return rows;
 }
 
 }  // namespace lockstep::bench

@@ -12,6 +12,7 @@
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/commands/rules_columns.h"
 #include "tools/lockstep/commands/rules_text.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/fuzz/checked_rules.h"
@@ -30,8 +31,8 @@ std::string traits_of(const Rule& rule) {
 using Names = std::vector<std::string>;
 
 void print_row(const Rule& rule, const Names& forms, int64_t checked) {
-  print_out("{:<26} {:<14} {:<42} {:<9} {:<7} {:<9} {:>8}{}{}\n", rule.op, rule.family, rule.dims, rule.linearity,
-            traits_of(rule), canonical_text(rule), checked, forms.empty() ? "" : "  ", fmt::join(forms, " "));
+  print_rules_line({rule.op, rule.family, rule.dims, rule.linearity, traits_of(rule), canonical_text(rule),
+                    std::to_string(checked), fmt::format("{}", fmt::join(forms, " "))});
 }
 
 nlohmann::ordered_json json_row(const RuleSet& rules, const Served& op, const CheckedRules& checked) {
@@ -58,8 +59,6 @@ void print_missing(const std::vector<Served>& all) {
 
 void print_table(const RuleSet& rules, const std::vector<Served>& all, const CheckedRules& checked) {
   auto forms = forms_of(all);
-  print_out("{:<26} {:<14} {:<42} {:<9} {:<7} {:<9} {:>8}  {}\n", "op", "family", "dims", "linearity", "traits",
-            "canonical", "checked", "forms");
   for (const auto& [op, rule] : rules.rows()) print_row(rule, forms[op], checked.count(op));
   for (const auto& op : all)
     if (op.service.row.empty() && op.service.way != Service::kMissing)
