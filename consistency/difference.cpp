@@ -38,6 +38,13 @@ double largest(const at::Tensor& tensor) {
   return std::max(scale.item<double>(), 1e-300);
 }
 
+bool rounds(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+
+/// Of complex numbers both parts.
+at::Tensor widened(const at::Tensor& tensor) {
+  return tensor.to(tensor.is_complex() ? c10::kComplexDouble : c10::kDouble);
+}
+
 /// Elementwise |candidate - reference| over `scale`; infinite where exactly one is NaN.
 at::Tensor relative_errors(const at::Tensor& reference, const at::Tensor& candidate, double scale) {
   const auto agree = at::logical_or(reference == candidate, at::logical_and(reference.isnan(), candidate.isnan()));
@@ -52,13 +59,18 @@ at::Tensor as_integers(const at::Tensor& tensor) {
   return tensor.contiguous().view(size == 2 ? c10::kShort : size == 4 ? c10::kInt : c10::kLong);
 }
 
+/// The real and the imaginary part of each number.
+at::Tensor as_pairs(const at::Tensor& tensor) { return at::view_as_real(tensor.resolve_conj()); }
+
 at::Tensor bits_differ(const at::Tensor& reference, const at::Tensor& candidate) {
+  if (reference.is_complex()) return bits_differ(as_pairs(reference), as_pairs(candidate)).any(-1);
   auto differ = as_integers(reference) != as_integers(candidate);
   if (!reference.is_floating_point()) return differ;
   return at::logical_and(differ, at::logical_not(at::logical_and(reference.isnan(), candidate.isnan())));
 }
 
 int64_t count_bits(const at::Tensor& reference, const at::Tensor& candidate, const at::Tensor& wrong) {
+  if (reference.is_complex()) return count_bits(as_pairs(reference), as_pairs(candidate), wrong.unsqueeze(-1));
   if (!reference.is_floating_point()) return 0;
   const auto words = at::bitwise_xor(as_integers(reference), as_integers(candidate)).masked_select(wrong);
   const auto wide = words.to(c10::kLong);
@@ -94,7 +106,7 @@ class Comparer {
                    c10::toString(part.scalar_type()));
     if (reference.numel() == 0 || (compares_bits() && same_bits(reference, part))) return;
     if (!scale_) scale_ = largest(expected_);
-    const auto errors = relative_errors(as_doubles(reference), as_doubles(part), *scale_);
+    const auto errors = relative_errors(widened(reference), widened(part), *scale_);
     const auto shares = shares_of_allowed(errors, reference, part, cut);
     const auto wrong = compares_bits() ? bits_differ(reference, part) : shares > 1;
     if (wrong.any().item<bool>()) note(part, reference, wrong, cut, rank);
@@ -111,7 +123,7 @@ class Comparer {
   }
 
  private:
-  bool compares_bits() const { return (tolerance_ < 0 && !allowed_.defined()) || !expected_.is_floating_point(); }
+  bool compares_bits() const { return (tolerance_ < 0 && !allowed_.defined()) || !rounds(expected_); }
 
   /// 1: as large as may be.
   at::Tensor shares_of_allowed(const at::Tensor& errors, const at::Tensor& reference, const at::Tensor& part,

@@ -179,8 +179,10 @@ template <class Change>
 HeldShards with_changed_floats(const HeldShards& all, const Change& change) {
   const PlainTensors guard;
   auto result = all;
-  for (auto& shard : result.shards)
+  for (auto& shard : result.shards) {
     if (shard.is_floating_point()) shard = change(shard.to(c10::kDouble));
+    if (shard.is_complex()) shard = change(shard.to(c10::kComplexDouble));
+  }
   return is_unfinished(result) ? finished_as(result, result.shards.at(0).scalar_type()) : result;
 }
 

@@ -34,7 +34,7 @@ constexpr std::string_view kDecided[] = {
     "div.Tensor_mode", "floor_divide", "fmod.Tensor", "remainder.Scalar_Tensor", "remainder.Tensor", "round.decimals",
 };
 
-/// Complex numbers, of which only bits are compared.
+/// Complex numbers, for which no bound is derived.
 constexpr std::string_view kComplex[] = {"_fft_c2c", "_fft_c2r", "_fft_r2c", "polar"};
 
 /// Weights of either sign, or divided by their own sum: theirs are polynomials of a rounded place.

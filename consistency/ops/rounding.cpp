@@ -19,18 +19,21 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool is_short(c10::ScalarType dtype) { return dtype == c10::kBFloat16 || dtype == c10::kHalf; }
+/// Of a complex dtype that of its parts.
+c10::ScalarType real(c10::ScalarType dtype) { return c10::isComplexType(dtype) ? c10::toRealValueType(dtype) : dtype; }
 
 double short_unit(c10::ScalarType dtype) {
-  return dtype == c10::kBFloat16 ? 0x1p-8 : dtype == c10::kHalf ? 0x1p-11 : 0;
+  return real(dtype) == c10::kBFloat16 ? 0x1p-8 : real(dtype) == c10::kHalf ? 0x1p-11 : 0;
 }
 
+bool is_short(c10::ScalarType dtype) { return short_unit(dtype) > 0; }
+
 /// 16-bit ops compute in fp32. What doubles are compared with is rounded as they are.
-double arithmetic_unit(c10::ScalarType dtype) { return dtype == c10::kDouble ? 0x1p-52 : 0x1p-24; }
+double arithmetic_unit(c10::ScalarType dtype) { return real(dtype) == c10::kDouble ? 0x1p-52 : 0x1p-24; }
 
 double largest_number(c10::ScalarType dtype) {
-  if (dtype == c10::kHalf) return 65504;
-  return dtype == c10::kDouble ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  if (real(dtype) == c10::kHalf) return 65504;
+  return real(dtype) == c10::kDouble ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
 }
 
 /// With what rounds to 16 bits: once where it is whole, and each part of an unfinished sum. Near the largest number,
@@ -146,7 +149,29 @@ Difference in_double(Difference difference) {
 
 bool is_unwritten(const OpEvent& event) { return bound_of(event).kind == ErrorBound::Kind::kUnwritten; }
 
-bool has_bound(const OpEvent& event) { return !event.plan.rule || error_bound(*event.plan.rule); }
+namespace {
+
+bool has_complex(const Plan& plan) {
+  const auto is_complex = [](const TensorSpec* spec) { return spec && c10::isComplexType(spec->dtype); };
+  return std::ranges::any_of(plan.given, is_complex) || std::ranges::any_of(plan.results, is_complex);
+}
+
+/// Bounds are derived for real numbers: of complex ones only what moves numbers, and computes none, is compared.
+bool moves_complex_numbers(const Plan& plan, const ErrorBound& bound) {
+  const std::string_view op = plan.rule->op;
+  const bool computes = bound.allowed || op == "abs" || op == "sgn";
+  const bool goes_on_with_sums =
+      std::ranges::any_of(plan.wanted, [](const TensorSpec* spec) { return spec && spec->any_partial; });
+  return !computes && !goes_on_with_sums;
+}
+
+}  // namespace
+
+bool has_bound(const OpEvent& event) {
+  if (!event.plan.rule) return true;
+  const auto* bound = error_bound(*event.plan.rule);
+  return bound && (!has_complex(event.plan) || moves_complex_numbers(event.plan, *bound));
+}
 
 bool are_close_enough(const TakenOp& op, const std::vector<HeldShards>& results) {
   const PlainTensors guard;

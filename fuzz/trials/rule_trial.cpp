@@ -14,9 +14,7 @@
 namespace lockstep::testing {
 namespace {
 
-bool is_low_precision(const at::Tensor& tensor) {
-  return tensor.scalar_type() == c10::kBFloat16 || tensor.scalar_type() == c10::kHalf;
-}
+bool is_low_precision(const at::Tensor& tensor) { return c10::isReducedFloatingType(tensor.scalar_type()); }
 
 OpCall draw_call(const OpCase& op_case, const Numerics& numerics) {
   Inputs inputs(numerics.dtype, numerics.exact);

@@ -27,6 +27,22 @@ constexpr std::string_view kOfSparse[] = {"indices",      "values",      "_indic
                                           "indices_copy", "values_copy", "_indices_copy", "_values_copy",
                                           "_nnz",         "_dimI",       "_dimV"};
 
+/// LibTorch's own decompositions of these, which nobody gets in front of.
+constexpr Reason kOfStorage[] = {
+    {"linalg_matrix_power.out", "LibTorch's decomposition reads a storage; copy the result"},
+    {"matmul.out", "LibTorch's decomposition reads a storage; copy the result"},
+    {"matrix_power.out", "LibTorch's decomposition reads a storage; copy the result"},
+    {"rand.generator_out", "LibTorch's decomposition resizes a storage; copy the result"},
+    {"randn.generator_out", "LibTorch's decomposition resizes a storage; copy the result"},
+    {"randn.out", "LibTorch's decomposition resizes a storage; copy the result"},
+};
+
+const Reason* of_storage(std::string_view op) {
+  const auto* found =
+      std::find_if(std::begin(kOfStorage), std::end(kOfStorage), [&](const Reason& each) { return each.part == op; });
+  return found == std::end(kOfStorage) ? nullptr : found;
+}
+
 /// What names have in them; the first that fits.
 constexpr Reason kByName[] = {
     {"sparse", kSparse},
@@ -110,8 +126,11 @@ constexpr Reason kByName[] = {
 
 }  // namespace
 
+bool touches_a_storage(std::string_view op) { return of_storage(op) != nullptr; }
+
 std::string reason_for_none(const c10::OperatorHandle& op) {
   const auto& name = op_name(op);
+  if (const auto* reason = of_storage(name)) return reason->text;
   if (name.find("::") != name.npos)
     return "give it one: World::Options::rules = built_in_rules()->with(...), as docs/rules.md shows";
   for (const auto& argument : op.schema().arguments())

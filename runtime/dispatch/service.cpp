@@ -13,16 +13,6 @@ namespace {
 
 Service missing(const c10::OperatorHandle& op) { return {Service::kMissing, {}, reason_for_none(op)}; }
 
-/// LibTorch's own decomposition of them, which nobody gets in front of, reads a storage.
-bool reads_storage(std::string_view op) {
-  return op == "linalg_matrix_power.out" || op == "matmul.out" || op == "matrix_power.out";
-}
-
-/// So does nobody get in front of these.
-bool resizes(std::string_view op) {
-  return op == "rand.generator_out" || op == "randn.generator_out" || op == "randn.out";
-}
-
 Service service_of_out(const RuleSet& rules, const c10::OperatorHandle& functional) {
   const auto of_functional = service_of(rules, functional);
   if (of_functional.way == Service::kMissing)
@@ -43,8 +33,7 @@ Service service_of(const RuleSet& rules, const c10::OperatorHandle& op) {
   if (const auto* row = rules.find(name)) return {name == row->op ? Service::kRow : Service::kInPlace, row->op, {}};
   if (is_whole_op(name)) return {Service::kWhole, {}, {}};
   if (native_kernels().contains(name) || composed_kernels().contains(name)) return {Service::kKernel, {}, {}};
-  if (resizes(name)) return {Service::kMissing, {}, "LibTorch's decomposition resizes a storage; copy the result"};
-  if (reads_storage(name)) return {Service::kMissing, {}, "LibTorch's decomposition reads a storage; copy the result"};
+  if (touches_a_storage(name)) return missing(op);
   if (const auto functional = functional_of_out(op)) return service_of_out(rules, *functional);
   if (decomposes(op) && decomposition_is_tried(name))
     return {name.starts_with("_foreach_") ? Service::kForeach : Service::kDecomposition, {}, {}};

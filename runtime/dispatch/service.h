@@ -44,6 +44,9 @@ std::vector<Served> all_served(const RuleSet& rules);
 /// Decompositions of LibTorch's that the properties of tests/runtime/planning have tried on meshes; sorted.
 bool decomposition_is_tried(const std::string& op);
 
+/// Whether LibTorch's own decomposition touches a storage, which no mesh has.
+bool touches_a_storage(std::string_view op);
+
 /// Why there is no rule, for what is left; one line.
 std::string reason_for_none(const c10::OperatorHandle& op);
 

@@ -11,12 +11,6 @@
 namespace lockstep {
 namespace {
 
-void expect_dim_count(const Rule& rule, size_t operand, size_t count, const DimsTerm& term) {
-  if (!term.fits(count))
-    fail<BadInput>("{}: operand {} has {} dimensions, expected {}{} ({})", rule.op, operand, count,
-                   term.dots ? "at least " : "", term.letters(), rule.dims);
-}
-
 class Checker {
  public:
   Checker(const Rule& rule, const Call& call) : rule_(rule), call_(call), broadcasts_(!is_own_op(rule)) {}
@@ -28,7 +22,7 @@ class Checker {
  private:
   void check(size_t operand, const DimsTerm& term) {
     const auto& sizes = call_.operand_sizes[operand];
-    expect_dim_count(rule_, operand, sizes.size(), term);
+    expect_dim_count(rule_.op, operand, sizes.size(), term, rule_.dims);
     for (size_t d = 0; d < term.before.size(); ++d) expect(operand, d, std::string(1, term.before[d]), false);
     const size_t first = sizes.size() - term.after.size();
     for (size_t d = 0; d < term.after.size(); ++d) expect(operand, first + d, std::string(1, term.after[d]), false);
@@ -76,7 +70,7 @@ void check_dim_counts(const Rule& rule, const Call& call) {
   const auto dims = parse_dims(rule.dims);
   LOCKSTEP_CHECK(dims, "rule \"{}\" names no dimensions", rule.dims);
   for (size_t i = 0; i < call.operand_sizes.size(); ++i)
-    expect_dim_count(rule, i, call.operand_sizes[i].size(), DimsText::of(dims->operands, i));
+    expect_dim_count(rule.op, i, call.operand_sizes[i].size(), DimsText::of(dims->operands, i), rule.dims);
 }
 
 void check_fits_written(const Rule& rule, const Call& call, size_t written) {

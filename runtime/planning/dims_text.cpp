@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+
 namespace lockstep {
 namespace {
 
@@ -40,6 +42,12 @@ std::optional<DimsText> parse_dims(std::string_view text) {
   if (!is_dims(text)) return std::nullopt;
   const auto arrow = text.find(kArrow);
   return DimsText{parse_side(text.substr(0, arrow)), parse_side(text.substr(arrow + kArrow.size()))};
+}
+
+void expect_dim_count(std::string_view who, size_t operand, size_t count, const DimsTerm& term, std::string_view dims) {
+  if (!term.fits(count))
+    fail<BadInput>("{}{}operand {} has {} dimensions, expected {}{} ({})", who, who.empty() ? "" : ": ", operand, count,
+                   term.dots ? "at least " : "", term.letters(), dims);
 }
 
 }  // namespace lockstep

@@ -23,6 +23,10 @@ struct DimsText {
   static const DimsTerm& of(const std::vector<DimsTerm>& terms, size_t number);
 };
 
+/// Throws BadInput, "who: operand 1 has 3 dimensions, expected 2 (mk,kn->mn)", if `term` of these dims cannot stand for
+/// so many. `who` may be empty.
+void expect_dim_count(std::string_view who, size_t operand, size_t count, const DimsTerm& term, std::string_view dims);
+
 /// Empty if the text is something else: the description of a rule whose dimensions depend on its arguments.
 std::optional<DimsText> parse_dims(std::string_view text);
 

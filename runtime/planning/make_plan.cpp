@@ -284,17 +284,12 @@ const std::string& op_name(const c10::OperatorHandle& op) {
 
 void set_slot(std::vector<c10::IValue>& arguments, const Slot& slot, const at::Tensor& tensor) {
   auto& value = arguments[static_cast<size_t>(slot.argument)];
-  if (slot.element < 0) {
-    value = tensor;
-  } else if (value.isTensorList()) {
-    auto list = value.toTensorVector();
+  const auto with_tensor = [&](auto list) {
     list[static_cast<size_t>(slot.element)] = tensor;
-    value = std::move(list);
-  } else {
-    auto list = value.toOptionalTensorVector();
-    list[static_cast<size_t>(slot.element)] = tensor;
-    value = std::move(list);
-  }
+    return c10::IValue(std::move(list));
+  };
+  if (slot.element < 0) return void(value = tensor);
+  value = value.isTensorList() ? with_tensor(value.toTensorVector()) : with_tensor(value.toOptionalTensorVector());
 }
 
 std::unique_ptr<Plan> make_plan(const RuleSet& rules, const c10::OperatorHandle& op, Arguments arguments,

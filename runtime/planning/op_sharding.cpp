@@ -60,9 +60,7 @@ OpSharding parse_op_sharding(std::string_view text, const std::vector<std::vecto
   for (size_t i = 0; i < operand_sizes.size(); ++i) {
     const auto& term = DimsText::of(terms->operands, i);
     const size_t count = operand_sizes[i].size();
-    if (!term.fits(count))  // some meta kernels of LibTorch's let it pass
-      fail<BadInput>("operand {} has {} dimensions, expected {}{} ({})", i, count, term.dots ? "at least " : "",
-                     term.letters(), text);
+    expect_dim_count("", i, count, term, text);  // some meta kernels of LibTorch's let it pass
     sharding.operands.push_back(label_dims(term, count));
   }
   for (size_t i = 0; i < result_sizes.size(); ++i) {

@@ -16,11 +16,13 @@ int wrap(int64_t dim, int64_t count) {
   return static_cast<int>(dim < 0 ? dim + bound : dim);
 }
 
-/// Whether an op that adds up in `to` may add up parts of a sum in `from`: integers wrap, and what a floating number
-/// rounds, an integer cuts off or a truth value forgets of the parts is not what it does of their sum.
+/// Whether an op that adds up in `to` may add up parts of a sum in `from`: integers wrap, and what a narrower floating
+/// number rounds, an integer cuts off or a truth value forgets of the parts is not what it does of their sum.
 bool adds_up_in(c10::ScalarType from, c10::ScalarType to) {
   const auto is_integer = [](c10::ScalarType dtype) { return c10::isIntegralType(dtype, /*includeBool=*/true); };
-  return from == to || (!is_integer(from) && !is_integer(to));
+  if (from == to || is_integer(from) || is_integer(to)) return from == to;
+  const auto part_of_from = c10::toRealValueType(from), part_of_to = c10::toRealValueType(to);
+  return c10::promoteTypes(part_of_from, part_of_to) == part_of_to;
 }
 
 void finish_before_dtype_changes(const Call& call, std::vector<Linearity>& linearity) {

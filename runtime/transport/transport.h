@@ -109,6 +109,10 @@ class Transport {
   /// How long waits that begin from now on may last. Nothing where none has an end.
   virtual void set_timeout(std::chrono::milliseconds /*timeout*/) {}
 
+  /// This rank is about to end, and why: who waits for it gets a TransportError that says so, and passes it on. The
+  /// text is cut at the end of its first line. Nothing where nobody else can be waiting.
+  virtual void say_last(std::string_view /*why*/) {}
+
   /// Who writes down what this rank does; null: nobody.
   virtual FlightRecorder* recorder() const { return nullptr; }
 };

@@ -23,6 +23,7 @@ class TransportWrapper : public Transport {
   void send_more() override { inner_->send_more(); }
   bool is_sending() const override { return inner_->is_sending(); }
   void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
+  void say_last(std::string_view why) override { inner_->say_last(why); }
   FlightRecorder* recorder() const override { return inner_->recorder(); }
 
  protected:

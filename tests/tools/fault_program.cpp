@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "fuzz/cases/tensors.h"
 #include "runtime/context/run_context.h"
+#include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "tools/lockstep/commands.h"
@@ -54,6 +55,7 @@ class Program {
 
  private:
   static constexpr int kSteps = 12, kFaultyStep = 5;
+  static constexpr int64_t kRows = 8, kClasses = 4;  ///< of the table that tokens name rows of; of the logits
 
   void move(const Mesh& mesh, const std::string& axis, const std::string& placement, c10::IntArrayRef sizes,
             c10::ScalarType dtype = c10::kFloat) {
@@ -68,9 +70,35 @@ class Program {
   std::string first() const { return mesh_.axes().front().name; }
   std::string last() const { return mesh_.axes().back().name; }
 
+  /// Each rank sees its own part alone: the last one's holds the number. A gather is what the others wait in.
+  at::Tensor part_of_mine(const at::Tensor& plain) const {
+    return distribute(plain, Layout::parse(mesh_, mesh_.axis_count() == 1 ? "[a=S(0)]" : "[a=S(0), b=S(0)]"));
+  }
+  void look_up(int64_t last) {
+    auto tokens = at::zeros({64}, at::kLong);
+    tokens[-1] = last;
+    const auto table = distribute(testing::exact_tensor({kRows, 2}), Layout::replicated(mesh_));
+    static_cast<void>(gather(at::embedding(table, part_of_mine(tokens))));
+  }
+  void lose(int64_t last) {
+    auto labels = at::zeros({64}, at::kLong);
+    labels[-1] = last;
+    const auto logits = part_of_mine(testing::exact_tensor({64, kClasses}));
+    static_cast<void>(gather(at::cross_entropy_loss(logits, part_of_mine(labels))));
+  }
+  void draw(double last) {
+    auto probabilities = at::full({64}, 0.5);
+    probabilities[-1] = last;
+    const RandomScope seed(7);
+    static_cast<void>(gather(at::bernoulli(part_of_mine(probabilities))));
+  }
+
   void do_right() {
     reduce();
     gather_shards();
+    if (settings_.fault == "index") look_up(0);
+    if (settings_.fault == "label") lose(0);
+    if (settings_.fault == "probability") draw(0.5);
   }
 
   void do_wrong() {
@@ -80,6 +108,9 @@ class Program {
         {"stop", [] { ::raise(SIGSTOP); }},
         {"abort", [] { std::abort(); }},
         {"exception", [] { throw std::runtime_error("a fault of this test"); }},
+        {"index", [this] { look_up(kRows); }},
+        {"label", [this] { lose(kClasses); }},
+        {"probability", [this] { draw(1.5); }},
         {"closed", [this] { close_sockets(), do_right(); }},
         {"late", [this] { sleep(0.5), do_right(); }},
         {"slow", [this] { sleep(20), do_right(); }},
@@ -117,7 +148,12 @@ ExitCode run_rank(const Settings& settings) {
   comm.transport = settings.carrier;
   comm.train_timeout_seconds = settings.timeout;
   const auto processes = trainer::join_processes(trainer::detect_launcher(variable), variable, comm, {});
-  Program(settings, processes, comm).run();
+  try {
+    Program(settings, processes, comm).run();
+  } catch (const std::exception& error) {
+    trainer::say_last(processes, error);
+    throw;
+  }
   return ExitCode::kFine;
 }
 

@@ -1,6 +1,6 @@
 // Exit code 3, end to end: the shipped `lockstep` with an engine that has a fault on one rank (planted_faults.cpp), and
-// the whole text of what it reports. A report that differs is printed in full, to be read and pasted into
-// verify_goldens.h or train_goldens.h if it is right.
+// the whole text of what it reports. A report that differs is printed in full, to be read and pasted into its golden
+// header if it is right.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,9 +8,11 @@
 
 #include "tests/replay/view/well_formed.h"
 #include "tests/tools/golden_report.h"
+#include "tests/tools/goldens/native.h"
+#include "tests/tools/goldens/train.h"
+#include "tests/tools/goldens/wrong_gradient.h"
+#include "tests/tools/goldens/wrong_reduction.h"
 #include "tests/tools/small_job.h"
-#include "tests/tools/train_goldens.h"
-#include "tests/tools/verify_goldens.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,7 @@
-// Recordings from the command line: made by one process and by many, listed, replayed, compared, drawn; and what
-// happens to those that are damaged, incomplete, or not there.
+// Recordings from the command line: made by one process and by many, listed, replayed, compared; and what happens to
+// those that are damaged, incomplete, or not there.
+#include "tests/tools/recording.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,12 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/digest/digest.h"
 #include "core/numerics_version.h"
-#include "tests/replay/view/well_formed.h"
 #include "tests/support/instruction_sets.h"
-#include "tests/tools/run_lockstep.h"
-#include "tests/tools/small_job.h"
 
 namespace lockstep {
 namespace {
@@ -20,7 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 /// What all steps say of their collectives, of what comes next and of the state.
@@ -32,42 +29,6 @@ std::vector<std::string> dumped_events(const std::string& traces) {
       if (line.starts_with(start)) lines.push_back(line);
   return lines;
 }
-
-class Recording : public ::testing::Test {
- protected:
-  lockstep::Run train(const std::string& more, const char* launcher = "") {
-    return run_lockstep(std::string(launcher) + "train " + job_ + " -q --record " + traces_ + " " + more);
-  }
-  lockstep::Run replay(const std::string& more) {
-    return run_lockstep("replay " + traces_ + " " + more + " --json " + folder_.file("result.json"));
-  }
-  nlohmann::json result() const { return nlohmann::json::parse(file_content(folder_.file("result.json"))); }
-
-  /// Changes one byte in the middle of a step's file.
-  void damage(const std::string& name) const {
-    auto content = file_content(traces_ + "/" + name);
-    content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 1);
-    std::filesystem::remove(traces_ + "/" + name);
-    std::ofstream(traces_ + "/" + name, std::ios::binary) << content;
-  }
-
-  /// Replaces a text in the file of rank 0's first step by one as long, and its digests in the first line of the index.
-  void rewrite(const std::string& from, const std::string& to) const {
-    auto content = file_content(traces_ + "/rank0-step1.h5"), index = file_content(traces_ + "/rank0.index");
-    const auto before = digest(content).text();
-    ASSERT_NE(content.find(from), std::string::npos);
-    content.replace(content.find(from), from.size(), to);
-    index.replace(index.find(before), before.size(), digest(content).text());
-    const std::string check = " check ";
-    const auto place = index.find(check);
-    index.replace(place + check.size(), before.size(), digest(index.substr(0, place)).text());
-    folder_.write("traces/rank0-step1.h5", content);
-    folder_.write("traces/rank0.index", index);
-  }
-
-  TemporaryFolder folder_;
-  std::string job_ = write_small_job(folder_), traces_ = folder_.file("traces");
-};
 
 TEST_F(Recording, OfOneProcessIsReplayedRankByRank) {
   ASSERT_EQ(train("").code, 0);
@@ -244,46 +205,6 @@ TEST_F(Recording, ACaseMustBeOne) {
   const auto neither = run_lockstep("replay");
   EXPECT_EQ(neither.code, 2);
   EXPECT_THAT(neither.err, HasSubstr("folder is required, or --case"));
-}
-
-TEST_F(Recording, PagesAreWritten) {
-  ASSERT_EQ(train("").code, 0);
-  const auto page = folder_.file("page.html"), chrome = folder_.file("chrome.json");
-  const auto run = run_lockstep("trace timeline " + traces_ + " --step 2 --html " + page + " --chrome " + chrome);
-  EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_EQ(testing::fault_of(file_content(page)), "");
-  EXPECT_THAT(file_content(page),
-              AllOf(HasSubstr("<h1>test: step 2, "), HasSubstr("<dt>mesh</dt><dd>dp_shard=2, 2 ranks</dd>"),
-                    HasSubstr("<dt>step</dt><dd>2 of 4</dd>"), HasSubstr("<dt>model</dt><dd>mlp debugmodel</dd>"),
-                    HasSubstr("One process simulated ranks 0, 1"), HasSubstr(">ranks 0, 1 ops</text>"),
-                    HasSubstr("all_gather on dp_shard"), Not(HasSubstr("<script")), Not(HasSubstr("http"))));
-  const auto events = nlohmann::json::parse(file_content(chrome)).at("traceEvents");
-  const auto is_op = [](const auto& event) { return event.at("ph") == "X" && event.at("pid") == 1; };
-  EXPECT_GT(std::count_if(events.begin(), events.end(), is_op), 10);
-  EXPECT_THAT(run_lockstep("trace dump " + traces_ + " --rank 1 --step 2").out,
-              AllOf(HasSubstr("rank 1 of 2, step 2"), HasSubstr("linear #0"), HasSubstr("reduce_scatter on dp_shard")));
-}
-
-TEST_F(Recording, OfProcessesIsDrawnProcessByProcess) {
-  ASSERT_EQ(train("", "launch -n 2 ").code, 0);
-  const auto page = folder_.file("page.html");
-  ASSERT_EQ(run_lockstep("trace timeline " + traces_ + " --html " + page).code, 0);
-  EXPECT_THAT(file_content(page), AllOf(HasSubstr(">rank 0 ops</text>"), HasSubstr(">rank 1 ops</text>"),
-                                        HasSubstr("<dt>step</dt><dd>4 of 4</dd>"), Not(HasSubstr("simulated"))));
-}
-
-/// What one rank lost is not drawn beside another step of the others.
-TEST_F(Recording, OfRanksThatHaveOtherStepsIsDrawnWhereAllHaveOne) {
-  ASSERT_EQ(train("").code, 0);
-  auto index = file_content(traces_ + "/rank1.index");
-  index.erase(index.rfind('\n', index.size() - 2) + 1);
-  folder_.write("traces/rank1.index", index);
-  const auto page = folder_.file("page.html");
-  ASSERT_EQ(run_lockstep("trace timeline " + traces_ + " --html " + page).code, 0);
-  EXPECT_THAT(file_content(page), HasSubstr("<dt>step</dt><dd>3 of 4</dd>"));
-  ASSERT_EQ(run_lockstep("trace timeline " + traces_ + " --rank 0 --html " + page).code, 0);
-  EXPECT_THAT(file_content(page),
-              AllOf(HasSubstr("<dt>step</dt><dd>4 of 4</dd>"), HasSubstr("1 of 2 ranks are shown")));
 }
 
 TEST_F(Recording, WrongQuestionsGetOneLine) {

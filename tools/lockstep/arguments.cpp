@@ -9,6 +9,7 @@
 #include "core/suggest.h"
 #include "tools/lockstep/argument_checks.h"
 #include "tools/lockstep/fuzz_arguments.h"
+#include "tools/lockstep/launch_arguments.h"
 #include "tools/lockstep/overrides.h"
 #include "tools/lockstep/recording_arguments.h"
 #include "trainer/job/job_keys.h"
@@ -63,7 +64,8 @@ struct Parser {
         *command("shrink", "Make the case of a finding as small as it gets", kShrinkExamples, shrink.output), shrink);
     command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
     add_checkpoint();
-    add_launch();
+    add_launch_options(
+        *app.add_subcommand("launch", "Run a command in several processes on this machine, one rank each"), launch);
   }
 
   CLI::App* command(const char* name, const char* about, const std::string& example, Output& output) {
@@ -166,24 +168,6 @@ struct Parser {
         ->type_name("FILE");
   }
 
-  void add_launch() {
-    auto* sub = app.add_subcommand("launch", "Run a command in several processes on this machine, one rank each");
-    sub->footer(
-        "Example:\n  lockstep launch -n 4 train jobs/demo.toml\n\n"
-        "The mesh of the job must have as many ranks. Signals go to all; if one fails the others end too.");
-    sub->add_option("-n,--processes", launch.processes, "How many")
-        ->required()
-        ->type_name("N")
-        ->check(CLI::Range(int64_t{1}, int64_t{4096}));
-    sub->add_option("--grace", launch.grace_seconds,
-                    "Seconds that others have to write what they have after one failed (4)")
-        ->type_name("SECONDS")
-        ->check(CLI::NonNegativeNumber);
-    sub->add_option("--json", launch.json, "The command's --json; how each rank ended is added if one fails")
-        ->type_name("FILE");
-    sub->allow_extras();
-  }
-
   void add_checkpoint() {
     auto* sub = app.add_subcommand("checkpoint", "Work with checkpoint folders");
     sub->footer("Example:\n  lockstep checkpoint inspect outputs/checkpoint/step-100");
@@ -263,23 +247,6 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "shrink") return parser.shrink;
   if (name == "doctor") return parser.doctor;
   return parser.checkpoint;
-}
-
-/// Where the command that `lockstep launch` runs begins; `count` if nothing is launched.
-int launched_from(int count, const char* const* arguments, const std::vector<std::string>& commands) {
-  int first = count > 1 && std::string_view(arguments[1]) == "launch" ? 2 : count;
-  while (first < count && std::find(commands.begin(), commands.end(), arguments[first]) == commands.end()) ++first;
-  return first;
-}
-
-LaunchOptions with_command(LaunchOptions launch, const char* const* begin, const char* const* end) {
-  if (begin == end) fail<BadInput>("lockstep launch needs a command, for example: lockstep launch -n 4 train JOB.");
-  if (launch.processes > 1 && std::string_view(*begin) == "verify")
-    fail<BadInput>(
-        "lockstep verify simulates its meshes in one process; lockstep launch is for lockstep train --verify.");
-  launch.command.assign(begin, end);
-  if (!launch.json.empty()) launch.command.insert(launch.command.end(), {"--json", launch.json});
-  return launch;
 }
 
 }  // namespace

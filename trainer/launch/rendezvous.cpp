@@ -191,6 +191,10 @@ void use_gpus(Processes& processes, const CommSection& comm) {
                                                           std::chrono::seconds(comm.init_timeout_seconds));
 }
 
+void say_last(const Processes& processes, const std::exception& error) {
+  if (processes.transport) processes.transport->say_last(error.what());
+}
+
 void use_train_timeout(const Processes& processes, const CommSection& comm) {
   if (processes.transport) processes.transport->set_timeout(std::chrono::seconds(comm.train_timeout_seconds));
 }

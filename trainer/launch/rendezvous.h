@@ -1,4 +1,5 @@
 #pragma once
+#include <exception>
 #include <memory>
 
 #include "runtime/transport/transport.h"
@@ -29,6 +30,9 @@ Processes join_processes(const Launcher& launcher, const Environment& variable, 
 /// Each process takes a GPU into use, its rank's modulo their number; the bytes of messages go over NCCL from then on,
 /// their headers as before. Throws BadInput for what is missing, TransportError when NCCL fails.
 void use_gpus(Processes& processes, const CommSection& comm);
+
+/// To be called where an error ends this process, before its connections close: the others' errors say why.
+void say_last(const Processes& processes, const std::exception& error);
 
 /// From now on comm.train_timeout_seconds is the most. A first step takes long for reasons of its own (memory, kernels,
 /// files that are read for the first time). To be called once it has ended on all ranks, as a collective tells: one

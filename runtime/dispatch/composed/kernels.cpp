@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "runtime/dispatch/composed/activations.h"
+#include "runtime/dispatch/composed/channel_shuffle.h"
 #include "runtime/dispatch/composed/functions.h"
 #include "runtime/dispatch/composed/in_place_views.h"
 #include "runtime/dispatch/composed/losses.h"
@@ -34,10 +35,10 @@ constexpr Kernel kKernels[] = {
     {"_batch_norm_with_update", kernel<composed::batch_norm_with_update>},
     {"_efficientzerotensor", kernel<zeros_of_sizes>},
     {"_fused_adagrad_", kernel<composed::fused_adagrad>},
-    {"_fused_adam_", kernel<composed::fused_adam>},
-    {"_fused_adam_.tensor_lr", kernel<composed::fused_adam_of_tensor>},
-    {"_fused_adamw_", kernel<composed::fused_adamw>},
-    {"_fused_adamw_.tensor_lr", kernel<composed::fused_adamw_of_tensor>},
+    {"_fused_adam_", kernel<composed::fused_adam<false, double>>},
+    {"_fused_adam_.tensor_lr", kernel<composed::fused_adam<false, const at::Tensor&>>},
+    {"_fused_adamw_", kernel<composed::fused_adam<true, double>>},
+    {"_fused_adamw_.tensor_lr", kernel<composed::fused_adam<true, const at::Tensor&>>},
     {"_fused_sgd_", kernel<composed::fused_sgd>},
     {"_fused_sgd_.tensor_lr", kernel<composed::fused_sgd_of_tensor>},
     {"_native_batch_norm_legit", kernel<composed::batch_norm_legit>},
@@ -47,6 +48,7 @@ constexpr Kernel kKernels[] = {
     {"mvlgamma", kernel<composed::mvlgamma>},
     {"native_batch_norm", kernel<composed::batch_norm>},
     {"native_batch_norm_backward", kernel<composed::batch_norm_backward>},
+    {"native_channel_shuffle", kernel<composed::native_channel_shuffle>},
     {"native_group_norm", kernel<composed::group_norm>},
     {"native_group_norm_backward", kernel<composed::group_norm_backward>},
     {"native_layer_norm_backward", kernel<composed::layer_norm_backward>},

@@ -14,6 +14,7 @@ using at::Tensor;
 using at::TensorList;
 
 double value_of(const Tensor& tensor) { return tensor.item().toDouble(); }
+double value_of(double number) { return number; }
 
 /// Nothing is updated where a gradient overflowed: all ranks read the same value.
 bool overflowed(const Perhaps& found_inf) { return found_inf && found_inf->defined() && value_of(*found_inf) > 0; }
@@ -32,7 +33,7 @@ Tensor gradient_of(const Tensor& gradient, const Perhaps& grad_scale, bool maxim
 
 struct Adam {
   double lr, beta1, beta2, weight_decay, eps;
-  bool amsgrad, maximize, decoupled;
+  bool decoupled;
 };
 
 void update_adam(const Adam& adam, const Tensor& parameter, const Tensor& gradient, const Tensor& mean,
@@ -50,17 +51,6 @@ void update_adam(const Adam& adam, const Tensor& parameter, const Tensor& gradie
   const double first_correction = 1 - std::pow(adam.beta1, step), root = std::sqrt(1 - std::pow(adam.beta2, step));
   const auto denominator = at::add(at::div(at::sqrt(second), root), adam.eps);
   target.sub_(at::mul(at::div(mean, denominator), adam.lr / first_correction));
-}
-
-void update_all(const Adam& adam, TensorList parameters, TensorList gradients, TensorList means, TensorList squares,
-                TensorList largest, TensorList steps, const Perhaps& grad_scale, const Perhaps& found_inf) {
-  const char* op = adam.decoupled ? "_fused_adamw_" : "_fused_adam_";
-  check_lengths(op, parameters, {gradients, means, squares, steps});
-  if (adam.amsgrad) check_lengths(op, parameters, {largest});
-  if (overflowed(found_inf)) return;
-  for (size_t i = 0; i < parameters.size(); ++i)
-    update_adam(adam, parameters[i], gradient_of(gradients[i], grad_scale, adam.maximize), means[i], squares[i],
-                adam.amsgrad ? &largest[i] : nullptr, value_of(steps[i]));
 }
 
 struct Sgd {
@@ -84,35 +74,30 @@ void update_sgd(const Sgd& sgd, const Tensor& parameter, Tensor g, const Tensor*
 
 }  // namespace
 
+template <bool kDecoupled, class Rate>
 void fused_adam(TensorList parameters, TensorList gradients, TensorList means, TensorList squares, TensorList largest,
-                TensorList steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
+                TensorList steps, Rate lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
                 bool maximize, const Perhaps& grad_scale, const Perhaps& found_inf) {
-  update_all({lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, false}, parameters, gradients, means, squares,
-             largest, steps, grad_scale, found_inf);
+  const char* op = kDecoupled ? "_fused_adamw_" : "_fused_adam_";
+  check_lengths(op, parameters, {gradients, means, squares, steps});
+  if (amsgrad) check_lengths(op, parameters, {largest});
+  if (overflowed(found_inf)) return;
+  const Adam adam{value_of(lr), beta1, beta2, weight_decay, eps, kDecoupled};
+  for (size_t i = 0; i < parameters.size(); ++i)
+    update_adam(adam, parameters[i], gradient_of(gradients[i], grad_scale, maximize), means[i], squares[i],
+                amsgrad ? &largest[i] : nullptr, value_of(steps[i]));
 }
 
-void fused_adamw(TensorList parameters, TensorList gradients, TensorList means, TensorList squares, TensorList largest,
-                 TensorList steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
-                 bool maximize, const Perhaps& grad_scale, const Perhaps& found_inf) {
-  update_all({lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, true}, parameters, gradients, means, squares,
-             largest, steps, grad_scale, found_inf);
-}
-
-void fused_adam_of_tensor(TensorList parameters, TensorList gradients, TensorList means, TensorList squares,
-                          TensorList largest, TensorList steps, const Tensor& lr, double beta1, double beta2,
-                          double weight_decay, double eps, bool amsgrad, bool maximize, const Perhaps& grad_scale,
-                          const Perhaps& found_inf) {
-  fused_adam(parameters, gradients, means, squares, largest, steps, value_of(lr), beta1, beta2, weight_decay, eps,
-             amsgrad, maximize, grad_scale, found_inf);
-}
-
-void fused_adamw_of_tensor(TensorList parameters, TensorList gradients, TensorList means, TensorList squares,
-                           TensorList largest, TensorList steps, const Tensor& lr, double beta1, double beta2,
-                           double weight_decay, double eps, bool amsgrad, bool maximize, const Perhaps& grad_scale,
-                           const Perhaps& found_inf) {
-  fused_adamw(parameters, gradients, means, squares, largest, steps, value_of(lr), beta1, beta2, weight_decay, eps,
-              amsgrad, maximize, grad_scale, found_inf);
-}
+template void fused_adam<false, double>(TensorList, TensorList, TensorList, TensorList, TensorList, TensorList, double,
+                                        double, double, double, double, bool, bool, const Perhaps&, const Perhaps&);
+template void fused_adam<false, const Tensor&>(TensorList, TensorList, TensorList, TensorList, TensorList, TensorList,
+                                               const Tensor&, double, double, double, double, bool, bool,
+                                               const Perhaps&, const Perhaps&);
+template void fused_adam<true, double>(TensorList, TensorList, TensorList, TensorList, TensorList, TensorList, double,
+                                       double, double, double, double, bool, bool, const Perhaps&, const Perhaps&);
+template void fused_adam<true, const Tensor&>(TensorList, TensorList, TensorList, TensorList, TensorList, TensorList,
+                                              const Tensor&, double, double, double, double, bool, bool, const Perhaps&,
+                                              const Perhaps&);
 
 void fused_sgd(TensorList parameters, TensorList gradients, TensorList momenta, double weight_decay, double momentum,
                double lr, double dampening, bool nesterov, bool maximize, bool is_first_step, const Perhaps& grad_scale,

@@ -20,7 +20,19 @@ namespace {
 struct WholeOp {
   std::string_view op;
   bool exact;
+  /// What is to be put right in the result of these arguments.
+  void (*mend)(std::span<const c10::IValue> given, at::Tensor& result) = nullptr;
 };
+
+/// Where indices name one place twice LibTorch's threads race for it, and ranks may differ. Here the last one has it.
+void write_in_order(std::span<const c10::IValue> given, at::Tensor& result) {
+  const auto values = given[0].toTensor(), indices = given[1].toTensor();
+  if (values.numel() == 0) return;
+  const auto pooled = static_cast<int64_t>(given[2].toIntList().size());
+  const auto by_plane = [&](const at::Tensor& x) { return x.flatten(-pooled).flatten(0, -2); };
+  const auto planes = by_plane(at::zeros(result.sizes(), result.options()));
+  result = planes.scatter_(1, by_plane(indices), by_plane(values)).view(result.sizes());
+}
 
 constexpr WholeOp kOps[] = {
     {"_cdist_backward", false},
@@ -70,8 +82,8 @@ constexpr WholeOp kOps[] = {
     {"masked_select", true},
     {"max_pool3d_with_indices", false},
     {"max_pool3d_with_indices_backward", false},
-    {"max_unpool2d", true},
-    {"max_unpool3d", true},
+    {"max_unpool2d", true, write_in_order},
+    {"max_unpool3d", true, write_in_order},
     {"multi_margin_loss", false},
     {"multi_margin_loss_backward", false},
     {"multilabel_margin_loss_backward", false},
@@ -110,15 +122,24 @@ class WholeCall {
     std::vector<c10::IValue> arguments(stack_.begin() + static_cast<ptrdiff_t>(first_), stack_.end());
     for (size_t i = 0; i < operands_.size(); ++i) set_slot(arguments, slots_[i], whole(operands_[i]));
     name_where_results_lie(arguments);
-    {
-      const PlainTensors guard;
-      op_.callBoxed(arguments);
-    }
+    compute(arguments);
     stack_.resize(first_);
     for (auto& value : arguments) stack_.push_back(on_mesh(value));
   }
 
  private:
+  /// Results in place of the arguments.
+  void compute(std::vector<c10::IValue>& arguments) const {
+    const PlainTensors guard;
+    const auto given = arguments;
+    op_.callBoxed(arguments);
+    const auto* op = find(op_name(op_));
+    if (!op || !op->mend) return;
+    auto result = arguments.at(0).toTensor();
+    op->mend(given, result);
+    arguments[0] = result;
+  }
+
   /// Of ops that make tensors: every rank makes them on its own device, in the domain's storage.
   void name_where_results_lie(std::vector<c10::IValue>& arguments) {
     if (!has_argument(op_.schema(), "dtype") || !has_argument(op_.schema(), "device")) return;

@@ -65,7 +65,7 @@ std::vector<int64_t> squeezed(std::vector<int64_t> sizes) {
 /// LibTorch broadcasts the gradient to the input without either's dimensions of one element: whoever has a part would
 /// leave out others.
 OpSharding gradient_of_squeezed(const Call& call) {
-  const auto sharding = gradient_of_equal(call);
+  auto sharding = gradient_of_equal(call);
   const auto &gradient = call.sizes_of("grad_output"), &self = call.sizes_of("self");
   if (gradient.empty() || gradient == self) return sharding;
   if (!at::is_expandable_to(squeezed(gradient), squeezed(self)))

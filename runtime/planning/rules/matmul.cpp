@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
@@ -72,7 +73,7 @@ void local_addmm(const LocalCall& call, torch::jit::Stack& stack) {
   if (bias.scalar_type() == left.scalar_type()) return call.op.callBoxed(stack);
   const auto beta = call.argument(stack, "beta").toScalar(), alpha = call.argument(stack, "alpha").toScalar();
   const auto sum = at::mm(left, right).to(bias.scalar_type()).mul_(alpha).add_(bias, beta);
-  stack = {call.plan.written >= 0 ? bias.copy_(sum) : sum};
+  leave_result(call, stack, bias, sum);
 }
 
 std::vector<ResultShape> linear_shape(const Call& call) {

@@ -13,25 +13,6 @@ constexpr Rule pointwise_row(const char* op, const char* linearity, unsigned tra
   return {op, "pointwise", "...->...", linearity, traits};
 }
 
-/// A cast keeps a Partial where it loses nothing: a sum of rounded terms is not the rounded sum.
-OpSharding cast_sharding(const Call& call) {
-  OpSharding sharding = parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
-  const auto from = call.operand_dtypes[0], to = call.results[0].dtype;
-  sharding.linearity = {c10::promoteTypes(from, to) == to ? Linearity::kEach : Linearity::kNone};
-  return sharding;
-}
-
-/// Parts of a sum are copied as parts but where numbers become integers or truth values: what is cut off of each part
-/// is not what is cut off of their sum.
-OpSharding copy_sharding(const Call& call) {
-  OpSharding sharding = parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
-  const auto from = call.operand_dtypes[1], to = call.operand_dtypes[0];
-  const bool cuts =
-      from != to && (to == c10::kBool || (!c10::isIntegralType(from, true) && c10::isIntegralType(to, true)));
-  if (cuts) sharding.linearity = {Linearity::kNone, Linearity::kNone};
-  return sharding;
-}
-
 /// LibTorch's kernel takes a gradient of the operand's sizes alone; its meta kernel would broadcast.
 OpSharding of_equal_sizes(const Call& call) {
   if (call.operand_sizes[0] != call.operand_sizes[1])
@@ -151,14 +132,14 @@ constexpr Rule kRows[] = {
     shaped_row("where.self", where_shape),
     // linear up to rounding
     pointwise_row("add.Tensor", "j", Rule::kAdds),
-    {"copy", "pointwise", "...->...", "j", Rule::kPlain, copy_sharding},
+    pointwise_row("copy", "j"),
     {"div.Scalar", "pointwise", "...->...", "e", Rule::kPlain, nullptr, nullptr, local_quotient},
     pointwise_row("lerp.Scalar", "j"),
     pointwise_row("mul.Scalar", "e"),
     pointwise_row("mul.Tensor", "ee"),
     pointwise_row("sub.Tensor", "j"),
     // exactly linear
-    {"_to_copy", "pointwise", "...->...", "e", Rule::kExact, cast_sharding},
+    pointwise_row("_to_copy", "e", Rule::kExact),
     pointwise_row("clone", "e", Rule::kExact),
     pointwise_row("neg", "e", Rule::kExact),
     pointwise_row("zero", "e", Rule::kExact),

@@ -11,6 +11,7 @@
 #include "runtime/planning/draws/elements.h"
 #include "runtime/planning/draws/integers.h"
 #include "runtime/planning/draws/multinomial.h"
+#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::rules {
@@ -55,7 +56,7 @@ void draw_into(const LocalCall& call, torch::jit::Stack& stack, const rng::Distr
   auto values = draw_local(*call.plan.results[0], call.index, distribution, call.context.seed(), call.stream,
                            call.context.rows());
   const auto self = call.tensor(stack, "self");
-  stack = {call.plan.written >= 0 ? self.copy_(values) : values.to(self.scalar_type())};
+  leave_result(call, stack, self, values, self.scalar_type());
 }
 
 void local_normal(const LocalCall& call, torch::jit::Stack& stack) {

@@ -14,6 +14,10 @@ namespace {
 /// How long a rank looks for news before it sleeps: about as long as it takes to be woken on another core.
 constexpr std::chrono::microseconds kSpin{50};
 
+/// MessageHeader::kind of a rank's last words, which belong to no collective.
+constexpr uint8_t kLastWords = 0xff;
+constexpr size_t kMostLastWords = 400;
+
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -57,8 +61,34 @@ std::optional<MessageHeader> StreamTransport::arrived(int source, int destinatio
     return std::nullopt;
   }
   const auto header = from.incoming.header(*from.stream);
-  if (!header) fail<TransportError>("rank {} sent rank {} what is no message", source, rank_);
-  return header;
+  const bool is_last = header && header->kind == kLastWords;
+  if (!header || (is_last && header->bytes > kMostLastWords))
+    fail<TransportError>("rank {} sent rank {} what is no message", source, rank_);
+  if (!is_last) return header;
+  hear(source, header->bytes);
+  return std::nullopt;
+}
+
+void StreamTransport::hear(int source, size_t bytes) {
+  auto& words = peer(rank_, source).last_words;
+  words.resize(bytes);
+  const MutableSpan parts[] = {std::as_writable_bytes(std::span(words))};
+  if (!receive(source, rank_, parts)) return;
+  heard_ = words;
+  fail<TransportError>("rank {} waits for rank {}: {}", rank_, source, heard_);
+}
+
+/// What ended this rank may be another's end: that one's words are passed on.
+void StreamTransport::say_last(std::string_view why) {
+  const auto own = fmt::format("rank {} ended by an error: {}", rank_, why.substr(0, why.find('\n')));
+  const auto text = (heard_.empty() ? own : heard_).substr(0, kMostLastWords);
+  const auto bytes = std::as_bytes(std::span(text));
+  for (size_t other = 0; other < peers_.size(); ++other) {
+    if (!peers_[other].stream) continue;
+    MessageHeader header;
+    header.kind = kLastWords, header.bytes = bytes.size();
+    post({rank_, static_cast<int>(other), header, Payload::of({bytes.begin(), bytes.end()})});
+  }
 }
 
 bool StreamTransport::receive(int source, int destination, std::span<const MutableSpan> parts) {

@@ -13,7 +13,8 @@ namespace lockstep {
 /// on the calling thread.
 ///
 /// Throws TransportError when a rank that is waited for has closed its end, sends what is no message, or lets `timeout`
-/// pass. The destructor sends what is left, for up to half a second, so that peers get what they wait for.
+/// pass. What that rank said last (say_last()) is in the error. The destructor sends what is left, for up to half a
+/// second, so that peers get what they wait for.
 class StreamTransport final : public Transport {
  public:
   /// `streams`: one per rank; none for `rank` itself.
@@ -30,6 +31,7 @@ class StreamTransport final : public Transport {
   void send_more() override { send_all(); }
   bool is_sending() const override;
   void set_timeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
+  void say_last(std::string_view why) override;
   FlightRecorder* recorder() const override { return recorder_.get(); }
 
  private:
@@ -37,7 +39,8 @@ class StreamTransport final : public Transport {
     std::unique_ptr<Stream> stream;
     std::deque<Outgoing> outgoing;
     Incoming incoming = {};
-    bool missed = false;  ///< asked for in vain since progress()
+    bool missed = false;     ///< asked for in vain since progress()
+    std::string last_words;  ///< as far as they have come
 
     bool is_sending() const { return !outgoing.empty(); }
     bool is_awaited() const { return missed || is_sending(); }
@@ -53,6 +56,8 @@ class StreamTransport final : public Transport {
   void send_all();
   void note(size_t bytes);
   [[noreturn]] void fail_gone(int source) const;
+  /// Throws what the last words of that rank are, once all of them are there.
+  void hear(int source, size_t bytes);
   /// Asked for in vain.
   void miss(Peer& peer, int source);
   bool spin(const std::vector<Peer*>& awaited) const;
@@ -68,6 +73,7 @@ class StreamTransport final : public Transport {
   bool moved_ = false;                            ///< whether any byte moved since progress() looked last
   std::optional<Clock::time_point> still_since_;  ///< since when progress() has seen nothing move
   Clock::time_point looked_ = {};                 ///< when progress() looked last
+  std::string heard_;                             ///< why another rank has ended, and with it this one
 };
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 // Every fault of a rank ends the whole job, real processes over real transports, within the time that docs/processes.md
 // promises, with exit code 4 and a report that says which rank, and which collective.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,7 @@ struct Fault {
   double seconds;     ///< within which the launcher has ended everything and reported
   const char* blame;  ///< in a report of four ranks
   int code = 4;
+  const char* cause = nullptr;  ///< what V says before it ends, in another rank's words, too
 };
 
 constexpr const char* kDisagree =
@@ -33,7 +35,13 @@ constexpr double kDeadSeconds = 5, kStalledSeconds = kTimeout + 2, kDisagreement
 const Fault kFaults[] = {
     {"kill", kDeadSeconds, "rank V was killed by signal 9 .Killed. after collective"},
     {"abort", kDeadSeconds, "rank V was killed by signal 6 .Aborted. after collective"},
-    {"exception", kDeadSeconds, "rank V failed .exit 1. after collective", 1},
+    {"exception", kDeadSeconds, "rank V failed .exit 1. after collective", 1, "a fault of this test"},
+    {"index", kDeadSeconds, "rank V failed .exit 2. after collective", 2,
+     "token 8 is outside of the vocabulary of 8 entries"},
+    {"label", kDeadSeconds, "rank V failed .exit 2. after collective", 2,
+     "cross-entropy: label 4 is none of the 4 classes"},
+    {"probability", kDeadSeconds, "rank V failed .exit 2. after collective", 2,
+     "bernoulli_: a probability is not in .0, 1."},
     {"closed", kDeadSeconds, "rank [0-9] and rank V have lost each other in collective"},
     {"stop", kStalledSeconds, "rank V is stopped .*; ranks? [0-9].* waited for it in collective"},
     {"slow", kStalledSeconds, "rank V is late after collective .*; ranks? [0-9].* waited for it in collective"},
@@ -84,6 +92,12 @@ class Faults : public ::testing::TestWithParam<std::tuple<int, const char*, Faul
     return text;
   }
 
+  /// Of a rank that waits, not of the one that ended.
+  static std::string passed_on(const std::string& cause) {
+    return fmt::format("lockstep: rank [0-9] waits for rank [0-9]: rank {} ended by an error: {}",
+                       std::get<0>(GetParam()) - 1, cause);
+  }
+
   static void expect_table(const std::string& text) {
     EXPECT_THAT(text, HasSubstr("rank  last collective            on            of"));
     for (int rank = 0; rank < std::get<0>(GetParam()); ++rank)
@@ -111,6 +125,7 @@ TEST_P(Faults, EndTheJobInTimeWithAReport) {
   EXPECT_TRUE(nothing_is_left());
   if (fault.code == 0) return;
   EXPECT_THAT(run.err, ContainsRegex("lockstep: " + blame()));
+  if (fault.cause) EXPECT_THAT(run.err, ContainsRegex(passed_on(fault.cause)));
   expect_table(run.err);
 }
 

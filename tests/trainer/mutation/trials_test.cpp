@@ -159,6 +159,7 @@ TEST(Trials, ANumberOfOneRankIsItsOps) {
 
 /// On two ranks, and only there.
 TEST(OneOpCheck, SeesWhatAForwardGivesByItself) {
+  std::set<std::string> tried;
   for (const auto& stage : trials().stages())
     for (const auto* name : {"mesh::swiglu", "linear", "embedding", "gelu"})
       for (const auto& site : stage.sites) {
@@ -172,8 +173,10 @@ TEST(OneOpCheck, SeesWhatAForwardGivesByItself) {
         EXPECT_EQ(is_seen_by_one_op(mutant), !has_odd_rows) << mutant.text();
         mutant.ranks = {2};
         EXPECT_FALSE(is_seen_by_one_op(mutant)) << mutant.text();
+        tried.insert(name);
         break;
       }
+  EXPECT_THAT(tried, ::testing::ElementsAre("embedding", "gelu", "linear", "mesh::swiglu"));
 }
 
 TEST(Trials, WhatDoesNotComeBackIsSaid) {

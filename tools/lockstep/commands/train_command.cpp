@@ -228,7 +228,7 @@ std::string other_folder(const trainer::Job& job, const std::string& saved_to) {
   return " --checkpoint.folder " + folder.string();
 }
 
-/// What ends it is on the page, too.
+/// What ends it is on the page, and in the other ranks' errors, too.
 trainer::TrainOutcome train_reported(const trainer::Job& job, Reporter& reporter, TrainPage& page,
                                      const trainer::Processes& processes) {
   try {
@@ -236,6 +236,7 @@ trainer::TrainOutcome train_reported(const trainer::Job& job, Reporter& reporter
     return trainer::train(job, reporter.events(), processes);
   } catch (const std::exception& error) {
     page.end_by(error.what());
+    trainer::say_last(processes, error);
     throw;
   }
 }

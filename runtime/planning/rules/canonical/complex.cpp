@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "runtime/planning/plan.h"
+#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
 
 namespace lockstep::rules {
@@ -25,7 +25,7 @@ void local_product(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& other = call.argument(stack, "other");
   const auto factor = other.isTensor() ? other.toTensor().to(dtype) : at::scalar_tensor(other.toScalar(), dtype);
   const auto product = complex_product(self.to(dtype), factor);
-  stack = {call.plan.written >= 0 ? self.copy_(product) : product};
+  leave_result(call, stack, self, product);
 }
 
 constexpr CanonicalRule kForms[] = {{"mul.Scalar", local_product}, {"mul.Tensor", local_product}};

@@ -4,6 +4,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "runtime/planning/leave_result.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
 #include "runtime/planning/rules/canonical/elementwise_call.h"
@@ -51,7 +52,7 @@ void local_rounded_once(const LocalCall& call, torch::jit::Stack& stack) {
     if (is_short(value)) value = value.toTensor().to(c10::kFloat);
   call.op.callBoxed(stack);
   const auto result = stack.back().toTensor();
-  stack = {call.plan.written >= 0 ? self.copy_(result) : result.to(call.plan.results[0]->dtype)};
+  leave_result(call, stack, self, result, call.plan.results[0]->dtype);
 }
 
 /// A product of complex numbers would be LibTorch's (complex.cpp).
@@ -74,7 +75,7 @@ void local_add(const LocalCall& call, torch::jit::Stack& stack) {
   const auto summand = other.isTensor() ? at::mul(other.toTensor().to(wide), alpha)
                                         : at::scalar_tensor(other.toScalar().toDouble() * alpha, wide);
   const auto sum = at::add(self.to(wide), summand);
-  stack = {call.plan.written >= 0 ? self.copy_(sum) : sum.to(dtype)};
+  leave_result(call, stack, self, sum, dtype);
 }
 
 void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/kernels/tensors/elementwise.h"
-#include "runtime/planning/plan.h"
+#include "runtime/planning/leave_result.h"
 
 /// What local calls that compute element by element have in common.
 namespace lockstep::rules {
@@ -23,7 +23,7 @@ void elementwise(const LocalCall& call, torch::jit::Stack& stack, Names operands
     wide.push_back((dtype == c10::kDouble ? x : x.to(c10::kFloat)).contiguous());
   }
   const auto result = compute(wide);
-  stack = {call.plan.written >= 0 ? first.copy_(result) : result.to(dtype)};
+  leave_result(call, stack, first, result, dtype);
 }
 
 /// Lockstep's own function of each element: LibTorch's go to MKL, whose last bits depend on the processor.
@@ -31,7 +31,7 @@ template <kernels::loops::Function kFunction>
 void local_function(const LocalCall& call, torch::jit::Stack& stack) {
   const auto self = call.tensor(stack, "self");
   const auto result = kernels::apply(kFunction, self.to(call.plan.results[0]->dtype));
-  stack = {call.plan.written >= 0 ? self.copy_(result) : result};
+  leave_result(call, stack, self, result);
 }
 
 /// Computes in fp32 (or fp64) with each operation rounded, where LibTorch fuses them on some instruction sets.
@@ -44,7 +44,7 @@ void unfused(const LocalCall& call, torch::jit::Stack& stack, Names operands, co
   for (const auto* name : operands)
     wide.push_back(call.tensor(stack, name).to(dtype == c10::kDouble ? c10::kDouble : c10::kFloat));
   const auto result = compute(wide);
-  stack = {call.plan.written >= 0 ? first.copy_(result) : result.to(dtype)};
+  leave_result(call, stack, first, result, dtype);
 }
 
 /// With u = 1 + x rounded: log(u) x / (u - 1), which corrects for the rounding (Kahan); x where u is 1.

@@ -2,7 +2,7 @@
 // and their scalar tails. Here it is the first one.
 #include <ATen/Functions.h>
 
-#include "runtime/planning/plan.h"
+#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
 
 namespace lockstep::rules {
@@ -19,7 +19,7 @@ void leave(const LocalCall& call, torch::jit::Stack& stack, const char* low, con
   auto result = self;
   if (low && !call.argument(stack, low).isNone()) result = larger(result, call.tensor(stack, low));
   if (high && !call.argument(stack, high).isNone()) result = smaller(result, call.tensor(stack, high));
-  stack = {call.plan.written >= 0 ? self.copy_(result) : result};
+  leave_result(call, stack, self, result);
 }
 
 void local_maximum(const LocalCall& call, torch::jit::Stack& stack) { leave(call, stack, "other", nullptr); }

@@ -3,7 +3,7 @@
 #include <ATen/OpMathType.h>
 
 #include "runtime/kernels/tensors/ordered_scatter.h"
-#include "runtime/planning/plan.h"
+#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
 
 namespace lockstep::rules {
@@ -12,15 +12,11 @@ namespace {
 using at::Tensor;
 using kernels::Write;
 
-void leave(const LocalCall& call, torch::jit::Stack& stack, const Tensor& self, const Tensor& result) {
-  stack = {call.plan.written >= 0 ? self.copy_(result) : result};
-}
-
 void local_scatter_add(const LocalCall& call, torch::jit::Stack& stack) {
   const auto self = call.tensor(stack, "self");
-  leave(call, stack, self,
-        kernels::ordered_scatter(self, call.argument(stack, "dim").toInt(), call.tensor(stack, "index"),
-                                 call.tensor(stack, "src"), Write::kAdd));
+  leave_result(call, stack, self,
+               kernels::ordered_scatter(self, call.argument(stack, "dim").toInt(), call.tensor(stack, "index"),
+                                        call.tensor(stack, "src"), Write::kAdd));
 }
 
 /// As scatter_add, whose index is the same all over a slice.
@@ -36,7 +32,7 @@ void local_index_add(const LocalCall& call, torch::jit::Stack& stack) {
   }
   const auto wide = at::toOpMathType(source.scalar_type());
   const auto scaled = alpha.equal(1) ? source : at::mul(source.to(wide), alpha);
-  leave(call, stack, self, kernels::ordered_scatter(self, dim, index, scaled, Write::kAdd));
+  leave_result(call, stack, self, kernels::ordered_scatter(self, dim, index, scaled, Write::kAdd));
 }
 
 /// Where the elements lie that these indices name, in a tensor of these sizes without gaps.
@@ -53,7 +49,7 @@ void local_index_put(const LocalCall& call, torch::jit::Stack& stack) {
   const auto values = call.tensor(stack, "values").expand(where.sizes()).reshape({-1});
   const auto write = call.argument(stack, "accumulate").toBool() ? Write::kAdd : Write::kReplace;
   const auto result = kernels::ordered_scatter(self.reshape({-1}), 0, where.reshape({-1}), values, write);
-  leave(call, stack, self, result.reshape(self.sizes()));
+  leave_result(call, stack, self, result.reshape(self.sizes()));
 }
 
 void local_put(const LocalCall& call, torch::jit::Stack& stack) {
@@ -63,7 +59,7 @@ void local_put(const LocalCall& call, torch::jit::Stack& stack) {
   const auto write = call.argument(stack, "accumulate").toBool() ? Write::kAdd : Write::kReplace;
   const auto result =
       kernels::ordered_scatter(self.reshape({-1}), 0, where, call.tensor(stack, "source").reshape({-1}), write);
-  leave(call, stack, self, result.reshape(self.sizes()));
+  leave_result(call, stack, self, result.reshape(self.sizes()));
 }
 
 constexpr CanonicalRule kForms[] = {

@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/tensors/canonical_products.h"
 #include "runtime/planning/canonical_local.h"
+#include "runtime/planning/leave_result.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
 
@@ -43,7 +44,7 @@ void local_product_and_bias(const LocalCall& call, torch::jit::Stack& stack) {
   const auto scaled = at::mul(product, call.argument(stack, "alpha").toScalar());
   const auto summand = beta.equal(0) ? at::zeros({}, bias.options()) : at::mul(bias, beta);
   const auto sum = at::add(summand, scaled);
-  stack = {call.plan.written >= 0 ? bias.copy_(sum) : sum};
+  leave_result(call, stack, bias, sum);
 }
 
 void local_linear(const LocalCall& call, torch::jit::Stack& stack) {

@@ -120,6 +120,41 @@ TEST_P(Streams, WhatIsLeftIsSentAtTheEnd) {
             "rank 1 waits for rank 0, whose connection is gone: it was closed by the other side");
 }
 
+/// Behind what it had sent before, of any length.
+TEST_P(Streams, TheLastWordsOfARankAreInTheErrorOfWhoWaitsForIt) {
+  for (const auto& why : {std::string("token 8 is none\nand a stack trace"), std::string(5000, 'x'), std::string()}) {
+    connect(milliseconds{5000});
+    std::thread sender([&] {
+      zero_->post(message_of(0, 1, 1, 3'000'000));
+      zero_->say_last(why);
+      zero_.reset();
+    });
+    EXPECT_EQ(wait_for(*one_, 0, 1).bytes.size(), 3'000'000U);
+    const auto text = "rank 0 ended by an error: " + why.substr(0, why.find('\n'));
+    EXPECT_EQ(problem([&] { wait_for(*one_, 0, 1); }), "rank 1 waits for rank 0: " + text.substr(0, 400));
+    sender.join();
+  }
+}
+
+/// Who waits for a rank that waited for that one hears of the first.
+TEST_P(Streams, LastWordsArePassedOn) {
+  const auto transports = testing::connected_transports(3, GetParam(), milliseconds{5000});
+  transports[0]->say_last("token 8 is none");
+  const auto one = problem([&] { wait_for(*transports[1], 0, 1); });
+  EXPECT_EQ(one, "rank 1 waits for rank 0: rank 0 ended by an error: token 8 is none");
+  transports[1]->say_last(one);
+  EXPECT_EQ(problem([&] { wait_for(*transports[2], 1, 2); }),
+            "rank 2 waits for rank 1: rank 0 ended by an error: token 8 is none");
+}
+
+TEST_P(Streams, LastWordsOfAnyLengthAreNone) {
+  connect(milliseconds{5000});
+  auto message = message_of(0, 1, 0, 401);
+  message.header.kind = 0xff;
+  zero_->post(std::move(message));
+  EXPECT_EQ(problem([&] { wait_for(*one_, 0, 1); }), "rank 0 sent rank 1 what is no message");
+}
+
 TEST_P(Streams, SilenceEndsInAnErrorThatSaysWhose) {
   connect(milliseconds{300});
   EXPECT_EQ(problem([&] { wait_for(*zero_, 1, 0); }),
