@@ -1,7 +1,8 @@
 """The samples of opinfo.py on PyTorch's DTensor, four Gloo processes, and on Lockstep in the same layouts: how many
 each refuses, and how many it gets wrong.
 
-dtensor.py [--ops PATTERN] [--samples N] [--programs N] [--seed S] [--json FILE] [--page FILE]
+dtensor.py [--ops PATTERN] [--samples N] [--programs N] [--seed S] [--outcomes FILE] [--json FILE]
+           [--page FILE]
 """
 
 import argparse
@@ -47,19 +48,34 @@ def lines_of(file):
     return [json.loads(line) for line in pathlib.Path(file).read_text(encoding="utf-8").splitlines()]
 
 
+def next_op(lines):
+    """Where to go on after those lines, and the op that ended the ranks, if one did."""
+    if not lines:
+        return 0, None
+    if "pauses" in lines[-1]:
+        return lines[-1]["pauses"], None
+    begun = [line for line in lines if "begins" in line][-1]
+    return begun["begins"] + 1, begun["op"]
+
+
 def run(arguments):
+    """What is in the file of outcomes already is not tried again."""
     with tempfile.TemporaryDirectory() as folder:
-        file = str(pathlib.Path(folder) / "outcomes")
+        file = arguments.outcomes or str(pathlib.Path(folder) / "outcomes")
         pathlib.Path(file).touch()
-        first = 0
-        while not run_from(first, arguments, file):
-            begun = [line for line in lines_of(file) if "begins" in line]
-            if not begun:
+        done = False
+        while not done:
+            before = lines_of(file)
+            done = run_from(next_op(before)[0], arguments, file)
+            lines = lines_of(file)
+            if lines == before and not done:
                 raise SystemExit("dtensor: four ranks of Gloo did not come up; does tools/python_env run?")
-            with open(file, "a", encoding="utf-8") as out:
-                print(json.dumps({"op": begun[-1]["op"], "kind": "refused", "text": "a rank dies or waits for ever",
-                                  "lockstep": "not asked", "lockstep_text": ""}), file=out)
-            first = begun[-1]["begins"] + 1
+            done = done and "pauses" not in lines[-1]
+            op = None if done else next_op(lines)[1]
+            if op:
+                with open(file, "a", encoding="utf-8") as out:
+                    print(json.dumps({"op": op, "kind": "refused", "text": "a rank dies or waits for ever",
+                                      "lockstep": "not asked", "lockstep_text": ""}), file=out)
         return [line for line in lines_of(file) if "kind" in line]
 
 
@@ -112,6 +128,7 @@ def main():
     parser.add_argument("--samples", type=int, default=20, help="of each op, drawn (20)")
     parser.add_argument("--programs", type=int, default=100, help="random programs of 2 to 12 ops (100)")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--outcomes", help="keeps them there, and goes on after those that are there")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--page", type=pathlib.Path, help="writes the table there, between the page's marks")
     arguments = parser.parse_args()

@@ -67,6 +67,9 @@ def main():
         for number, op in enumerate(work):
             if number < first:
                 continue
+            if group.count > dtensor_group.MOST_GROUPS:
+                print(json.dumps({"pauses": number}), file=out, flush=True)
+                return
             print(json.dumps({"begins": number, "op": samples.name_of(op)}), file=out, flush=True)
             for line in outcomes_of(op, seed, most, group):
                 print(json.dumps(line), file=out, flush=True)
