@@ -145,6 +145,12 @@ class Trials(unittest.TestCase):
         self.assertEqual(found["dtensor"], {"passed": 0, "refused": 1, "wrong": 1, "not asked": 0})
         self.assertEqual(found["lockstep"], {"passed": 1, "refused": 0, "wrong": 0, "not asked": 1})
 
+    def test_dtensor_goes_on_behind_the_op_that_ended_the_ranks(self):
+        lines = [{"begins": 3, "op": "a"}, {"op": "a", "kind": "passed"}]
+        self.assertEqual(dtensor.next_op([]), (0, None))
+        self.assertEqual(dtensor.next_op(lines), (4, "a"))
+        self.assertEqual(dtensor.next_op([*lines, {"pauses": 4}]), (4, None))
+
     def test_a_tensor_that_is_made_on_a_mesh_lies_there(self):
         lockstep.work_on(lockstep.mesh("a=2"))
         self.assertTrue(lockstep.gather(torch.eye(3, device="mesh")).equal(torch.eye(3)))
