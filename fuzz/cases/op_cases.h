@@ -42,7 +42,8 @@ class Inputs {
   /// A shape that broadcasts to `sizes`.
   Sizes broadcast(const Sizes& sizes) const;
 
-  at::Tensor tensor(const Sizes& sizes);    ///< integers from -4 to 4 (bfloat16: -1 to 1), or reals from -2 to 2
+  at::Tensor tensor(
+      const Sizes& sizes);  ///< integers from -4 to 4 (16 bits: -1 to 1, unsigned: 0 to 8), or reals from -2 to 2
   at::Tensor wider(const Sizes& sizes);     ///< the same, sometimes float32 beside bfloat16
   at::Tensor positive(const Sizes& sizes);  ///< 1, 2 or 4 (exact divisors), or reals from 0.5 to 2.5
   at::Tensor distinct(const Sizes& sizes);  ///< a different integer at each of the first 251 places
@@ -54,6 +55,7 @@ class Inputs {
   at::Tensor fill(const Sizes& sizes, c10::ScalarType dtype, const Value& value);
 
   bool draws_long() const;
+  int64_t whole(uint64_t bits) const;
   double real(uint64_t bits) const;
 
   c10::ScalarType dtype_;

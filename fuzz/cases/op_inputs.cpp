@@ -110,11 +110,21 @@ double Inputs::real(uint64_t bits) const {
   return std::ldexp(fraction, static_cast<int>(bits % 24) - 16);
 }
 
+int64_t Inputs::whole(uint64_t bits) const {
+  const bool is_narrow = dtype_ == c10::kBFloat16 || dtype_ == c10::kHalf;  // sums of 216 products stay below 2^8
+  const int64_t range = is_narrow ? 1 : 4;
+  const auto drawn = static_cast<int64_t>(bits % static_cast<uint64_t>(2 * range + 1));
+  if (dtype_ == c10::kBool) return drawn % 2;
+  return dtype_ == c10::kByte ? drawn : drawn - range;
+}
+
 at::Tensor Inputs::tensor(const Sizes& sizes) {
-  const unsigned range =
-      dtype_ == c10::kBFloat16 || dtype_ == c10::kHalf ? 1 : 4;  // sums of 216 products stay below 2^8
-  return fill(sizes, dtype_,
-              [&](uint64_t bits) { return exact_ ? static_cast<double>(bits % (2 * range + 1)) - range : real(bits); });
+  const auto part = [&] {
+    return fill(sizes, c10::toRealValueType(dtype_),
+                [&](uint64_t bits) { return exact_ ? static_cast<double>(whole(bits)) : real(bits); });
+  };
+  const auto first = part();
+  return c10::isComplexType(dtype_) ? at::complex(first, part()) : first;
 }
 
 at::Tensor Inputs::wider(const Sizes& sizes) {
@@ -129,7 +139,8 @@ at::Tensor Inputs::positive(const Sizes& sizes) {
 
 at::Tensor Inputs::distinct(const Sizes& sizes) {
   uint64_t next = salt_;
-  return fill(sizes, dtype_, [&](uint64_t) { return static_cast<double>(next++ * 7 % 251) - 125; });
+  const int low = dtype_ == c10::kByte || dtype_ == c10::kBool ? 0 : -125, modulus = dtype_ == c10::kBool ? 2 : 251;
+  return fill(sizes, dtype_, [&](uint64_t) { return static_cast<double>(next++ * 7 % modulus) + low; });
 }
 
 at::Tensor Inputs::mask(const Sizes& sizes) {

@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include "fuzz/trials/canonical_trial.h"
+#include "fuzz/trials/second_derivatives.h"
 #include "runtime/dispatch/service.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
@@ -33,8 +34,7 @@ class OpChecks {
     for (const auto& cases : {decomposed_cases(), out_cases(), foreach_cases()})
       for (const auto& row : cases) {
         add(row, "layouts", [row, rules = native_] { random_layouts_equal_one_device(row, rules); });
-        if (row.is(Trait::kGradient))
-          add(row, "gradients", [row, rules = native_] { gradients_equal_one_device(row, rules); });
+        add_gradients(row);
       }
   }
 
@@ -47,6 +47,9 @@ class OpChecks {
   void add_gradients(const OpCase& row) {
     if (!row.is(Trait::kGradient) || row.is(Trait::kFactory)) return;
     add(row, "gradients", [row, rules = native_] { gradients_equal_one_device(row, rules); });
+    add(
+        row, "double_gradients", [row, rules = native_] { double_gradients_equal_one_device(row, rules); },
+        has_no_second_derivative(row.op));
   }
 
   void add_canonical(const OpCase& row) {

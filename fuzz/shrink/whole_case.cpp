@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/mesh_text.h"
-#include "fuzz/trials/sharded_calls.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "replay/capture/recorded_tensor.h"
 #include "replay/op_case/case_arguments.h"
 #include "replay/op_case/case_trial.h"

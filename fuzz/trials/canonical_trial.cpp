@@ -2,12 +2,15 @@
 #include "fuzz/trials/canonical_trial.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <rapidcheck.h>
 
 #include <set>
-#include <thread>
 
 #include "core/error.h"
+#include "fuzz/calls/special_values.h"
+#include "fuzz/calls/two_groups.h"
+#include "fuzz/cases/drawn.h"
 #include "fuzz/cases/tensors.h"
 #include "fuzz/trials/rule_properties.h"
 #include "runtime/context/random.h"
@@ -42,6 +45,12 @@ CanonicalCase::Operand draw_operand(const Mesh& mesh, const at::Tensor& tensor, 
   return operand;
 }
 
+/// Whether it is given out as an unfinished sum, which is never -0.
+bool is_sum(const CanonicalCase::Operand& operand) {
+  const auto is = [](const Placement& each) { return each.is_partial() && each.reduction == Reduction::kSum; };
+  return std::any_of(operand.placements.begin(), operand.placements.end(), is);
+}
+
 /// None, or such that the first operand's first dimension is a whole number of samples.
 int64_t draw_batch(const OpCall& call) {
   if (call.slots.empty() || call.tensor(0).dim() == 0) return 0;
@@ -65,10 +74,10 @@ CanonicalOutcome outcome_on(const Mesh& mesh, const CanonicalCase& trial) {
     for (size_t i = 0; i < trial.operands.size(); ++i)
       operands.push_back(place(mesh, trial.call.tensor(i), trial.operands[i]));
     size_t weight = 0;
-    if (trial.weights.empty())
+    if (trial.functions.first.empty())
       results = run(trial.call.op, with_tensors(trial.call, operands));
     else
-      results = sharded_gradients(trial.call, operands, trial.weights, [&](const at::Tensor& plain) {
+      results = sharded_gradients(trial.call, operands, trial.functions, [&](const at::Tensor& plain) {
         return place(mesh, plain, trial.weight_places[weight++]);
       });
     for (const auto& result : results) outcome.tensors.push_back(result.defined() ? gather(result) : at::Tensor());
@@ -93,22 +102,6 @@ World::Options canonical_options(const CanonicalCase& trial, std::shared_ptr<con
 CanonicalOutcome in_world(World::Options options, const CanonicalCase& trial) {
   World world(std::move(options));
   return outcome_on(world.mesh(trial.axes), trial);
-}
-
-std::vector<CanonicalOutcome> in_two_groups(const World::Options& options, const CanonicalCase& trial) {
-  const auto transport = std::make_shared<SimulatedTransport>(trial.seed, 2);
-  std::vector<CanonicalOutcome> outcomes(2);
-  std::vector<std::thread> threads;
-  for (int group = 0; group < 2; ++group)
-    threads.emplace_back([&, group] {
-      auto mine = options;
-      mine.transport = transport;
-      for (int rank = group; rank < options.rank_count; rank += 2) mine.local_ranks.push_back(rank);
-      outcomes[static_cast<size_t>(group)] = in_world(std::move(mine), trial);
-      transport->leave();
-    });
-  for (auto& thread : threads) thread.join();
-  return outcomes;
 }
 
 at::Tensor one_nan(const at::Tensor& tensor) {
@@ -139,11 +132,12 @@ const char* text_of(Delivery delivery) {
 
 }  // namespace
 
-CanonicalCase draw_canonical(const OpCase& op_case, Reach reach, bool gradients) {
+CanonicalCase draw_canonical(const OpCase& op_case, Reach reach, bool gradients, bool special_values) {
   const auto dtype =
       *rc::gen::element(c10::kFloat, c10::kDouble, op_case.is(OpCase::kWide) ? c10::kFloat : c10::kBFloat16);
   Inputs inputs(dtype, false, reach);
   CanonicalCase trial{make_call(op_case.called, op_case.draw(inputs))};
+  if (special_values) plant_special_values(trial.call);
   trial.axes = draw_axes();
   trial.batch_rows = draw_batch(trial.call);
   trial.rounded_levels = *rc::gen::element<int64_t>(0, 0, 1, 2, 6);
@@ -152,12 +146,17 @@ CanonicalCase draw_canonical(const OpCase& op_case, Reach reach, bool gradients)
   trial.seed = *rc::gen::arbitrary<uint64_t>();
   const auto world = simulated_world(trial.axes);
   const auto& mesh = world->mesh(trial.axes);
-  for (size_t i = 0; i < trial.call.slots.size(); ++i)
-    trial.operands.push_back(
-        draw_operand(mesh, trial.call.tensor(i), op_case.is(OpCase::kDense) || trial.call.writes(i)));
+  auto operands = tensors_of(trial.call);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    trial.operands.push_back(draw_operand(mesh, operands[i], op_case.is(OpCase::kDense) || trial.call.writes(i)));
+    if (is_sum(trial.operands[i]) && operands[i].is_floating_point()) operands[i] = operands[i] + 0;
+  }
+  trial.call.arguments = with_tensors(trial.call, operands);
   if (!gradients) return trial;
-  trial.weights = draw_weights(on_one_rank(trial).tensors);
-  for (const auto& weight : trial.weights) trial.weight_places.push_back(draw_operand(mesh, weight, true));
+  trial.functions.first = draw_weights(on_one_rank(trial).tensors);
+  if (drawn(*rc::gen::inRange(0, 4)) == 3) trial.functions.second = draw_weights(tensors_of(trial.call));
+  for (const auto* weights : {&trial.functions.first, &trial.functions.second})
+    for (const auto& weight : *weights) trial.weight_places.push_back(draw_operand(mesh, weight, true));
   return trial;
 }
 
@@ -174,7 +173,8 @@ std::vector<CanonicalOutcome> on_the_mesh(const CanonicalCase& trial, std::share
   auto options = canonical_options(trial, std::move(rules));
   if (trial.seed % 2 == 0) options.one_round_bytes = 0;
   const bool alone = options.rank_count == 1;
-  if (trial.delivery == Delivery::kTwoGroups && !alone) return in_two_groups(options, trial);
+  if (trial.delivery == Delivery::kTwoGroups && !alone)
+    return in_two_groups(options, trial.seed, [&](World& world) { return outcome_on(world.mesh(trial.axes), trial); });
   if (trial.delivery == Delivery::kMessages) options.transport = std::make_shared<SimulatedTransport>(trial.seed);
   return {in_world(std::move(options), trial)};
 }
@@ -206,7 +206,9 @@ std::string describe(const CanonicalCase& trial) {
     if (value.isScalar() || value.isIntList() || value.isBool()) text += c10::str(", ", value);
   return fmt::format("{}) on mesh {}, batch {}, rounded levels {}, {} (seed {}){}", text, mesh.text(), trial.batch_rows,
                      trial.rounded_levels, text_of(trial.delivery), trial.seed,
-                     trial.weights.empty() ? "" : ", gradients");
+                     trial.functions.first.empty()    ? ""
+                     : trial.functions.second.empty() ? ", gradients"
+                                                      : ", second gradients");
 }
 
 int canonical_case_count(const OpCase& op_case) {
@@ -217,12 +219,12 @@ int canonical_case_count(const OpCase& op_case) {
 
 void canonical_bits_equal_one_rank(const OpCase& op_case, Reach reach, bool gradients,
                                    std::shared_ptr<const RuleSet> rules) {
-  const auto trial = draw_canonical(op_case, reach, gradients);
+  const auto trial = draw_canonical(op_case, reach, gradients, true);
   // Rules that are tried may be wrong: one rank has the built-in ones, but for an op that they do not know.
   const bool is_known =
       built_in_rules(lockstep::Numerics::kCanonical)->find(op_case.op) || !rules || !rules->find(op_case.op);
   const auto expected = on_one_rank(trial, is_known ? nullptr : rules);
-  if (gradients && trial.weights.empty()) return;
+  if (gradients && trial.functions.first.empty()) return;
   bool compared = expected.refusal.empty();
   for (const auto& actual : on_the_mesh(trial, rules)) {
     const auto what = bit_difference(actual, expected);

@@ -1,5 +1,7 @@
 #pragma once
-#include "fuzz/trials/rule_trial.h"
+#include "fuzz/calls/drawn_mesh.h"
+#include "fuzz/trials/gradients.h"
+#include "fuzz/trials/rule_properties.h"
 
 namespace lockstep::testing {
 
@@ -20,8 +22,7 @@ struct CanonicalCase {
     bool turned = false;  ///< its strides are a transposed tensor's
   };
   std::vector<Operand> operands = {};  ///< per slot
-  std::vector<at::Tensor> weights =
-      {};  ///< of a linear function of the results, whose gradients are asked for; or none
+  LinearFunctions functions = {};      ///< whose gradients are asked for; or none
   std::vector<Operand> weight_places = {};
   int64_t batch_rows = 0;      ///< of the BatchScope around the call; 0: outside of every scope
   int64_t rounded_levels = 0;  ///< World::Options::rounded_levels
@@ -35,8 +36,9 @@ struct CanonicalOutcome {
   std::string refusal;
 };
 
-/// A random call of the op, its layouts and delivery. `gradients`: those of a random linear function of its results.
-CanonicalCase draw_canonical(const OpCase& op_case, Reach reach, bool gradients);
+/// A random call of the op, its layouts and delivery. `gradients`: those of a random linear function of its results,
+/// or of a random linear function of those.
+CanonicalCase draw_canonical(const OpCase& op_case, Reach reach, bool gradients, bool special_values = false);
 
 /// The call on a mesh of one rank.
 CanonicalOutcome on_one_rank(const CanonicalCase& trial, std::shared_ptr<const RuleSet> rules = {});

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <rapidcheck.h>
 
+#include "fuzz/calls/reference.h"
 #include "fuzz/trials/canonical_trial.h"
 
 namespace lockstep::testing {
@@ -34,10 +35,10 @@ OpCall of_magnitudes(const OpCall& call) {
   return other;
 }
 
-Tensors magnitudes(const Tensors& weights) {
-  Tensors all;
-  for (const auto& weight : weights) all.push_back(weight.abs());
-  return all;
+LinearFunctions magnitudes(LinearFunctions functions) {
+  for (auto* weights : {&functions.first, &functions.second})
+    for (auto& weight : *weights) weight = weight.abs();
+  return functions;
 }
 
 /// The largest magnitude among the elements that `dtype` can hold; 0 of none.
@@ -48,11 +49,12 @@ double largest(const at::Tensor& tensor, c10::ScalarType dtype) {
 }
 
 /// The largest operand, 1 at most: differences of numbers like these may cancel, as 1 - y does.
-double cancelled(const OpCall& call, const Tensors& weights) {
+double cancelled(const OpCall& call, const LinearFunctions& functions) {
   double most = 0;
   for (size_t i = 0; i < call.slots.size(); ++i)
     if (call.tensor(i).is_floating_point()) most = std::max(most, largest(call.tensor(i), c10::kDouble));
-  for (const auto& weight : weights) most = std::max(most, largest(weight, c10::kDouble));
+  for (const auto* weights : {&functions.first, &functions.second})
+    for (const auto& weight : *weights) most = std::max(most, largest(weight, c10::kDouble));
   return std::min(most, 1.0);
 }
 
@@ -96,16 +98,16 @@ void canonical_values_are_close(const OpCase& op_case, Reach reach, bool gradien
   auto trial = draw_canonical(op_case, reach, gradients);
   trial.rounded_levels = 0;  // they round on purpose
   const auto outcome = on_one_rank(trial, std::move(rules));
-  if (!outcome.refusal.empty() || (gradients && trial.weights.empty())) return;
+  if (!outcome.refusal.empty() || (gradients && trial.functions.first.empty())) return;
   const auto dtype = trial.call.slots.empty() ? c10::kFloat : trial.call.tensor(0).scalar_type();
   if (gradients && dtype == c10::kBFloat16) return;  // rounded between the ops of a formula
   const Numerics numerics{dtype, false, Domain::kFloat64};
-  const auto in_float64 = [&](const OpCall& call, const Tensors& weights) {
-    return gradients ? reference_gradients(op_case, call, weights, numerics) : reference(op_case, call, numerics);
+  const auto in_float64 = [&](const OpCall& call, const LinearFunctions& functions) {
+    return gradients ? reference_gradients(op_case, call, functions, numerics) : reference(op_case, call, numerics);
   };
-  const auto what =
-      distance(outcome.tensors, in_float64(trial.call, trial.weights),
-               in_float64(of_magnitudes(trial.call), magnitudes(trial.weights)), cancelled(trial.call, trial.weights));
+  const auto what = distance(outcome.tensors, in_float64(trial.call, trial.functions),
+                             in_float64(of_magnitudes(trial.call), magnitudes(trial.functions)),
+                             cancelled(trial.call, trial.functions));
   if (!what.empty()) RC_FAIL(describe(trial) + ": " + what);
   ++compared_cases()[op_case.op];
 }

@@ -8,9 +8,10 @@
 
 #include "core/error.h"
 #include "core/mesh_text.h"
+#include "fuzz/calls/drawn_mesh.h"
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/rule_trial.h"
+#include "fuzz/trials/rule_properties.h"
 #include "fuzz/trials/streams.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"

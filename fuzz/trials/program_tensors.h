@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "fuzz/trials/rule_trial.h"
+#include "fuzz/calls/drawn_mesh.h"
+#include "fuzz/trials/rule_properties.h"
 
 namespace lockstep::testing {
 

@@ -9,67 +9,31 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "core/error.h"
-#include "fuzz/cases/drawn.h"
-#include "fuzz/cases/tensors.h"
+#include "fuzz/calls/operand_forms.h"
 #include "fuzz/trials/rule_trial.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::testing {
-namespace {
-
-/// With strides of a transposed tensor.
-at::Tensor scatter_turned(const Mesh& mesh, const at::Tensor& plain) {
-  const auto other = plain.transpose(0, -1).contiguous();
-  return scatter(other, draw_layout(mesh, other)).transpose(0, -1);
-}
-
-/// Every second element of what lies in memory, from the second on; those between are others.
-at::Tensor scatter_with_gaps(const Mesh& mesh, const at::Tensor& plain) {
-  const Layout layout = draw_layout(mesh, plain);
-  return scatter(at::stack({at::ones_like(plain), plain}, -1), layout).select(-1, 1);
-}
-
-at::Tensor scatter_anyhow(const Mesh& mesh, const at::Tensor& plain, bool dense) {
-  const auto kind = dense ? 0 : drawn(*rc::gen::inRange(0, 8));
-  if (kind == 7) return scatter_with_gaps(mesh, plain);
-  if (kind >= 5 && plain.dim() >= 2) return scatter_turned(mesh, plain);
-  return scatter(plain, draw_layout(mesh, plain));
-}
-
-/// The second of two operands may stay plain if it has no dimensions.
-std::vector<at::Tensor> scatter_anyhow(const OpCase& op_case, const OpCall& call, const Mesh& mesh) {
-  std::vector<at::Tensor> tensors;
-  for (size_t i = 0; i < call.slots.size(); ++i) {
-    const auto plain = call.tensor(i);
-    const bool may_stay =
-        i == 1 && call.slots.size() == 2 && plain.dim() == 0 && call.slots[i].element < 0 && !call.writes(i);
-    const bool stays = may_stay && *rc::gen::arbitrary<bool>();
-    tensors.push_back(stays ? plain : scatter_anyhow(mesh, plain, op_case.is(OpCase::kDense)));
-  }
-  return tensors;
-}
-
-}  // namespace
-
 void candidates_equal_one_device(const OpCase& op_case, const Rules& rules) {
   const Trial trial(op_case, rules);
   if (op_case.is(OpCase::kFactory)) return trial.expect_factory();
   const OpSharding sharding = trial.sharding();
   const Arranger arranger(trial.mesh(), sharding);
   const auto base = arranger.draw_choice();
+  std::vector<OperandForm::Kind> kinds;
+  for (const auto& plain : tensors_of(trial.call())) kinds.push_back(draw_unmoved_kind(plain));
   for (size_t axis = 0; axis < base.size(); ++axis)
     for (size_t candidate = 0; candidate < arranger.all().size(); ++candidate) {
       auto chosen = base;
       chosen[axis] = candidate;
-      trial.expect(arranger, chosen);
+      trial.expect(arranger, chosen, kinds);
     }
 }
 
 void random_layouts_equal_one_device(const OpCase& op_case, const Rules& rules) {
   const Trial trial(op_case, rules, *rc::gen::inRange(0, 5) == 4);
   if (op_case.is(OpCase::kFactory)) return trial.expect_factory();
-  trial.expect(scatter_anyhow(op_case, trial.call(), trial.mesh()));
+  trial.expect(draw_forms(op_case, trial.call(), trial.mesh(), true), *rc::gen::inRange(0, 8) == 7);
 }
 
 int case_count(int few) { return std::getenv("LOCKSTEP_SOAK") ? 50 * few : few; }

@@ -4,12 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "fuzz/cases/op_cases.h"
-#include "runtime/planning/rule_set.h"
+#include "fuzz/calls/sharded_calls.h"
 
 namespace lockstep::testing {
-
-using Rules = std::shared_ptr<const RuleSet>;
 
 /// The properties of a row, each to be run inside RapidCheck. They fail with one line that names the call, the sizes,
 /// the mesh and the layouts.
@@ -23,6 +20,10 @@ void random_layouts_equal_one_device(const OpCase& op_case, const Rules& rules);
 
 /// Gradients of a random linear function of the results, inputs in any layouts, against LibTorch's in float64.
 void gradients_equal_one_device(const OpCase& op_case, const Rules& rules);
+
+/// Gradients of a random linear function of those gradients: of the inputs and of the results' weights. Where LibTorch
+/// has no such derivative, the mesh has none; a case in which both refuse is left out.
+void double_gradients_equal_one_device(const OpCase& op_case, const Rules& rules);
 
 /// The derived in-place form, through views too: layout kept, or its unfinished sums finished, and the right value; or
 /// BadInput and nothing written.

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "core/error.h"
+#include "fuzz/calls/drawn_mesh.h"
+#include "fuzz/calls/operand_sizes.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/operand_sizes.h"
 #include "fuzz/trials/rule_properties.h"
-#include "fuzz/trials/rule_trial.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/world.h"
 
@@ -131,8 +131,7 @@ size_t refuses_as_one_device(const OpCase& op_case, const Rules& rules) {
   auto call = make_call(writes ? op_name(*in_place) : op_case.called, op_case.draw(inputs));
   RC_PRE(!call.slots.empty());
   const auto slot = *rc::gen::inRange<size_t>(0, call.slots.size());
-  auto plain = std::vector<at::Tensor>();
-  for (size_t i = 0; i < call.slots.size(); ++i) plain.push_back(call.tensor(i));
+  auto plain = tensors_of(call);
   plain[slot] = spoiled(op_case, plain[slot]);
   call.arguments = with_tensors(call, plain);
   const DrawnMesh drawn(numerics.domain, rules, false);

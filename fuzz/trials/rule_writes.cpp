@@ -153,8 +153,9 @@ void in_place_equals_one_device(const OpCase& op_case, const Rules& rules) {
   const auto op = in_place_form(op_case.op);
   const bool has_rule = rules->find(op_name(*op)) != nullptr;  // not squeeze_ and its like
   const auto numerics = draw_numerics(op_case);
-  Inputs inputs(numerics.dtype, numerics.exact);
-  const auto call = make_call(op_name(*op), op_case.draw(inputs));
+  auto called = op_case;
+  called.called = op_name(*op);
+  const auto call = draw_call(called, numerics);
   const auto target = draw_target(call.tensor(0));
   const auto expected = op_case.is(OpCase::kOwnPeer) ? std::optional(one_rank_write(call, target, numerics))
                                                      : plain_write(call, target, numerics);

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
 
@@ -43,7 +44,9 @@ struct Swiglu : torch::autograd::Function<Swiglu> {
     return mesh_ops::swiglu(both);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    return {mesh_ops::swiglu_backward(gradients[0], context->get_saved_variables()[0])};
+    const auto both = context->get_saved_variables()[0];
+    if (is_differentiated_again()) return differentiable_gradients(composed::swiglu(both), {both}, gradients[0]);
+    return {mesh_ops::swiglu_backward(gradients[0], both)};
   }
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/context/world.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/canonical_local.h"
@@ -85,6 +86,12 @@ struct TokenLoss : torch::autograd::Function<TokenLoss> {
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
+    if (is_differentiated_again()) {
+      const auto classes = at::unsqueeze(at::clamp_min(saved[2], 0), -1);
+      const auto picked = at::squeeze(at::gather(at::log_softmax(saved[0], -1), -1, classes), -1);
+      const auto losses = at::mul(at::neg(picked), saved[3].to(saved[0].scalar_type()));
+      return {differentiable_gradients(losses, {saved[0]}, gradients[0])[0], {}, {}};
+    }
     const auto gradient = at::mul(gradients[0], saved[3].to(saved[0].scalar_type()));
     return {mesh_ops::cross_entropy_backward(gradient, saved[0], saved[1], saved[2]), {}, {}};
   }

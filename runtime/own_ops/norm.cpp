@@ -8,6 +8,7 @@
 #include "runtime/context/world.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/own_ops/parameter_gradients.h"
@@ -75,10 +76,16 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double epsilon) {
     auto [y, reciprocal] = mesh_ops::rms_norm(x, weight, epsilon);
     context->save_for_backward({x, reciprocal, weight});
+    context->saved_data["epsilon"] = epsilon;
     return y;
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
+    if (is_differentiated_again()) {
+      const auto output = composed::rms_norm(saved[0], saved[2], context->saved_data["epsilon"].toDouble());
+      auto own = differentiable_gradients(std::get<0>(output), {saved[0], saved[2]}, gradients[0]);
+      return {own[0], own[1], {}};
+    }
     if (layout_of(saved[0]).mesh().world().canonical())
       return {mesh_ops::rms_norm_input_gradient(gradients[0], saved[0], saved[1], saved[2]),
               weight_gradient(gradients[0], saved[0], saved[1]),

@@ -1,5 +1,7 @@
 #include "runtime/own_ops/own_ops.h"
 
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
+
 #include <vector>
 
 #include "core/error.h"
@@ -35,13 +37,20 @@ void define_kernels() {
   }
 }
 
+bool has_derivative(const OwnOp& op) {
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(op.rule.op, "");
+  return handle.hasKernelForDispatchKey(c10::DispatchKey::Autograd);
+}
+
 /// Our own ops have them on every device; LibTorch's are overridden on the mesh, where their decomposition would lose
-/// the sharding.
+/// the sharding. An op without one says so to who differentiates it: LibTorch would only warn, and go on with zero.
 void define_derivatives() {
   static torch::Library aten(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__);
   static torch::Library mesh(torch::Library::IMPL, "mesh", c10::DispatchKey::Autograd, __FILE__, __LINE__);
   for (const auto family : kFamilies)
     if (const auto register_derivatives = family().register_derivatives) register_derivatives(aten, mesh);
+  for (const auto& op : all_own_ops())
+    if (!has_derivative(op)) mesh.impl(op.name().c_str(), torch::autograd::autogradNotImplementedFallback());
 }
 
 }  // namespace

@@ -38,6 +38,13 @@ void finish_before_dtype_changes(const Call& call, std::vector<Linearity>& linea
   if (!jointly) std::replace(linearity.begin(), linearity.end(), Linearity::kJoint, Linearity::kNone);
 }
 
+/// LibTorch adds no float8 numbers, and so there are no unfinished sums of them.
+bool has_float8(const Call& call) {
+  const auto is = [](const ResultShape& result) { return c10::isFloat8Type(result.dtype); };
+  return std::any_of(call.operand_dtypes.begin(), call.operand_dtypes.end(), c10::isFloat8Type) ||
+         std::any_of(call.results.begin(), call.results.end(), is);
+}
+
 }  // namespace
 
 size_t Call::operand(std::string_view name) const {
@@ -112,6 +119,10 @@ OpSharding op_sharding_of(const Rule& rule, const Call& call) {
   finish_before_dtype_changes(call, sharding.linearity);
   sharding.exact = rule.traits & Rule::kExact;
   if (rule.traits & Rule::kNoReduce) sharding.can_reduce = false;
+  if (has_float8(call)) {
+    sharding.can_reduce = false;
+    std::fill(sharding.linearity.begin(), sharding.linearity.end(), Linearity::kNone);
+  }
   if (rule.traits & Rule::kMax) sharding.reduction = Reduction::kMax;
   if ((rule.traits & Rule::kSamples) != 0 && call.dims(0) > 0)
     sharding.batch = tree_over_batch(call.operand_sizes[0][0], call.operand_sizes[0].size(), call.batch_rows);

@@ -7,6 +7,7 @@
 #include "fuzz/search/search.h"
 #include "fuzz/steps/random_step.h"
 #include "runtime/planning/rules/built_in_rules.h"
+#include "tests/fuzz/only_failure.h"
 
 namespace lockstep::fuzz {
 namespace {
@@ -18,25 +19,6 @@ std::shared_ptr<const RuleSet> broken(lockstep::Numerics numerics, const char* o
   auto rule = *built_in_rules(numerics)->find(op);
   rule.linearity = linearity;
   return built_in_rules(numerics)->with(rule);
-}
-
-/// The second rank's part is twice what it should be.
-void twice_on_one_rank(const LocalCall& call, torch::jit::Stack& stack) {
-  call.op.callBoxed(stack);
-  if (call.index == 1) stack[0].toTensor().mul_(2);
-}
-
-FoundFailure only_failure(const Checks& checks, int64_t cases) {
-  SearchOptions options;
-  options.seed = 7, options.seconds = 600, options.cases = cases, options.workers = 0, options.shrink_seconds = 5;
-  const auto result = search(checks, options);
-  EXPECT_EQ(result.failures.size(), 1u);
-  return result.failures.empty() ? FoundFailure{} : result.failures[0];
-}
-
-Checks of(Checks checks, const char* name) {
-  std::erase_if(checks, [&](const Check& check) { return check.name != name; });
-  return checks;
 }
 
 TEST(PlantedFaults, ASumTakenTooLateIsFoundAmongOps) {
@@ -65,8 +47,9 @@ TEST(PlantedFaults, InARowOfAUsers) {
     return all;
   };
   const auto right = checks_of_row(mine, built_in_rules());
-  EXPECT_THAT(names(right), ::testing::ElementsAre("abs/candidates", "abs/layouts", "abs/in_place", "abs/refusals",
-                                                   "abs/gradients", "abs/canonical", "abs/canonical_gradients"));
+  EXPECT_THAT(names(right),
+              ::testing::ElementsAre("abs/candidates", "abs/layouts", "abs/in_place", "abs/refusals", "abs/gradients",
+                                     "abs/double_gradients", "abs/canonical", "abs/canonical_gradients"));
   SearchOptions options;
   options.seed = 7, options.seconds = 600, options.cases = 210, options.workers = 0;
   EXPECT_TRUE(search(right, options).failures.empty());

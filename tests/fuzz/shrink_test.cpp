@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/tensors.h"
 #include "fuzz/shrink/smaller_cases.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "replay/op_case/case_run.h"
 #include "runtime/planning/rules/built_in_rules.h"
 

@@ -66,15 +66,15 @@ struct MutateOptions {
 };
 
 struct FuzzOptions {
-  std::string kind;                        ///< "ops", "programs", "layouts" or "steps"
-  std::optional<double> seconds;           ///< none, and no cases: 60
-  std::optional<int64_t> cases;            ///< instead of seconds
-  std::optional<uint64_t> seed;            ///< none: another each time
-  std::string op;                          ///< a row, or a check of one ("mm/gradients"); empty: all
-  bool first_only = false;                 ///< stop at the first failure
-  std::string one_case;                    ///< name, file or folder; empty: a search
-  std::string record;                      ///< file for what was compared of each row; empty: none
-  std::optional<int> jobs;                 ///< none: one for each core
+  std::string kind;               ///< "ops", "programs", "layouts" or "steps"
+  std::optional<double> seconds;  ///< none, and no cases: 60
+  std::optional<int64_t> cases;   ///< instead of seconds
+  std::optional<uint64_t> seed;   ///< none: another each time
+  std::string op;                 ///< a row, or a check of one or all ("mm/gradients", "/gradients"); empty: all
+  bool first_only = false;        ///< stop at the first failure
+  std::string one_case;           ///< name, file or folder; empty: a search
+  std::string record;             ///< file for what was compared of each row; empty: none
+  std::optional<int> jobs;        ///< none: one for each core
   std::string failures = "fuzz-failures";  ///< folder
   Output output;
 };

@@ -32,7 +32,9 @@ void add_fuzz_options(CLI::App& command, FuzzOptions& options) {
       ->excludes("--seconds");
   command.add_option("--seed", options.seed, "Draws the cases: the same everywhere; without it another each time")
       ->type_name("S");
-  command.add_option("--op", options.op, "Of ops: this one alone, or one of its checks (mm, mm/gradients)")
+  command
+      .add_option("--op", options.op,
+                  "Of ops: this one alone, one of its checks, or one of all ops (mm, mm/gradients, /gradients)")
       ->type_name("NAME");
   auto* one = command
                   .add_option("--case", options.one_case,

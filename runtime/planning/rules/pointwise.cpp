@@ -51,7 +51,9 @@ std::vector<ResultShape> mask_of_two(const Call& call) {
 std::vector<ResultShape> where_shape(const Call& call) {
   const auto choices =
       at::add(meta_like(call.argument("self").toTensor()), meta_like(call.argument("other").toTensor()));
-  const auto all = at::add(choices, meta_like(call.argument("condition").toTensor()));
+  // Cast: LibTorch promotes no truth values to float8.
+  const auto condition = meta_like(call.argument("condition").toTensor()).to(choices.scalar_type());
+  const auto all = at::add(choices, condition);
   return {{all.sizes().vec(), all.strides().vec(), choices.scalar_type()}};
 }
 

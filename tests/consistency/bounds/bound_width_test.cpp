@@ -5,8 +5,8 @@
 #include <rapidcheck.h>
 
 #include "consistency/bounds/error_bounds.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/trials/rule_properties.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tests/support/test_name.h"
 

@@ -5,7 +5,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 
-#include "fuzz/trials/sharded_calls.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::testing {

@@ -79,12 +79,12 @@ void run_on(const Mesh& mesh, const CanonicalCase& trial) {
   std::vector<at::Tensor> operands;
   for (size_t i = 0; i < trial.operands.size(); ++i)
     operands.push_back(placed(mesh, trial.call.tensor(i), trial.operands[i]));
-  if (trial.weights.empty()) {
+  if (trial.functions.first.empty()) {
     run(trial.call.op, with_tensors(trial.call, operands));
     return;
   }
   size_t weight = 0;
-  sharded_gradients(trial.call, operands, trial.weights,
+  sharded_gradients(trial.call, operands, {trial.functions.first},
                     [&](const at::Tensor& plain) { return placed(mesh, plain, trial.weight_places[weight++]); });
 }
 

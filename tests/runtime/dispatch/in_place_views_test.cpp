@@ -3,8 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
+#include "fuzz/calls/sharded_calls.h"
 
 namespace lockstep::testing {
 namespace {

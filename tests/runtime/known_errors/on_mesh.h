@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"

@@ -7,8 +7,8 @@
 #include <set>
 #include <string_view>
 
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
 namespace lockstep::testing {

@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "core/error.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "runtime/redistribution/gather.h"
 
 namespace lockstep::testing {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 

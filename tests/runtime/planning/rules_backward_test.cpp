@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/trials/rule_properties.h"
-#include "fuzz/trials/sharded_calls.h"
+#include "fuzz/trials/second_derivatives.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tests/support/test_name.h"
 
@@ -28,6 +29,21 @@ TEST_P(RulesBackward, GradientsEqualOneDevice) {
   if (!failure.empty()) FAIL() << failure;
 }
 
+class RulesDoubleBackward : public ::testing::TestWithParam<OpCase> {};
+
+TEST_P(RulesDoubleBackward, GradientsOfGradientsEqualOneDevice) {
+  const auto failure = failure_of(GetParam().op + "/double_gradients", case_count(10),
+                                  [] { double_gradients_equal_one_device(GetParam(), built_in_rules()); });
+  if (!failure.empty()) FAIL() << failure;
+}
+
+std::vector<OpCase> twice_differentiable_cases() {
+  auto all = differentiable_cases();
+  std::erase_if(all, [](const OpCase& op_case) { return has_no_second_derivative(op_case.op); });
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, RulesDoubleBackward, ::testing::ValuesIn(twice_differentiable_cases()), test_name);
 INSTANTIATE_TEST_SUITE_P(Rows, RulesBackward, ::testing::ValuesIn(differentiable_cases()), test_name);
 
 /// Whether LibTorch differentiates the op: a result of floating leaves asks for a gradient, and gets one.

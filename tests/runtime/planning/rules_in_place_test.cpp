@@ -1,8 +1,8 @@
 // The in-place forms that follow from rows of the op table.
 #include <gtest/gtest.h>
 
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/trials/rule_properties.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "runtime/dispatch/service.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "tests/support/test_name.h"

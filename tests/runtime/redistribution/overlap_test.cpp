@@ -6,9 +6,9 @@
 
 #include <thread>
 
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "fuzz/trials/streams.h"
 #include "runtime/context/observer.h"
 #include "runtime/redistribution/exchanges_in_flight.h"

@@ -4,9 +4,9 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/error.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/transport/simulated.h"
 #include "tests/support/message_of.h"

@@ -5,9 +5,9 @@
 
 #include <thread>
 
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "fuzz/trials/streams.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"

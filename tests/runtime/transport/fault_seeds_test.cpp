@@ -9,8 +9,8 @@
 #include <map>
 #include <thread>
 
+#include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
 #include "runtime/context/observer.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"

@@ -41,12 +41,15 @@ std::string op_of(const std::string& check) { return check.substr(0, check.rfind
   fail<BadInput>("{} is no {}.{}", name, what, close ? fmt::format(" Did you mean {}?", *close) : "");
 }
 
-/// Those of an op, or the one of that name.
+/// Those of an op, or the one of that name; "/gradients": that of every op.
 fuzz::Checks chosen(fuzz::Checks checks, const std::string& op) {
   if (op.empty()) return checks;
   std::set<std::string> names;
   for (const auto& check : checks) names.insert(op_of(check.name)), names.insert(check.name);
-  std::erase_if(checks, [&](const auto& check) { return check.name != op && op_of(check.name) != op; });
+  const bool of_all = op.front() == '/';
+  std::erase_if(checks, [&](const auto& check) {
+    return of_all ? !check.name.ends_with(op) : check.name != op && op_of(check.name) != op;
+  });
   if (checks.empty()) fail_unknown(op, "row of the op table (lockstep rules lists them)", names);
   return checks;
 }

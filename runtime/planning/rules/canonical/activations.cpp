@@ -98,6 +98,14 @@ void local_hardswish_backward(const LocalCall& call, torch::jit::Stack& stack) {
   });
 }
 
+/// Of an input that is NaN LibTorch's vector loop gives 0, its scalar tail the gradient.
+void local_hardtanh_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  const double least = number(call, stack, "min_val"), most = number(call, stack, "max_val");
+  elementwise(call, stack, {"grad_output", "self"}, [&](const auto& x) {
+    return at::where(at::logical_and(at::gt(x[1], least), at::lt(x[1], most)), x[0], zeros(x[0]));
+  });
+}
+
 constexpr CanonicalRule kForms[] = {
     {"elu", local_elu},
     {"elu_backward", local_elu_backward},
@@ -106,6 +114,7 @@ constexpr CanonicalRule kForms[] = {
     {"hardsigmoid_backward", local_hardsigmoid_backward},
     {"hardswish", local_hardswish},
     {"hardswish_backward", local_hardswish_backward},
+    {"hardtanh_backward", local_hardtanh_backward},
     {"leaky_relu", local_leaky_relu},
     {"leaky_relu_backward", local_leaky_relu_backward},
     {"mish", local_mish},

@@ -98,7 +98,6 @@ constexpr std::string_view kAsIs[] = {
     "hardshrink",
     "hardshrink_backward",
     "hardtanh",
-    "hardtanh_backward",
     "heaviside",
     "index.Tensor",
     "index_copy",

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "fuzz/cases/tensors.h"
-#include "fuzz/trials/sharded_calls.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "tests/support/threads.h"
 
 namespace lockstep::testing {

@@ -2,7 +2,7 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
-#include "fuzz/trials/sharded_calls.h"
+#include "fuzz/calls/sharded_calls.h"
 #include "runtime/tensor/domain.h"
 #include "runtime/tensor/plain_tensors.h"
 

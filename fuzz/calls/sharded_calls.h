@@ -8,9 +8,12 @@
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/op_sharding.h"
 #include "runtime/planning/rule.h"
+#include "runtime/planning/rule_set.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::testing {
+
+using Rules = std::shared_ptr<const RuleSet>;
 
 /// A sharded tensor whose Partial axes hold values that differ on every rank: sums of all ranks' noise, an owner of a
 /// maximum that is another rank at every element, and so on. (distribute() leaves all to the first rank, where a rule
@@ -30,6 +33,9 @@ struct OpCall {
 /// The tensor in a slot of an argument list.
 at::Tensor tensor_in(const Stack& arguments, const Slot& slot);
 
+/// All of a call's tensors.
+std::vector<at::Tensor> tensors_of(const OpCall& call);
+
 /// The call of "add.Tensor" or "mesh::attention" with the schema's defaults behind `leading`.
 OpCall make_call(const std::string& op, const Stack& leading);
 c10::OperatorHandle find_op(const std::string& op);
@@ -47,6 +53,8 @@ struct Numerics {
   c10::ScalarType dtype = c10::kFloat;
   bool exact = true;
   Domain domain = Domain::kDeclared;
+  /// Of reals: what the largest element counts as if it is smaller. Inputs are of order 1 and may cancel.
+  double least = 0.01;
 };
 
 /// The arguments of the reference: clones, in the domain's storage.

@@ -1,5 +1,5 @@
 // Calls of ops through the dispatcher, on plain and on sharded tensors, and their comparison.
-#include "fuzz/trials/sharded_calls.h"
+#include "fuzz/calls/sharded_calls.h"
 
 #include <ATen/Functions.h>
 
@@ -26,11 +26,10 @@ bool names_dtype(const c10::Argument& argument) {
 
 bool is_written(const c10::Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
 
-/// In doubles, relative to the largest element, which counts as kLeast if it is smaller: inputs are of order 1 and may
-/// cancel.
-constexpr double kRelative = 1e-12, kLeast = 0.01;
+/// In doubles, relative to the largest element.
+constexpr double kRelative = 1e-12;
 
-std::string far_apart(const at::Tensor& actual, const at::Tensor& expected) {
+std::string far_apart(const at::Tensor& actual, const at::Tensor& expected, double least) {
   if (expected.numel() == 0) return {};
   const auto a = actual.to(at::kDouble), b = expected.to(at::kDouble);
   if (!at::equal(at::isfinite(a), at::isfinite(b))) return "one is not finite where the other is";
@@ -38,7 +37,7 @@ std::string far_apart(const at::Tensor& actual, const at::Tensor& expected) {
   const auto zero = at::zeros_like(b);
   const double largest = at::where(finite, b, zero).abs().max().item<double>();
   const double error = at::where(finite, a - b, zero).abs().max().item<double>();
-  if (error <= kRelative * std::max(largest, kLeast)) return {};
+  if (error <= kRelative * std::max(largest, least)) return {};
   return fmt::format("off by {:.3g} of a largest element {:.3g}", error, largest);
 }
 
@@ -89,6 +88,12 @@ at::Tensor OpCall::tensor(size_t slot) const { return tensor_in(arguments, slots
 
 bool OpCall::writes(size_t slot) const {
   return is_written(op.schema().arguments()[static_cast<size_t>(slots[slot].argument)]);
+}
+
+std::vector<at::Tensor> tensors_of(const OpCall& call) {
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < call.slots.size(); ++i) tensors.push_back(call.tensor(i));
+  return tensors;
 }
 
 OpCall make_call(const std::string& op, const Stack& leading) {
@@ -161,13 +166,13 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
   if (!values) return {};
   if (expected.is_complex()) {
     const auto as_real = [](const at::Tensor& x) { return at::view_as_real(at::resolve_conj(x)).to(at::kDouble); };
-    return far_apart(as_real(whole), as_real(expected));
+    return far_apart(as_real(whole), as_real(expected), numerics.least);
   }
   const bool bits = numerics.exact || expected.scalar_type() != c10::kDouble;
   // Sums of several ranks' zeros have no sign.
-  const bool has_signs = bits && (expected.is_floating_point() || expected.is_complex());
+  const bool has_signs = bits && expected.is_floating_point() && !c10::isFloat8Type(expected.scalar_type());
   const auto a = has_signs ? whole + 0 : whole, b = has_signs ? expected + 0 : expected;
-  const auto what = !bits ? far_apart(a, b) : same_bits(a, b) ? "" : "other bits";
+  const auto what = !bits ? far_apart(a, b, numerics.least) : same_bits(a, b) ? "" : "other bits";
   if (what.empty()) return {};
   return fmt::format("{}: {} gives{}, expected{}", what, spec_of(actual).text(), values_of(whole), values_of(expected));
 }

@@ -1,4 +1,4 @@
-#include "fuzz/trials/operand_sizes.h"
+#include "fuzz/calls/operand_sizes.h"
 
 #include <cctype>
 #include <map>

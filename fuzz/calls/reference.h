@@ -1,0 +1,18 @@
+#pragma once
+#include "fuzz/calls/sharded_calls.h"
+
+namespace lockstep::testing {
+
+/// The reference's results, stored as the domain says: LibTorch's, or for random ops those of a mesh of one rank.
+std::vector<at::Tensor> reference(const OpCase& op_case, const OpCall& call, const Numerics& numerics);
+
+/// The same; the case is left out where LibTorch has no kernel for it.
+std::vector<at::Tensor> reference_if_any(const OpCase& op_case, const OpCall& call, const Numerics& numerics);
+
+/// Scattered tensors for a call's slots.
+std::vector<at::Tensor> scatter_all(const OpCall& call, const std::vector<Layout>& layouts);
+
+/// The arguments of a call that makes tensors, on the mesh.
+Stack on_mesh_device(const OpCall& call);
+
+}  // namespace lockstep::testing
