@@ -3,8 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "fuzz/cases/tensors.h"
 #include "fuzz/calls/sharded_calls.h"
+#include "fuzz/cases/tensors.h"
 
 namespace lockstep::testing {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "fuzz/cases/tensors.h"
 #include "fuzz/calls/sharded_calls.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "fuzz/cases/tensors.h"
 #include "fuzz/calls/sharded_calls.h"
+#include "fuzz/cases/tensors.h"
 #include "tests/support/threads.h"
 
 namespace lockstep::testing {
