@@ -13,11 +13,13 @@ constexpr Rule pointwise_row(const char* op, const char* linearity, unsigned tra
   return {op, "pointwise", "...->...", linearity, traits};
 }
 
-/// A cast keeps a Partial where it loses nothing: a sum of rounded terms is not the rounded sum.
+/// A cast keeps a Partial where it loses nothing: a sum of rounded terms is not the rounded sum. (LibTorch promotes no
+/// float8.)
 OpSharding cast_sharding(const Call& call) {
   OpSharding sharding = parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
   const auto from = call.operand_dtypes[0], to = call.results[0].dtype;
-  sharding.linearity = {c10::promoteTypes(from, to) == to ? Linearity::kEach : Linearity::kNone};
+  const bool has_float8 = c10::isFloat8Type(from) || c10::isFloat8Type(to);
+  sharding.linearity = {!has_float8 && c10::promoteTypes(from, to) == to ? Linearity::kEach : Linearity::kNone};
   return sharding;
 }
 
