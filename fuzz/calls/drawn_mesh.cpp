@@ -1,5 +1,6 @@
 #include "fuzz/calls/drawn_mesh.h"
 
+#include <ATen/Functions.h>
 #include <rapidcheck.h>
 
 #include "fuzz/calls/operand_forms.h"
@@ -82,7 +83,8 @@ bool has_sums(const at::Tensor& tensor) { return !c10::isFloat8Type(tensor.scala
 
 Layout draw_layout(const Mesh& mesh, const at::Tensor& tensor) {
   std::vector<Reduction> kinds{Reduction::kSum};
-  const bool averages = tensor.is_floating_point() || tensor.is_complex();
+  // What is not finite has no average of complex numbers: LibTorch divides by multiplying.
+  const bool averages = tensor.is_floating_point() || (tensor.is_complex() && at::isfinite(tensor).all().item<bool>());
   if (averages) kinds.push_back(Reduction::kAvg);
   if (tensor.scalar_type() != c10::kBool) kinds.push_back(Reduction::kProd);
   if (tensor.scalar_type() != c10::kBool && !tensor.is_complex())

@@ -57,9 +57,9 @@ bool repeats(const at::Tensor& tensor) {
   return false;
 }
 
-OperandForm::Kind draw_unmoved_kind(const at::Tensor& plain) {
+OperandForm::Kind draw_unmoved_kind(const at::Tensor& plain, bool dense) {
   if (drawn(*rc::gen::inRange(0, 4)) < 3) return OperandForm::kScattered;
-  return repeats(plain) ? OperandForm::kExpanded : OperandForm::kDistributed;
+  return repeats(plain) && !dense ? OperandForm::kExpanded : OperandForm::kDistributed;
 }
 
 OperandForm form_in(const Placements& placements, const at::Tensor& plain, OperandForm::Kind kind) {

@@ -20,8 +20,8 @@ struct OperandForm {
 /// Any form and any layout. `dense`: its shards are contiguous.
 OperandForm draw_form(const Mesh& mesh, const at::Tensor& plain, bool dense);
 
-/// One that lies in memory as one device's operand does, or repeats elements as it does.
-OperandForm::Kind draw_unmoved_kind(const at::Tensor& plain);
+/// One that lies in memory as one device's operand does; or, unless it is `dense`, repeats elements as it does.
+OperandForm::Kind draw_unmoved_kind(const at::Tensor& plain, bool dense);
 
 /// The form of that kind, if the placements allow it.
 OperandForm form_in(const Placements& placements, const at::Tensor& plain, OperandForm::Kind kind);

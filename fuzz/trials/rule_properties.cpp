@@ -21,7 +21,8 @@ void candidates_equal_one_device(const OpCase& op_case, const Rules& rules) {
   const Arranger arranger(trial.mesh(), sharding);
   const auto base = arranger.draw_choice();
   std::vector<OperandForm::Kind> kinds;
-  for (const auto& plain : tensors_of(trial.call())) kinds.push_back(draw_unmoved_kind(plain));
+  for (const auto& plain : tensors_of(trial.call()))
+    kinds.push_back(draw_unmoved_kind(plain, op_case.is(OpCase::kDense)));
   for (size_t axis = 0; axis < base.size(); ++axis)
     for (size_t candidate = 0; candidate < arranger.all().size(); ++candidate) {
       auto chosen = base;

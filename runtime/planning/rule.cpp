@@ -116,12 +116,13 @@ OpSharding op_sharding_of(const Rule& rule, const Call& call) {
   OpSharding sharding =
       rule.sharding ? rule.sharding(call) : parse_op_sharding(rule.dims, call.operand_sizes, call.result_sizes());
   if (sharding.linearity.empty()) sharding.linearity = parse_linearity(rule.linearity, call.slots.size());
-  finish_before_dtype_changes(call, sharding.linearity);
   sharding.exact = rule.traits & Rule::kExact;
   if (rule.traits & Rule::kNoReduce) sharding.can_reduce = false;
   if (has_float8(call)) {
     sharding.can_reduce = false;
     std::fill(sharding.linearity.begin(), sharding.linearity.end(), Linearity::kNone);
+  } else {
+    finish_before_dtype_changes(call, sharding.linearity);
   }
   if (rule.traits & Rule::kMax) sharding.reduction = Reduction::kMax;
   if ((rule.traits & Rule::kSamples) != 0 && call.dims(0) > 0)

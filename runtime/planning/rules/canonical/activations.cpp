@@ -106,12 +106,32 @@ void local_hardtanh_backward(const LocalCall& call, torch::jit::Stack& stack) {
   });
 }
 
+/// Of NaN, too, LibTorch's two loops give two values.
+at::Tensor is_far(const at::Tensor& x, double limit) { return at::logical_or(at::gt(x, limit), at::lt(x, -limit)); }
+
+void local_hardshrink(const LocalCall& call, torch::jit::Stack& stack) {
+  const double limit = number(call, stack, "lambd");
+  elementwise(call, stack, {"self"},
+              [&](const auto& x) { return at::where(at::le(at::abs(x[0]), limit), zeros(x[0]), x[0]); });
+}
+
+template <const char* kGradient>
+void local_shrink_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  const double limit = number(call, stack, "lambd");
+  elementwise(call, stack, {kGradient, "self"},
+              [&](const auto& x) { return at::where(is_far(x[1], limit), x[0], zeros(x[0])); });
+}
+
+constexpr char kOfHardshrink[] = "grad_out", kOfSoftshrink[] = "grad_output";
+
 constexpr CanonicalRule kForms[] = {
     {"elu", local_elu},
     {"elu_backward", local_elu_backward},
     {"expm1", local_expm1},
     {"hardsigmoid", local_hardsigmoid},
     {"hardsigmoid_backward", local_hardsigmoid_backward},
+    {"hardshrink", local_hardshrink},
+    {"hardshrink_backward", local_shrink_backward<kOfHardshrink>},
     {"hardswish", local_hardswish},
     {"hardswish_backward", local_hardswish_backward},
     {"hardtanh_backward", local_hardtanh_backward},
@@ -120,6 +140,7 @@ constexpr CanonicalRule kForms[] = {
     {"mish", local_mish},
     {"softplus", local_softplus},
     {"softplus_backward", local_softplus_backward},
+    {"softshrink_backward", local_shrink_backward<kOfSoftshrink>},
 };
 
 }  // namespace
