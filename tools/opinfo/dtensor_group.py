@@ -12,7 +12,7 @@ MESHES = ("a=4", "a=2,b=2")
 # A rank that waits for one that refused; what is right takes milliseconds.
 PATIENCE = datetime.timedelta(seconds=4)
 # Gloo's threads outlive their group: after so many, four other processes go on.
-MOST_GROUPS = 12
+MOST_GROUPS = 40
 # For one that is busy with PyTorch's slowest samples; over, it counts as dead.
 DEATH = datetime.timedelta(seconds=90)
 
