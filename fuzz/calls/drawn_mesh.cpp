@@ -83,12 +83,13 @@ bool has_sums(const at::Tensor& tensor) { return !c10::isFloat8Type(tensor.scala
 
 Layout draw_layout(const Mesh& mesh, const at::Tensor& tensor) {
   std::vector<Reduction> kinds{Reduction::kSum};
-  // What is not finite has no average of complex numbers: LibTorch divides by multiplying.
-  const bool averages = tensor.is_floating_point() || (tensor.is_complex() && at::isfinite(tensor).all().item<bool>());
+  // LibTorch's products and quotients of complex infinities are NaN.
+  const bool multiplies = !tensor.is_complex() || at::isfinite(tensor).all().item<bool>();
+  const bool is_truth = tensor.scalar_type() == c10::kBool;
+  const bool averages = multiplies && (tensor.is_floating_point() || tensor.is_complex());
   if (averages) kinds.push_back(Reduction::kAvg);
-  if (tensor.scalar_type() != c10::kBool) kinds.push_back(Reduction::kProd);
-  if (tensor.scalar_type() != c10::kBool && !tensor.is_complex())
-    kinds.insert(kinds.end(), {Reduction::kMax, Reduction::kMin});
+  if (multiplies && !is_truth) kinds.push_back(Reduction::kProd);
+  if (!is_truth && !tensor.is_complex()) kinds.insert(kinds.end(), {Reduction::kMax, Reduction::kMin});
   const auto reduction = *rc::gen::elementOf(kinds);
   auto layout = testing::layout(mesh, static_cast<int>(tensor.dim()), has_sums(tensor));
   auto placements = layout.placements();

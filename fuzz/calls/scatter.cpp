@@ -55,7 +55,7 @@ at::Tensor shard_for(at::Tensor value, const TensorSpec& spec, size_t index) {
     const auto range = spec.cut(index, dim);
     value = value.narrow(dim, range.start, range.length);
   }
-  return value.contiguous().clone();
+  return value.clone(at::MemoryFormat::Contiguous);  // of no elements, too
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ constexpr CallText kOfSums[] = {
     {"special_logsumexp", kNumbers, "x+ dims"},
     {"special_softmax", kNumbers, "x dim"},
     {"special_log_softmax", kNumbers, "x dim"},
-    {"stft", kNumbers | kDeclared, "x:a9 4 2 none none false true true"},
+    {"stft", kNumbers | kDeclared | kDense, "x:a9 4 2 none none false true true"},
     {"std", kNumbers, "x:ab5"},
     {"std.dim", kNumbers, "x:ab5 [2]"},
     {"std_mean", kNumbers, "x:ab5"},

@@ -58,6 +58,27 @@ TEST(CanonicalCorners, OneOfTwoZerosWhereverTheyLie) {
   }
 }
 
+TEST(CanonicalCorners, AMedianOfBothZerosIsPositive) {
+  const auto mixed = at::where(at::arange(33).remainder(3).eq(0), at::zeros({33}), at::neg(at::zeros({33})));
+  for (const auto& x : {mixed, at::neg(mixed)}) {
+    EXPECT_FALSE(at::signbit(on(1, -1, {x}, [](const auto& all) { return at::median(all[0]); })).item<bool>());
+    EXPECT_FALSE(at::signbit(on(1, -1, {x}, [](const auto& all) { return at::nanmedian(all[0]); })).item<bool>());
+  }
+}
+
+/// LibTorch's vector loops and scalar tails give two values of these.
+TEST(CanonicalCorners, NaNWhereverItLies) {
+  const auto nan = at::full({4, 37}, std::nan("")), ones = at::ones({4, 37});
+  const auto all_alike = [&](const Op& op) {
+    const auto result = on(1, -1, {ones, nan}, op).nan_to_num(7);
+    EXPECT_TRUE(same_bits(result, result.flatten()[0].expand({4, 37}).clone())) << result;
+  };
+  all_alike([](const auto& x) { return at::hardshrink(x[1]); });
+  all_alike([](const auto& x) { return at::hardshrink_backward(x[0], x[1], 0.5); });
+  all_alike([](const auto& x) { return at::softshrink_backward(x[0], x[1], 0.5); });
+  all_alike([](const auto& x) { return at::hardtanh_backward(x[0], x[1], -1, 1); });
+}
+
 Tensor complex_numbers(int64_t count, double step) {
   return at::complex(at::arange(count, at::kFloat).mul(step).sin(), at::arange(count, at::kFloat).mul(step).cos());
 }

@@ -1,5 +1,5 @@
-// The larger and the smaller of two. +0 and -0 are equal: which of them LibTorch gives differs between its vector loops
-// and their scalar tails. Here it is the first one.
+// The larger and the smaller of two, and medians. +0 and -0 are equal: which of them LibTorch gives differs between its
+// vector loops and their scalar tails. Here it is the first one.
 #include <ATen/Functions.h>
 
 #include "runtime/planning/leave_result.h"
@@ -28,12 +28,20 @@ void local_clamp(const LocalCall& call, torch::jit::Stack& stack) { leave(call, 
 void local_clamp_min(const LocalCall& call, torch::jit::Stack& stack) { leave(call, stack, "min", nullptr); }
 void local_clamp_max(const LocalCall& call, torch::jit::Stack& stack) { leave(call, stack, nullptr, "max"); }
 
+/// Of a whole tensor LibTorch takes elements as they lie in memory: of equal zeros it is +0.
+void local_median(const LocalCall& call, torch::jit::Stack& stack) {
+  call.op.callBoxed(stack);
+  stack = {at::add(stack[0].toTensor(), 0)};
+}
+
 constexpr CanonicalRule kForms[] = {
     {"clamp.Tensor", local_clamp},
     {"clamp_max.Tensor", local_clamp_max},
     {"clamp_min.Tensor", local_clamp_min},
     {"maximum", local_maximum},
+    {"median", local_median},
     {"minimum", local_minimum},
+    {"nanmedian", local_median},
 };
 
 }  // namespace
