@@ -52,7 +52,8 @@ struct OpFault {
 };
 
 constexpr OpFault kOpFaults[] = {
-    {"wrong gradient", "mesh::weight_gradient", 0, [](const at::Tensor& result) { result.mul_(1.001); }},
+    {"wrong gradient", "mesh::weight_gradient", 0,
+     [](const at::Tensor& result) { result.mul_(result.is_floating_point() ? at::Scalar(1.001) : at::Scalar(2)); }},
     {"wrong update", "mesh::adamw", 2, [](const at::Tensor& parameter) { parameter.mul_(1.001); }},
     {"update within bound", "mesh::adamw", 2, [](const at::Tensor& parameter) { parameter.mul_(1 + 1e-12); }},
     {"NaN", "gelu", 2, [](const at::Tensor& result) { result.select(0, 0).fill_(NAN); }},
