@@ -43,6 +43,10 @@ std::vector<at::Tensor> reference(const OpCase& op_case, const OpCall& call, con
   return results;
 }
 
+bool lacks_kernel(std::string_view error, std::string_view dtype) {
+  return error.find(fmt::format("not implemented for '{}", dtype)) != error.npos;
+}
+
 /// Left out is what LibTorch has no kernel for, of half-precision numbers or of integers; what it does not take of
 /// dtypes that are tried; and out= tensors of a dtype that only a float64 domain gives them. An assertion of its own
 /// that it fails is none of these: no case is known to meet one.
@@ -53,7 +57,7 @@ std::vector<at::Tensor> reference_if_any(const OpCase& op_case, const OpCall& ca
     const std::string what = error.what();
     if (what.find("INTERNAL ASSERT FAILED") != what.npos) throw;
     if (is_tried(op_case, numerics.dtype)) RC_DISCARD("LibTorch does not take that dtype");
-    if (what.find("not implemented for '") != what.npos) RC_DISCARD("no kernel");
+    if (lacks_kernel(what)) RC_DISCARD("no kernel");
     const bool is_widened = numerics.domain == Domain::kFloat64 && c10::isIntegralType(numerics.dtype, true);
     if (is_widened && what.find("Expected out tensor to have dtype") != what.npos) RC_DISCARD("another dtype");
     throw;

@@ -9,6 +9,12 @@ std::vector<at::Tensor> reference(const OpCase& op_case, const OpCall& call, con
 /// The same; the case is left out where LibTorch has no kernel for it.
 std::vector<at::Tensor> reference_if_any(const OpCase& op_case, const OpCall& call, const Numerics& numerics);
 
+/// Whether an error of LibTorch's says that it has no kernel for a dtype whose name begins so; for any, by default.
+bool lacks_kernel(std::string_view error, std::string_view dtype = "");
+
+/// Of some sizes LibTorch multiplies float8 numbers in a loop that it has, of others in one that it has not.
+constexpr std::string_view kFloat8 = "Float8_";
+
 /// Scattered tensors for a call's slots.
 std::vector<at::Tensor> scatter_all(const OpCall& call, const std::vector<Layout>& layouts);
 

@@ -136,8 +136,7 @@ void check(const OpCall& call, const Operands& operands, const Written& expected
     if (!what.empty()) RC_FAIL(line + ": refused, but written: " + what);
     return;
   } catch (const std::exception& error) {
-    const bool has_kernel = std::string(error.what()).find("not implemented for 'Float8_") == std::string::npos;
-    if (!has_kernel) RC_DISCARD("no kernel");  // LibTorch multiplies them in one loop and not in another
+    if (lacks_kernel(error.what(), kFloat8)) RC_DISCARD("no kernel");
     RC_FAIL(line + ": " + error.what());
   }
   ++compared_cases()[functional_name(op_name(call.op))];  // refusals do not count

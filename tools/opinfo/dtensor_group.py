@@ -35,9 +35,7 @@ class Group:
 
     def renew(self):
         """Without what DTensor remembers of layouts: it holds the old meshes."""
-        for name in ("_clear_sharding_prop_cache", "_clear_python_sharding_prop_cache",
-                     "_clear_fast_path_sharding_prop_cache"):
-            getattr(debug, name, lambda: None)()
+        debug._clear_sharding_prop_cache()
         dist.destroy_process_group()
         self.begin()
 
