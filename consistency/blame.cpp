@@ -1,14 +1,12 @@
 #include "consistency/blame.h"
 
-#include <ATen/Functions.h>
-#include <ATen/TensorOperators.h>
 #include <fmt/format.h>
 
 #include "consistency/place_on_mesh.h"
 #include "core/collective_kind.h"
 #include "core/phase.h"
 #include "runtime/planning/plan.h"
-#include "runtime/planning/rule.h"
+#include "runtime/planning/two_words.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/spec.h"
 
@@ -57,22 +55,12 @@ void describe(Blame& blame, const Difference& difference) {
   blame.pattern = difference.pattern;
 }
 
-namespace {
-
-/// One integer has many pairs of words: the one with a low word below 2^32.
-at::Tensor carried(const at::Tensor& words) {
-  const PlainTensors guard;
-  const auto low = words[1], carry = at::bitwise_right_shift(low, int64_t{32});
-  return at::stack({words[0] + carry, low - at::bitwise_left_shift(carry, int64_t{32})});
-}
-
-}  // namespace
-
 Difference difference_of_result(const OpEvent& event, const HeldShards& all, const at::Tensor& expected,
                                 double tolerance) {
-  const bool is_pair = event.plan.rule && (event.plan.rule->traits & Rule::kTwoWords) != 0;
-  return is_pair ? difference_of(carried(whole_of(all)), carried(expected), tolerance)
-                 : difference_of(all, expected, tolerance);
+  if (!has_two_words(event.plan.rule)) return difference_of(all, expected, tolerance);
+  const auto whole = whole_of(all);
+  const PlainTensors guard;
+  return difference_of(carried(whole), carried(expected), tolerance);
 }
 
 std::string result_name(size_t result, size_t count) {

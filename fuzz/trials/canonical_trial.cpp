@@ -16,6 +16,7 @@
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/planning/two_words.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/transport/simulated.h"
 
@@ -80,7 +81,12 @@ CanonicalOutcome outcome_on(const Mesh& mesh, const CanonicalCase& trial) {
       results = sharded_gradients(trial.call, operands, trial.functions, [&](const at::Tensor& plain) {
         return place(mesh, plain, trial.weight_places[weight++]);
       });
-    for (const auto& result : results) outcome.tensors.push_back(result.defined() ? gather(result) : at::Tensor());
+    const auto built_in = built_in_rules(lockstep::Numerics::kCanonical);
+    const bool are_words = has_two_words(built_in->find(op_name(trial.call.op)));
+    for (const auto& result : results) {
+      const auto whole = result.defined() ? gather(result) : at::Tensor();
+      outcome.tensors.push_back(are_words ? carried(whole) : whole);
+    }
   } catch (const c10::Error& error) {
     outcome.refusal = error.what_without_backtrace();
   } catch (const std::exception& error) {
@@ -140,10 +146,7 @@ CanonicalCase draw_canonical(const OpCase& op_case, Reach reach, bool gradients,
   Inputs inputs(dtype, false, reach);
   CanonicalCase trial{make_call(op_case.called, op_case.draw(inputs))};
   // What draws refuses numbers that are no probabilities, on the rank that has them.
-  // Norms of what is not finite, and signs of zeros that are maxima over ranks, are not one rank's bits yet.
-  const bool is_left_out =
-      op_case.is(OpCase::kOwnPeer) || op_case.op == "signbit" || op_case.op == "mesh::scaled_squares";
-  if (special_values && !is_left_out) plant_special_values(trial.call);
+  if (special_values && !op_case.is(OpCase::kOwnPeer)) plant_special_values(trial.call);
   trial.axes = draw_axes();
   trial.batch_rows = draw_batch(trial.call);
   trial.rounded_levels = *rc::gen::element<int64_t>(0, 0, 1, 2, 6);

@@ -67,7 +67,8 @@ at::Tensor fixed_point_sum(const at::Tensor& x);
 inline constexpr int kFixedPointBits = 24;
 /// The largest magnitude, NaN if there is one, 0 of nothing; fp32, fp64 for fp64.
 at::Tensor absolute_maximum(const at::Tensor& x);
-/// int64 [2]: high and low with high * 2^32 + low = the sum of rint(x * scale)^2. REQUIRES: |x * scale| <= 2^27.
+/// int64 [2]: high and low with high * 2^32 + low = the sum of rint(x * scale)^2, where magnitudes above 2^27 and NaN
+/// count as 2^27. REQUIRES: scale is a power of two.
 at::Tensor scaled_squares(const at::Tensor& x, double scale);
 
 /// One AdamW step in place (Loshchilov and Hutter, 2019, Algorithm 2, decoupled decay), step counted from 1 in the bias

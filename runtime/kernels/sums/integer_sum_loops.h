@@ -15,9 +15,10 @@ struct FixedPoint {
 template <class T>
 FixedPoint fixed_point_sum(int64_t count, const T* x);
 
-/// The exact sum of rint(x * scale)^2 as high * 2^32 + low, 0 <= low < 2^32. REQUIRES: scale is a power of two,
-/// |x * scale| <= 2^27 and fewer than 2^31 values.
+/// The exact sum of rint(x * scale)^2 as high * 2^32 + low, 0 <= low < 2^32; what is larger than kLimit in magnitude,
+/// or is a NaN, counts as kLimit. REQUIRES: scale is a power of two, fewer than 2^31 values.
 struct WideSum {
+  static constexpr double kLimit = 0x1p27;
   int64_t high = 0, low = 0;
 };
 template <class T>

@@ -13,7 +13,9 @@ template <class T>
 WideInteger scaled_squares_oracle(int64_t count, const T* x, double scale) {
   WideInteger sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const auto integer = static_cast<WideInteger>(std::rint(static_cast<double>(x[i]) * scale));
+    const double value = std::abs(static_cast<double>(x[i]) * scale);
+    const auto integer =
+        static_cast<WideInteger>(value <= loops::WideSum::kLimit ? std::rint(value) : loops::WideSum::kLimit);
     sum += integer * integer;
   }
   return sum;
@@ -22,7 +24,7 @@ WideInteger scaled_squares_oracle(int64_t count, const T* x, double scale) {
 template <class T>
 T absolute_maximum_oracle(int64_t count, const T* x) {
   T maximum = 0;
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < count && !std::isnan(maximum); ++i)
     if (!(std::abs(x[i]) <= maximum)) maximum = std::abs(x[i]);
   return maximum;
 }

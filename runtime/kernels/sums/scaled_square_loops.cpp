@@ -10,6 +10,17 @@
 namespace lockstep::kernels::loops {
 namespace {
 
+/// What larger magnitudes, infinities and NaNs count as: a sum of them would depend on where they lie.
+constexpr double kLimit = WideSum::kLimit;
+
+/// Comparisons with a NaN are false.
+template <class T>
+LOCKSTEP_PORTABLE T limited(T x) {
+  constexpr T kLargest = kLimit;
+  x = x < kLargest ? x : kLargest;
+  return x > -kLargest ? x : -kLargest;
+}
+
 /// Elements of a block: their squares, 2^54 at most, fit the 16 or 32 words of 64 bits that share them.
 constexpr int64_t kBlock = 4096;
 
@@ -25,7 +36,7 @@ struct ScaledSquares {
   LOCKSTEP_PORTABLE static void run(int64_t count, const T* __restrict x, double scale, WideSum* out) {
     int64_t high = 0, low = 0;
     for (int64_t i = 0; i < count; ++i) {
-      const auto rounded = portable::bits<int64_t>(static_cast<double>(x[i]) * scale + 0x1.8p52);
+      const auto rounded = portable::bits<int64_t>(limited(static_cast<double>(x[i]) * scale) + 0x1.8p52);
       const int64_t integer = static_cast<int32_t>(rounded), square = integer * integer;
       high += static_cast<int64_t>(static_cast<uint64_t>(square) >> 32);
       low += square & 0xffffffff;
@@ -38,7 +49,7 @@ struct ScaledSquares {
 
 void add_squares(int64_t count, const float* x, float scale, WideSum& sum) {
   for (int64_t i = 0; i < count; ++i) {
-    const auto integer = static_cast<int64_t>(__builtin_rintf(x[i] * scale));
+    const auto integer = static_cast<int64_t>(__builtin_rintf(limited(x[i] * scale)));
     add_word(static_cast<uint64_t>(integer * integer), sum);
   }
 }
@@ -49,8 +60,12 @@ void add_squares(int64_t count, const float* x, float scale, WideSum& sum) {
 /// their own: compilers leave those of a struct in memory.
 struct Avx2Squares {
   static constexpr int kWords = 4;
+  /// Of a NaN and a number the instructions give the second.
+  LOCKSTEP_INLINE_AVX2 static __m256 limited(__m256 x) {
+    return _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(kLimit)), _mm256_set1_ps(-kLimit));
+  }
   LOCKSTEP_INLINE_AVX2 static void add(const float* x, __m256 scale, __m256i& even, __m256i& odd) {
-    const __m256i integers = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x), scale));
+    const __m256i integers = _mm256_cvtps_epi32(limited(_mm256_mul_ps(_mm256_loadu_ps(x), scale)));
     const __m256i others = _mm256_srli_epi64(integers, 32);
     even = _mm256_add_epi64(even, _mm256_mul_epi32(integers, integers));
     odd = _mm256_add_epi64(odd, _mm256_mul_epi32(others, others));
@@ -71,8 +86,11 @@ struct Avx2Squares {
 
 struct Avx512Squares {
   static constexpr int kWords = 8;
+  LOCKSTEP_INLINE_AVX512 static __m512 limited(__m512 x) {
+    return _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(kLimit)), _mm512_set1_ps(-kLimit));
+  }
   LOCKSTEP_INLINE_AVX512 static void add(const float* x, __m512 scale, __m512i& even, __m512i& odd) {
-    const __m512i integers = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x), scale));
+    const __m512i integers = _mm512_cvtps_epi32(limited(_mm512_mul_ps(_mm512_loadu_ps(x), scale)));
     const __m512i others = _mm512_srli_epi64(integers, 32);
     even = _mm512_add_epi64(even, _mm512_mul_epi32(integers, integers));
     odd = _mm512_add_epi64(odd, _mm512_mul_epi32(others, others));

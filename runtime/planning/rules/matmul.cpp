@@ -3,8 +3,8 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/planning/rules/canonical/leave_result.h"
 
 namespace lockstep::rules {
 namespace {

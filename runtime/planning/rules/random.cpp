@@ -11,8 +11,8 @@
 #include "runtime/planning/draws/elements.h"
 #include "runtime/planning/draws/integers.h"
 #include "runtime/planning/draws/multinomial.h"
-#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/built_in_rules.h"
+#include "runtime/planning/rules/canonical/leave_result.h"
 
 namespace lockstep::rules {
 namespace {

@@ -79,6 +79,23 @@ TEST(CanonicalCorners, NaNWhereverItLies) {
   all_alike([](const auto& x) { return at::hardtanh_backward(x[0], x[1], -1, 1); });
 }
 
+/// Instructions give NaNs of either sign, and moves may change it.
+TEST(CanonicalCorners, TheSignOfANaNIsNone) {
+  const auto nan = at::full({4, 37}, std::nan("")), ones = at::ones({4, 37});
+  const auto values = at::cat({nan, at::copysign(nan, -1), ones.neg(), ones}, 1);
+  const auto is_negative = at::cat({at::zeros({4, 74}), at::ones({4, 37}), at::zeros({4, 37})}, 1);
+  for (const int64_t ranks : {1, 2}) {
+    EXPECT_TRUE(
+        on(ranks, 0, {values}, [](const auto& all) { return at::signbit(all[0]); }).equal(is_negative.to(at::kBool)));
+    const auto signs =
+        on(ranks, 0, {ones.repeat({1, 4}), values}, [](const auto& all) { return at::copysign(all[0], all[1]); });
+    EXPECT_TRUE(signs.equal(1 - 2 * is_negative));
+    const auto written =
+        on(ranks, 0, {ones.repeat({1, 4}), values}, [](const auto& all) { return all[0].copysign_(all[1]); });
+    EXPECT_TRUE(written.equal(signs));
+  }
+}
+
 Tensor complex_numbers(int64_t count, double step) {
   return at::complex(at::arange(count, at::kFloat).mul(step).sin(), at::arange(count, at::kFloat).mul(step).cos());
 }

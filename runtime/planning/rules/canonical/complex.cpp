@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
+#include "runtime/planning/rules/canonical/leave_result.h"
 
 namespace lockstep::rules {
 namespace {

@@ -4,10 +4,10 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/planning/leave_result.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
 #include "runtime/planning/rules/canonical/elementwise_call.h"
+#include "runtime/planning/rules/canonical/leave_result.h"
 
 namespace lockstep::rules {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/kernels/tensors/elementwise.h"
-#include "runtime/planning/leave_result.h"
+#include "runtime/planning/rules/canonical/leave_result.h"
 
 /// What local calls that compute element by element have in common.
 namespace lockstep::rules {

@@ -1,9 +1,10 @@
-// The larger and the smaller of two, and medians. +0 and -0 are equal: which of them LibTorch gives differs between its
-// vector loops and their scalar tails. Here it is the first one.
+// The larger and the smaller of two, medians, and signs. +0 and -0 are equal: which of them LibTorch gives differs
+// between its vector loops and their scalar tails. Here it is the first one. The sign of a NaN is what instructions
+// made it: here it has none.
 #include <ATen/Functions.h>
 
-#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
+#include "runtime/planning/rules/canonical/leave_result.h"
 
 namespace lockstep::rules {
 namespace {
@@ -34,14 +35,26 @@ void local_median(const LocalCall& call, torch::jit::Stack& stack) {
   stack = {at::add(stack[0].toTensor(), 0)};
 }
 
+void local_signbit(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto self = call.tensor(stack, "self");
+  leave_result(call, stack, self, at::signbit(self).logical_and(at::eq(self, self)));
+}
+
+void local_copysign(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto self = call.tensor(stack, "self"), other = call.tensor(stack, "other");
+  leave_result(call, stack, self, at::copysign(self, other.masked_fill(at::isnan(other), 0)));
+}
+
 constexpr CanonicalRule kForms[] = {
     {"clamp.Tensor", local_clamp},
     {"clamp_max.Tensor", local_clamp_max},
     {"clamp_min.Tensor", local_clamp_min},
+    {"copysign.Tensor", local_copysign},
     {"maximum", local_maximum},
     {"median", local_median},
     {"minimum", local_minimum},
     {"nanmedian", local_median},
+    {"signbit", local_signbit},
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <ATen/OpMathType.h>
 
 #include "runtime/kernels/tensors/ordered_scatter.h"
-#include "runtime/planning/leave_result.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
+#include "runtime/planning/rules/canonical/leave_result.h"
 
 namespace lockstep::rules {
 namespace {

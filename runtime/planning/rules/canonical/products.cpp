@@ -3,9 +3,9 @@
 
 #include "runtime/kernels/tensors/canonical_products.h"
 #include "runtime/planning/canonical_local.h"
-#include "runtime/planning/leave_result.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/planning/rules/canonical/canonical_forms.h"
+#include "runtime/planning/rules/canonical/leave_result.h"
 
 namespace lockstep::rules {
 namespace {

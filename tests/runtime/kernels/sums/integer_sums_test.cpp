@@ -33,6 +33,17 @@ struct SquaresCase {
         x(count, *rc::gen::element(Numbers::kNormal, Numbers::kTiny, Numbers::kMiddle), random) {
     if (*rc::gen::arbitrary<bool>()) std::fill_n(x.data(), count, T(1));  // 2^27 all
     scale = scale_for(static_cast<double>(kernels::absolute_maximum_oracle<T>(count, x.data())));
+    if (*rc::gen::weightedElement<bool>({{3, false}, {1, true}})) go_beyond_the_limit();
+  }
+
+  void go_beyond_the_limit() {
+    scale *= *rc::gen::element(1.0, 2.0, 0x1p8, 0x1p40);
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    const T nan = std::numeric_limits<T>::quiet_NaN(), largest = std::numeric_limits<T>::max();
+    const T values[] = {kInfinity, nan, -kInfinity, largest, -largest};
+    const auto every = *rc::gen::inRange<int64_t>(1, 9);
+    for (int64_t i = *rc::gen::inRange<int64_t>(0, 9), next = 0; i < count; i += every, ++next)
+      x.data()[i] = values[next % 5];
   }
 
   static double scale_for(double maximum) {
