@@ -16,8 +16,8 @@ using at::Tensor;
 
 constexpr Flavor<LlamaOptions> kFlavors[] = {
     {"debugmodel", {}},
-    {"1B", {2048, 16, 32, 8, 8192, 128256, 2048, true, 32}},
-    {"3B", {3072, 28, 24, 8, 8192, 128256, 2048, true, 32}},
+    {"1B", {2048, 16, 32, 8, 8192, 128256, 2048, true, 500000, 32}},
+    {"3B", {3072, 28, 24, 8, 8192, 128256, 2048, true, 500000, 32}},
     {"8B", {4096, 32, 32, 8, 14336, 128256, 2048}},
     {"70B", {8192, 80, 64, 8, 28672, 128256, 2048}},
     {"405B", {16384, 126, 128, 8, 53248, 128256, 2048}},
@@ -50,16 +50,21 @@ int64_t hidden_per_unit(const LlamaOptions& o) {
 
 int64_t vocabulary_unit(const LlamaOptions& o) { return o.cut_between_leaves ? leaf_of(o.vocabulary) : 1; }
 
-Linear::Options qkv_options(const LlamaOptions& o) {
-  const int64_t rows = rows_per_group(o);
-  return {o.width, o.key_value_heads * rows, "heads embed", truncated(0.02), {heads_per_unit(o) * rows, 1}};
+std::vector<Part> qkv_parts(const LlamaOptions& o, const std::string& path, const char* kind, const Initial& initial) {
+  const int64_t queries = o.heads / o.key_value_heads;
+  return {{fmt::format("{}.wq.{}", path, kind), queries * o.head_size(), initial},
+          {fmt::format("{}.wk.{}", path, kind), o.head_size(), initial},
+          {fmt::format("{}.wv.{}", path, kind), o.head_size(), initial}};
 }
 
-std::vector<Part> qkv_parts(const LlamaOptions& o, const std::string& path) {
-  const int64_t queries = o.heads / o.key_value_heads;
-  return {{path + ".wq.weight", queries * o.head_size(), truncated(0.02)},
-          {path + ".wk.weight", o.head_size(), truncated(0.02)},
-          {path + ".wv.weight", o.head_size(), truncated(0.02)}};
+Linear::Options qkv_options(const LlamaOptions& o, const std::string& path) {
+  const int64_t rows = rows_per_group(o);
+  Linear::Options options{
+      o.width, o.key_value_heads * rows, "heads embed", truncated(0.02), {heads_per_unit(o) * rows, 1}};
+  options.parts = qkv_parts(o, path, "weight", truncated(0.02));
+  options.bias = o.attention_bias;
+  if (o.attention_bias) options.bias_parts = qkv_parts(o, path, "bias", Initial::fill(0));
+  return options;
 }
 
 /// The gate starts as the attention's inputs do, up as an output of its layer.
@@ -97,7 +102,7 @@ std::vector<std::string> llama_flavors() { return names_of<LlamaOptions>(kFlavor
 Attention::Attention(Module& owner, std::string name, const LlamaOptions& options, int64_t layer)
     : Module(owner, std::move(name)),
       options_(options),
-      qkv_(*this, "qkv", fused(qkv_options(options), qkv_parts(options, path()))),
+      qkv_(*this, "qkv", qkv_options(options, path())),
       out_(*this, "wo", out_options(options, layer)) {}
 
 Tensor Attention::forward(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
@@ -134,8 +139,8 @@ Tensor FeedForward::forward(const Tensor& x) {
 TransformerBlock::TransformerBlock(Module& owner, std::string name, const LlamaOptions& options, int64_t layer)
     : Module(owner, std::move(name)),
       dropout_(options.dropout),
-      attention_norm_(*this, "attention_norm", options.width),
-      feed_forward_norm_(*this, "ffn_norm", options.width),
+      attention_norm_(*this, "attention_norm", options.width, options.norm_epsilon),
+      feed_forward_norm_(*this, "ffn_norm", options.width, options.norm_epsilon),
       attention_(*this, "attention", options, layer),
       feed_forward_(*this, "feed_forward", options, layer) {}
 
@@ -147,7 +152,7 @@ Tensor TransformerBlock::forward(const Tensor& x, const Tensor& cosines, const T
 }
 
 Head::Head(Module& owner, std::string name, const LlamaOptions& options, const Embedding& embedding)
-    : Module(owner, std::move(name)), norm_(*this, "norm", options.width), embedding_(embedding) {
+    : Module(owner, std::move(name)), norm_(*this, "norm", options.width, options.norm_epsilon), embedding_(embedding) {
   if (!options.tied_head)
     output_ = std::make_unique<Linear>(*this, "output",
                                        Linear::Options{options.width,
@@ -166,7 +171,7 @@ Tensor Head::forward(const Tensor& x) {
 
 Llama::Llama(const LlamaOptions& options)
     : options_(options),
-      tables_(rope_tables({options.head_size(), 500000, options.rope_factor}, options.length)),
+      tables_(rope_tables({options.head_size(), options.rope_theta, options.rope_factor}, options.length)),
       embedding_(*this, "tok_embeddings", options.vocabulary, options.width, Initial::drawn(rng::normal(0, 1)),
                  vocabulary_unit(options)),
       head_(*this, "head", options, embedding_) {

@@ -14,7 +14,9 @@ struct LlamaOptions {
   int64_t hidden = 768;  ///< of the feed-forward
   int64_t vocabulary = 2048, length = 2048;
   bool tied_head = false;
-  double rope_factor = 8;
+  double rope_theta = 500000, rope_factor = 8;
+  double norm_epsilon = 1e-5;
+  bool attention_bias = false;   ///< of queries, keys and values, as Qwen 2 has
   double dropout = 0;            ///< on both residual branches
   double attention_dropout = 0;  ///< of the weights of attention
   /// Heads, hidden units and the vocabulary are cut between leaves of canonical sums only (sum_tree.h).

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/suggest.h"
 #include "tools/lockstep/argument_checks.h"
+#include "tools/lockstep/checkpoint_arguments.h"
 #include "tools/lockstep/fuzz_arguments.h"
 #include "tools/lockstep/launch_arguments.h"
 #include "tools/lockstep/overrides.h"
@@ -43,6 +44,7 @@ struct Parser {
   ShrinkOptions shrink;
   DoctorOptions doctor;
   CheckpointOptions checkpoint;
+  WeightsOptions weights;
   LaunchOptions launch;
   ReplayOptions replay;
   TraceOptions trace;
@@ -63,7 +65,7 @@ struct Parser {
     add_shrink_options(
         *command("shrink", "Make the case of a finding as small as it gets", kShrinkExamples, shrink.output), shrink);
     command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
-    add_checkpoint();
+    add_checkpoint_commands(*app.add_subcommand("checkpoint", "Work with checkpoint folders"), checkpoint, weights);
     add_launch_options(
         *app.add_subcommand("launch", "Run a command in several processes on this machine, one rank each"), launch);
   }
@@ -167,18 +169,6 @@ struct Parser {
                     "docs/mutation_score.json")
         ->type_name("FILE");
   }
-
-  void add_checkpoint() {
-    auto* sub = app.add_subcommand("checkpoint", "Work with checkpoint folders");
-    sub->footer("Example:\n  lockstep checkpoint inspect outputs/checkpoint/step-100");
-    sub->require_subcommand(1);
-    auto* inspect = sub->add_subcommand("inspect", "List the tensors of a checkpoint and check every byte");
-    inspect->footer("Example:\n  lockstep checkpoint inspect outputs/checkpoint/step-100");
-    inspect->add_option("folder", checkpoint.folder, "Checkpoint folder")->required()->type_name("FOLDER");
-    inspect->add_option("--json", checkpoint.output.json, "Write a machine-readable result to FILE")->type_name("FILE");
-    inspect->add_flag("-q,--quiet", checkpoint.output.quiet, "Results and errors only");
-    inspect->allow_extras();
-  }
 };
 
 std::vector<std::string> names_of(const CLI::App& app) {
@@ -246,6 +236,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "fuzz") return checked(parser.fuzz);
   if (name == "shrink") return parser.shrink;
   if (name == "doctor") return parser.doctor;
+  if (!parser.weights.action.empty()) return parser.weights;
   return parser.checkpoint;
 }
 

@@ -129,14 +129,23 @@ struct CheckpointOptions {
   Output output;
 };
 
+/// `lockstep checkpoint import`, `export`, `diff` and `reshard`.
+struct WeightsOptions {
+  std::string action, from, to;
+  std::string dtype = "float32";
+  int64_t length = 0;  ///< 0: the job's
+  int64_t chunks = 1;
+  Output output;
+};
+
 /// Text to print on stdout instead of doing something: --help, --version.
 struct PrintText {
   std::string text;
 };
 
 using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
-                             FuzzOptions, ShrinkOptions, DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions,
-                             TraceOptions, ReportOptions>;
+                             FuzzOptions, ShrinkOptions, DoctorOptions, CheckpointOptions, WeightsOptions,
+                             LaunchOptions, ReplayOptions, TraceOptions, ReportOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

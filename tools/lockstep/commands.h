@@ -17,6 +17,7 @@ namespace lockstep::tool {
 // Without LibTorch.
 ExitCode run_doctor(const DoctorOptions& options);
 ExitCode run_checkpoint(const CheckpointOptions& options);
+ExitCode run_weights(const WeightsOptions& options);
 ExitCode run_trace(const TraceOptions& options);
 ExitCode run_report(const ReportOptions& options);
 
@@ -30,6 +31,8 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
 ExitCode run_replay(const ReplayOptions& options);
 ExitCode run_rules(const RulesOptions& options);
 ExitCode run_bench(const BenchOptions& options);
+/// `lockstep bench step --profile`: measures, prints a table of the ops of a step, and writes it as JSON.
+ExitCode print_profile(const Output& output);
 ExitCode run_mutate(const MutateOptions& options);
 ExitCode run_fuzz(const FuzzOptions& options);
 ExitCode run_shrink(const ShrinkOptions& options);

@@ -67,6 +67,7 @@ ExitCode run(const ShrinkOptions& options) {
 ExitCode run(const DoctorOptions& options) { return require_json_place(options.output), run_doctor(options); }
 ExitCode run(const LaunchOptions& options) { return run_launch(options); }
 ExitCode run(const CheckpointOptions& options) { return require_json_place(options.output), run_checkpoint(options); }
+ExitCode run(const WeightsOptions& options) { return require_json_place(options.output), run_weights(options); }
 
 constexpr std::string_view kNoMemory =
     "this machine does not have the memory that was asked for. Choose a smaller model, batch or sequence.";

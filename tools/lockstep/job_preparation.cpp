@@ -8,6 +8,7 @@
 #include "core/files/proc_value.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
+#include "trainer/identity/initial_weights.h"
 #include "trainer/identity/run_start.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
@@ -59,6 +60,7 @@ trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bo
   if (!many) trainer::require_single_process(launcher);
   const auto asked = trainer::load_job(arguments.file, arguments.overrides);
   auto job = trainer::resolve(trainer::with_saved_values(asked, launcher.launch), launcher.launch);
+  job = trainer::with_initial_weights(std::move(job));
   if (many && launcher.launch.simulated) require_simulable(trainer::mesh_of(job));
   if (kIsFront && !output.quiet && launcher.launch.rank == 0) greet(asked, job, launcher);
   return job;

@@ -5,7 +5,6 @@
 #include "core/digest/build_id.h"
 #include "core/error.h"
 #include "core/numerics_version.h"
-#include "trainer/checkpoint/checkpoint_file.h"
 #include "trainer/data/data_file.h"
 #include "trainer/identity/run_start.h"
 
@@ -14,8 +13,7 @@ namespace {
 
 /// "none" also where the step that is asked for is missing here: that no rank has it is said later.
 std::string step_to_resume_from(const Job& job) try {
-  if (!job.checkpoint.enable) return "none";
-  const auto step = step_to_load(checkpoint_root(job), job.checkpoint.load_step);
+  const auto step = step_to_resume(job);
   return step ? "step " + std::to_string(*step) : "none";
 } catch (const BadInput&) {
   return "none";

@@ -34,6 +34,8 @@ Facts identity_facts(const Job& job, const std::string& data) {
     if (has_bits(key)) facts.push_back(fact_of(key, job));
   const auto length = job.lr_scheduler.total_steps.value_or(job.training.steps);
   facts.emplace_back("lr_scheduler.total_steps", std::to_string(length));
+  const auto& weights = job.checkpoint.initial_load_digest;
+  facts.emplace_back("checkpoint.initial_load_path", weights.empty() ? "drawn weights" : "weights " + weights);
   if (!data.empty()) facts.emplace_back("training.dataset_path", "data " + data);
   return facts;
 }

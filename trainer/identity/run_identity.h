@@ -10,7 +10,8 @@
 namespace lockstep::trainer {
 
 /// What decides the bits of a run: the keys of the job that have a part in them, the schedule's length, the data's
-/// digest. Not the mesh, the transport, outputs, checks, or how a batch is cut into microbatches.
+/// digest, and that of the weights it begins with. Not the mesh, the transport, outputs, checks, or how a batch is cut
+/// into microbatches.
 ///
 /// Of a resolved job whose data has this digest (data_digest()); empty: not known, it is left out.
 Facts identity_facts(const Job& job, const std::string& data);

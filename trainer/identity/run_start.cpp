@@ -55,12 +55,17 @@ std::string checkpoint_root(const Job& job) {
   return (std::filesystem::path(job.job.dump_folder) / job.checkpoint.folder).string();
 }
 
+std::optional<int64_t> step_to_resume(const Job& job) {
+  if (!job.checkpoint.enable) return std::nullopt;
+  return step_to_load(checkpoint_root(job), job.checkpoint.load_step);
+}
+
 RunStart run_start(const Job& job) {
   const auto data = job.training.dataset_path.empty() ? "" : data_digest(job.training.dataset_path);
   const auto facts = identity_facts(job, data);
   RunStart start{{}, {identity_text(facts), data, {}}, {}};
   const auto root = checkpoint_root(job);
-  if (job.checkpoint.enable) start.step = step_to_load(root, job.checkpoint.load_step);
+  start.step = step_to_resume(job);
   if (!start.step) return start;
   const auto folder = checkpoint_path(root, *start.step);
   const auto metadata = Checkpoint(folder).metadata();  // damage is named before what differs

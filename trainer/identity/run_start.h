@@ -19,6 +19,9 @@ struct RunStart {
 /// Folder of the job's checkpoints.
 std::string checkpoint_root(const Job& job);
 
+/// The step of the checkpoint that the job goes on from; none where it begins anew. Errors as step_to_load()'s.
+std::optional<int64_t> step_to_resume(const Job& job);
+
 /// Of a resolved job. A checkpoint of another run is refused with what differs and both values (BadInput), unless the
 /// job allows each by name (checkpoint.allow_changed): the run is then a successor of the one that saved it. So is a
 /// successor that would write over what the other run saved later. Without checkpoint.enable a run begins anew.

@@ -18,6 +18,7 @@ inline constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }
 inline constexpr Allowed kLevels{"from 0 to 6", [](double x) { return x >= 0 && x <= 6; }};
 inline constexpr Allowed kTimeout{"from 1 to 1000000", [](double x) { return x >= 1 && x <= 1e6; }};
 inline constexpr Allowed kAboveZero{"above 0", [](double x) { return x > 0 && x <= kHuge; }};
+inline constexpr Allowed kFactor{"at least 1", [](double x) { return x >= 1 && x <= kHuge; }};
 inline constexpr Allowed kNorm{"at least 1e-30", [](double x) { return x >= 1e-30; }};
 inline constexpr Allowed kFraction{"in [0, 1]", [](double x) { return x >= 0 && x <= 1; }};
 inline constexpr Allowed kBelowOne{"in [0, 1)", [](double x) { return x >= 0 && x < 1; }};
@@ -40,6 +41,11 @@ inline constexpr Allowed kVocabulary{"from 1 to 16777216", [](double x) { return
 
 inline bool is_job_key(std::string_view name) { return find_job_key(name) != nullptr; }
 inline constexpr Allowed kJobKeys{"names of keys such as \"optimizer.lr\"", nullptr, is_job_key};
+
+inline bool is_digest(std::string_view text) {
+  return text.empty() || (text.size() == 32 && text.find_first_not_of("0123456789abcdef") == text.npos);
+}
+inline constexpr Allowed kDigest{"empty or 32 hexadecimal digits", nullptr, is_digest};
 
 inline bool is_mesh_list(std::string_view text) try {
   return text.empty() || !parse_meshes(text).empty();

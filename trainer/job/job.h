@@ -24,6 +24,8 @@ struct ModelSection {
   /// Instead of the flavor's; none: the flavor's.
   std::optional<int64_t> width, layers, heads, key_value_heads, hidden, vocabulary;
   std::optional<double> dropout, attention_dropout;
+  std::optional<double> rope_theta, rope_factor, norm_eps;
+  std::optional<bool> tied_head, attention_bias;
 };
 
 struct OptimizerSection {
@@ -79,6 +81,8 @@ struct CheckpointSection {
   int64_t interval = 500;
   int64_t keep_latest_k = 10;
   int64_t load_step = -1;
+  std::string initial_load_path;           ///< weights to begin with; empty: drawn ones
+  std::string initial_load_digest;         ///< of what lies there (weights_digest()); filled in when a run begins
   std::vector<std::string> allow_changed;  ///< keys
 };
 

@@ -46,6 +46,17 @@ constexpr Key kKeys[] = {
     {"model", "attention_dropout", at<&Job::model, &ModelSection::attention_dropout>(), kBelowOne,
      "Share of attention's weights that training drops; the flavors drop none. Holds the matrix of all weights. Not of "
      "mlp. (Not in torchtitan.)"},
+    {"model", "rope_theta", at<&Job::model, &ModelSection::rope_theta>(), kAboveZero,
+     "Base of the rotations' frequencies, instead of the flavor's. Of llama3 alone. (Not in torchtitan.)"},
+    {"model", "rope_factor", at<&Job::model, &ModelSection::rope_factor>(), kFactor,
+     "By which slow rotations are slowed down as in Llama 3.1, instead of the flavor's; 1 = not at all. Of llama3 alone. (Not "
+     "in torchtitan.)"},
+    {"model", "norm_eps", at<&Job::model, &ModelSection::norm_eps>(), kAboveZero,
+     "Added to the mean square in norms, instead of the flavor's. Of llama3 alone. (Not in torchtitan.)"},
+    {"model", "tied_head", at<&Job::model, &ModelSection::tied_head>(), kAnything,
+     "Whether the head uses the embedding's weight, instead of the flavor's. Of llama3 alone. (Not in torchtitan.)"},
+    {"model", "attention_bias", at<&Job::model, &ModelSection::attention_bias>(), kAnything,
+     "Whether queries, keys and values have biases, as Qwen 2's; no flavor has. Of llama3 alone. (Not in torchtitan.)"},
 
     {"optimizer", "name", at<&Job::optimizer, &OptimizerSection::name>(), one_of(kOptimizerNames), "Optimizer"},
     {"optimizer", "lr", at<&Job::optimizer, &OptimizerSection::lr>(), kAtLeast0, "Peak learning rate."},
@@ -125,6 +136,11 @@ constexpr Key kKeys[] = {
      "Older checkpoints are removed; 0 keeps all."},
     {"checkpoint", "load_step", at<&Job::checkpoint, &CheckpointSection::load_step>(), kOpenIndex,
      "Step to resume from; -1 = the latest complete checkpoint, if there is one."},
+    {"checkpoint", "initial_load_path", at<&Job::checkpoint, &CheckpointSection::initial_load_path>(), kAnything,
+     "Weights that a new run begins with: a checkpoint's folder, or one of Hugging Face's. Empty: drawn ones. A run that "
+     "resumes does not look at it."},
+    {"checkpoint", "initial_load_digest", at<&Job::checkpoint, &CheckpointSection::initial_load_digest>(), kDigest,
+     "Digest that these weights must have; filled in when a run begins, and part of what the run is. (Not in torchtitan.)"},
     {"checkpoint", "allow_changed", at<&Job::checkpoint, &CheckpointSection::allow_changed>(), kJobKeys,
      "Keys whose values may be others than those of the run that saved the checkpoint; the run is then its successor. "
      "(Not in torchtitan.)"},
@@ -228,8 +244,8 @@ std::string Key::explanation() const {
 std::string Key::dotted() const { return fmt::format("{}.{}", section, name); }
 
 std::string_view Key::type() const {
-  constexpr std::string_view kTypes[] = {"true or false", "an integer", "a number",         "a string",
-                                         "an integer",    "a number",   "a list of strings"};
+  constexpr std::string_view kTypes[] = {"true or false", "an integer", "a number",          "a string",
+                                         "an integer",    "a number",   "a list of strings", "true or false"};
   return kTypes[field.index()];
 }
 

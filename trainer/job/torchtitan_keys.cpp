@@ -60,9 +60,8 @@ constexpr TorchtitanKey kKeys[] = {
     {"activation_checkpoint.debug", "false"},
 
     {"checkpoint.enable_ft_dataloader_checkpoints", "*", kSwitch},
-    {"checkpoint.initial_load_path", ""},
-    {"checkpoint.initial_load_model_only", "*", kSwitch},
-    {"checkpoint.initial_load_in_hf", "false"},
+    {"checkpoint.initial_load_model_only", "true"},
+    {"checkpoint.initial_load_in_hf", "*", "a folder's files tell"},
     {"checkpoint.initial_load_in_hf_quantized", "false"},
     {"checkpoint.last_save_model_only", "*", "the last checkpoint holds everything, the model included"},
     {"checkpoint.last_save_in_hf", "false"},

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "trainer/data/dataset.h"
+#include "trainer/identity/run_start.h"
 #include "trainer/launch/together.h"
 
 namespace lockstep::trainer {
@@ -12,6 +13,7 @@ TrainingRun::Options run_options(const Job& job, const Processes& processes) {
   options.transport = processes.transport;
   if (processes.transport) options.local_ranks = {processes.rank};
   options.as_messages = !job.record.folder.empty();
+  options.loads_weights = !step_to_resume(job);
   options.keep_gradients = job.verify.enable && job.verify.has(kStepMode);
   return options;
 }

@@ -104,6 +104,7 @@ TrainingRun::Options options_for(const Job& job) {
   options.mesh = mesh_of(job);
   options.as_messages = true;
   options.keep_gradients = true;
+  options.loads_weights = false;
   return options;
 }
 

@@ -35,6 +35,7 @@ TrainingRun::Options options_for(const Job& job, int rank, std::shared_ptr<Trans
   TrainingRun::Options options;
   options.mesh = mesh_of(job);
   options.local_ranks = {rank};
+  options.loads_weights = false;
   options.transport = std::move(transport);
   options.make_model = std::move(make_model);
   return options;

@@ -21,15 +21,11 @@
 namespace lockstep::trainer {
 namespace {
 
-void put(at::Tensor shard, const Box& held, const Piece& piece, const std::vector<std::byte>& bytes) {
-  const auto plain = at::empty(piece.box.size, at::kFloat);
+at::Tensor plain_of(const Piece& piece, const std::vector<std::byte>& bytes) {
+  auto plain = at::empty(piece.box.size, at::kFloat);
   LOCKSTEP_CHECK_EQ(bytes.size(), plain.nbytes());
   std::memcpy(plain.mutable_data_ptr(), bytes.data(), bytes.size());
-  int64_t next = 0;
-  for (const auto& run : piece.runs) {
-    rows_of(shard, held, run).copy_(held.size.empty() ? plain : plain.narrow(0, next, run.count));
-    next += run.count;
-  }
+  return plain;
 }
 
 /// All processes take the highest number that any sees, before any writes.
@@ -94,7 +90,7 @@ CheckpointMetadata load_here(const std::string& folder, TrainingState& state) {
       const auto held = held_box(stored.spec(), i);
       for (const auto& piece : pieces_of(stored.division, held))
         put(sharded(stored.tensor).shards()->whole()[i], held, piece,
-            checkpoint.read(stored.name(piece.part), piece.box));
+            plain_of(piece, checkpoint.read(stored.name(piece.part), piece.box)));
     }
   }
   return checkpoint.metadata();

@@ -51,6 +51,14 @@ at::Tensor rows_of(const at::Tensor& shard, const Box& held, const models::PartR
   return held.size.empty() ? shard : shard.narrow(0, run.row - held.offset[0], run.count);
 }
 
+void put(const at::Tensor& shard, const Box& held, const Piece& piece, const at::Tensor& plain) {
+  int64_t next = 0;
+  for (const auto& run : piece.runs) {
+    rows_of(shard, held, run).copy_(held.size.empty() ? plain : plain.narrow(0, next, run.count));
+    next += run.count;
+  }
+}
+
 at::Tensor taken(const at::Tensor& shard, const Box& held, const Piece& piece) {
   std::vector<at::Tensor> rows;
   for (const auto& run : piece.runs) rows.push_back(rows_of(shard, held, run));

@@ -45,6 +45,9 @@ std::vector<Piece> pieces_of(const models::Division& division, const Box& shard)
 /// Rows of a shard, which share its bytes.
 at::Tensor rows_of(const at::Tensor& shard, const Box& held, const models::PartRows& run);
 
+/// Writes a piece into a shard: `plain` is [rows of the piece, ...], or of no dimensions.
+void put(const at::Tensor& shard, const Box& held, const Piece& piece, const at::Tensor& plain);
+
 /// The piece as a contiguous tensor of float32 on the CPU; shares the shard's bytes where it can.
 at::Tensor taken(const at::Tensor& shard, const Box& held, const Piece& piece);
 

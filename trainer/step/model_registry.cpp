@@ -4,32 +4,13 @@
 #include "models/llama.h"
 #include "models/mlp.h"
 #include "trainer/job/offered_names.h"
+#include "trainer/weights/model_sizes.h"
 
 namespace lockstep::trainer {
 namespace {
 
-/// The sizes that all models have.
-template <class Options>
-void take_sizes(const ModelSection& model, Options& options) {
-  options.width = model.width.value_or(options.width);
-  options.layers = model.layers.value_or(options.layers);
-  options.hidden = model.hidden.value_or(options.hidden);
-  options.vocabulary = model.vocabulary.value_or(options.vocabulary);
-  options.dropout = model.dropout.value_or(options.dropout);
-}
-
-/// Of models that have attention.
-template <class Options>
-void take_attention(const ModelSection& model, Options& options) {
-  options.heads = model.heads.value_or(options.heads);
-  options.attention_dropout = model.attention_dropout.value_or(options.attention_dropout);
-}
-
 std::unique_ptr<models::Model> make_llama(const Job& job) {
-  auto options = models::llama_flavor(job.model.flavor);
-  take_sizes(job.model, options);
-  take_attention(job.model, options);
-  options.key_value_heads = job.model.key_value_heads.value_or(options.key_value_heads);
+  auto options = llama_options(job.model);
   options.length = job.training.seq_len;
   options.cut_between_leaves = job.numerics.is_canonical();
   models::require_fitting_sizes(options);
@@ -42,12 +23,20 @@ void refuse_size(const Job& job, const char* key, std::optional<Size> size) {
     fail<BadInput>("model.{} {}: model.name \"{}\" has no such size; leave it out.", key, *size, job.model.name);
 }
 
+/// What llama3 alone has.
+void refuse_llama_sizes(const Job& job) {
+  refuse_size(job, "key_value_heads", job.model.key_value_heads);
+  refuse_size(job, "rope_theta", job.model.rope_theta);
+  refuse_size(job, "rope_factor", job.model.rope_factor);
+  refuse_size(job, "norm_eps", job.model.norm_eps);
+  refuse_size(job, "tied_head", job.model.tied_head);
+  refuse_size(job, "attention_bias", job.model.attention_bias);
+}
+
 /// Positions are learned: there are as many as the flavor has.
 std::unique_ptr<models::Model> make_gpt2(const Job& job) {
-  refuse_size(job, "key_value_heads", job.model.key_value_heads);
-  auto options = models::gpt2_flavor(job.model.flavor);
-  take_sizes(job.model, options);
-  take_attention(job.model, options);
+  refuse_llama_sizes(job);
+  auto options = gpt2_options(job.model);
   options.cut_between_leaves = job.numerics.is_canonical();
   models::require_fitting_sizes(options);
   if (job.training.seq_len > options.positions)
@@ -58,10 +47,14 @@ std::unique_ptr<models::Model> make_gpt2(const Job& job) {
 
 std::unique_ptr<models::Model> make_mlp(const Job& job) {
   refuse_size(job, "heads", job.model.heads);
-  refuse_size(job, "key_value_heads", job.model.key_value_heads);
+  refuse_llama_sizes(job);
   refuse_size(job, "attention_dropout", job.model.attention_dropout);
   auto options = models::mlp_flavor(job.model.flavor);
-  take_sizes(job.model, options);
+  options.width = job.model.width.value_or(options.width);
+  options.layers = job.model.layers.value_or(options.layers);
+  options.hidden = job.model.hidden.value_or(options.hidden);
+  options.vocabulary = job.model.vocabulary.value_or(options.vocabulary);
+  options.dropout = job.model.dropout.value_or(options.dropout);
   return std::make_unique<models::Mlp>(options);
 }
 

@@ -20,6 +20,7 @@
 #include "trainer/launch/together.h"
 #include "trainer/step/gradient_norm.h"
 #include "trainer/step/memory_need.h"
+#include "trainer/weights/load_weights.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -116,7 +117,10 @@ TrainingRun::~TrainingRun() = default;
 TrainingState TrainingRun::first_state() {
   if (!options_.meta && !world_->shard_device().is_cuda())
     require_memory(*model_, *plan_, *optimizer_, batching_, job_.training.seq_len);
-  return initial_state(*model_, *plan_, *optimizer_, static_cast<uint64_t>(job_.debug.seed));
+  auto state = initial_state(*model_, *plan_, *optimizer_, static_cast<uint64_t>(job_.debug.seed));
+  const auto& folder = job_.checkpoint.initial_load_path;
+  if (!folder.empty() && options_.loads_weights && !options_.meta) load_weights_together(folder, job_.model, state);
+  return state;
 }
 
 std::vector<at::Tensor> TrainingRun::trainable_values() const {

@@ -56,6 +56,7 @@ class TrainingRun {
     Domain domain = Domain::kDeclared;
     bool meta = false;  ///< shapes and traffic only, for one rank
     bool keep_gradients = false;
+    bool loads_weights = true;  ///< checkpoint.initial_load_path; false for who puts another state in place
     std::shared_ptr<const RuleSet> rules = {};
     std::vector<int> local_ranks = {};                                ///< empty: all ranks live here
     std::shared_ptr<Transport> transport = {};                        ///< needed where they do not

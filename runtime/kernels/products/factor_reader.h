@@ -48,6 +48,7 @@ class FactorReader {
   void prefetch(const Block& rows, const Span& span, int64_t part, int64_t parts) const {
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(Input));
     const bool along = factor_.element_stride == 1;  // the lines of a row, or those of a position
+    if (rows.count == 0 || span.length == 0) return;
     if (!is_even(span.position + span.length) || (!along && factor_.row_stride != 1)) return;
     const int64_t distance = along ? factor_.row_stride : factor_.element_stride;
     const int64_t runs = along ? rows.count : span.length;

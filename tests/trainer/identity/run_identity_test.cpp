@@ -19,12 +19,14 @@ std::set<std::string> names_of(const Facts& facts) {
 
 /// Whoever adds a key decides here whether it has a part in the bits.
 TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
-  EXPECT_EQ(names_of(identity_facts({}, "d1")), (std::set<std::string>{"debug.seed",
+  EXPECT_EQ(names_of(identity_facts({}, "d1")), (std::set<std::string>{"checkpoint.initial_load_path",
+                                                                       "debug.seed",
                                                                        "lr_scheduler.decay_ratio",
                                                                        "lr_scheduler.decay_type",
                                                                        "lr_scheduler.min_lr_factor",
                                                                        "lr_scheduler.total_steps",
                                                                        "lr_scheduler.warmup_steps",
+                                                                       "model.attention_bias",
                                                                        "model.attention_dropout",
                                                                        "model.dropout",
                                                                        "model.flavor",
@@ -37,6 +39,10 @@ TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
                                                                        "model.width",
                                                                        "numerics.mode",
                                                                        "numerics.rounded_levels",
+                                                                       "model.norm_eps",
+                                                                       "model.rope_factor",
+                                                                       "model.rope_theta",
+                                                                       "model.tied_head",
                                                                        "optimizer.beta1",
                                                                        "optimizer.beta2",
                                                                        "optimizer.decay_1d",

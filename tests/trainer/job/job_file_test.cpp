@@ -70,9 +70,10 @@ constexpr BadJob kBadJobs[] = {
     {"[model]\nconverters = [\"float8\"]",
      "job.toml:2: model.converters = [\"float8\"] asks for something that Lockstep does not support; leave it out or "
      "set it to []."},
-    {"[checkpoint]\ninitial_load_path = \"x\"",
-     "job.toml:2: checkpoint.initial_load_path = x asks for something that Lockstep does not support; leave it out or "
-     "set it to \"\"."},
+    {"[checkpoint]\ninitial_load_in_hf_quantized = true",
+     "job.toml:2: checkpoint.initial_load_in_hf_quantized = true asks for something that Lockstep does not support; "
+     "leave it out or "
+     "set it to false."},
     {"[activation_checkpoint]\ndeterminism_check = \"all\"",
      "job.toml:2: activation_checkpoint.determinism_check = all asks for something that Lockstep does not support; "
      "leave it out or set it to default."},
@@ -258,8 +259,9 @@ T any_value(const Key& key) {
       auto text = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
       return text;
     }
-    for (const char* word : {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3",
-                             "native", "ring:2", "tcp", "cuda", "tp=2; dp_shard=2,tp=3"})
+    for (const char* word :
+         {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3", "native", "ring:2",
+          "tcp", "cuda", "tp=2; dp_shard=2,tp=3", "0123456789abcdef0123456789abcdef"})
       if (key.allowed.accepts(std::string_view(word))) return word;
     return "?";
   }

@@ -54,6 +54,7 @@ TEST(JobKeys, EveryDefaultIsAccepted) {
     }
     bool operator()(const std::optional<int64_t>& value) const { return !value || (*this)(*value); }
     bool operator()(const std::optional<double>& value) const { return !value || (*this)(*value); }
+    bool operator()(const std::optional<bool>&) const { return true; }
   };
   Job job;
   for (const auto& key : job_keys())

@@ -17,7 +17,6 @@
 #include "tools/bench/rows/step_rows.h"
 #include "tools/bench/rows/verify_rows.h"
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/commands/bench_profile.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 

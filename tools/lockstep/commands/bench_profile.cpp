@@ -1,8 +1,7 @@
-#include "tools/lockstep/commands/bench_profile.h"
-
 #include <nlohmann/json.hpp>
 
 #include "tools/bench/step_profile.h"
+#include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 

@@ -1,0 +1,105 @@
+#include "trainer/weights/model_sizes.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "trainer/job/job_keys.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// The sizes that all models have that hold attention.
+template <class Options>
+void take_sizes(const ModelSection& model, Options& options) {
+  options.width = model.width.value_or(options.width);
+  options.layers = model.layers.value_or(options.layers);
+  options.heads = model.heads.value_or(options.heads);
+  options.hidden = model.hidden.value_or(options.hidden);
+  options.vocabulary = model.vocabulary.value_or(options.vocabulary);
+  options.dropout = model.dropout.value_or(options.dropout);
+  options.attention_dropout = model.attention_dropout.value_or(options.attention_dropout);
+}
+
+template <class Options>
+void give_sizes(const Options& options, ModelSection& model) {
+  model.width = options.width, model.layers = options.layers, model.heads = options.heads;
+  model.hidden = options.hidden, model.vocabulary = options.vocabulary;
+  model.dropout = options.dropout, model.attention_dropout = options.attention_dropout;
+}
+
+void give_llama_sizes(const models::LlamaOptions& options, ModelSection& model) {
+  give_sizes(options, model);
+  model.key_value_heads = options.key_value_heads;
+  model.rope_theta = options.rope_theta, model.rope_factor = options.rope_factor;
+  model.norm_eps = options.norm_epsilon;
+  model.tied_head = options.tied_head, model.attention_bias = options.attention_bias;
+}
+
+bool is_compared(const Key& key) {
+  return key.section == "model" && key.name != "flavor" && key.name != "dropout" && key.name != "attention_dropout";
+}
+
+std::unique_ptr<models::Model> model_of(const ModelSection& model) {
+  if (model.name == "gpt2") {
+    const auto options = gpt2_options(model);
+    models::require_fitting_sizes(options);
+    return std::make_unique<models::Gpt2>(options);
+  }
+  auto options = llama_options(model);
+  options.length = 1;
+  models::require_fitting_sizes(options);
+  return std::make_unique<models::Llama>(options);
+}
+
+}  // namespace
+
+models::LlamaOptions llama_options(const ModelSection& model) {
+  auto options = models::llama_flavor(model.flavor);
+  take_sizes(model, options);
+  options.key_value_heads = model.key_value_heads.value_or(options.key_value_heads);
+  options.rope_theta = model.rope_theta.value_or(options.rope_theta);
+  options.rope_factor = model.rope_factor.value_or(options.rope_factor);
+  options.norm_epsilon = model.norm_eps.value_or(options.norm_epsilon);
+  options.tied_head = model.tied_head.value_or(options.tied_head);
+  options.attention_bias = model.attention_bias.value_or(options.attention_bias);
+  return options;
+}
+
+models::Gpt2Options gpt2_options(const ModelSection& model) {
+  auto options = models::gpt2_flavor(model.flavor);
+  take_sizes(model, options);
+  return options;
+}
+
+ModelSection with_all_sizes(const ModelSection& model) {
+  auto all = model;
+  if (model.name == "gpt2") give_sizes(gpt2_options(model), all);
+  if (model.name == "llama3") give_llama_sizes(llama_options(model), all);
+  return all;
+}
+
+std::map<std::string, std::vector<int64_t>> stored_sizes(const ModelSection& model) {
+  std::map<std::string, std::vector<int64_t>> sizes;
+  const auto built = model_of(model);  // parameters without tensors
+  for (const auto* parameter : built->parameters()) {
+    const auto& division = parameter->division();
+    for (size_t part = 0; part < division.parts().size(); ++part)
+      sizes[division.parts()[part].name] = division.sizes_of(part);
+  }
+  return sizes;
+}
+
+std::vector<std::string> model_differences(const ModelSection& model, const ModelSection& expected) {
+  Job here, there;
+  here.model = model, there.model = expected;
+  std::vector<std::string> differences;
+  for (const auto& key : job_keys()) {
+    if (!is_compared(key) || key.text(here) == key.text(there)) continue;
+    const auto text = [&](const Job& job) { return key.text(job).empty() ? "not set" : key.text(job); };
+    differences.push_back(fmt::format("{} is {}, not {}", key.dotted(), text(here), text(there)));
+  }
+  return differences;
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,13 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "trainer/weights/weight_source.h"
+
+namespace lockstep::trainer {
+
+/// Weights in a folder: a checkpoint of Lockstep's, or what transformers saves. BadInput for anything else, naming the
+/// checkpoints that a folder of them holds.
+std::unique_ptr<WeightSource> open_weights(const std::string& folder);
+
+}  // namespace lockstep::trainer
