@@ -11,6 +11,7 @@ target_link_libraries(lockstep_replay_op_case PRIVATE nlohmann_json::nlohmann_js
 target_link_libraries(lockstep_trainer_job PRIVATE tomlplusplus::tomlplusplus nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_launch PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_profile PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(lockstep_trainer_data PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_checkpoint PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_fuzz_cases PUBLIC RapidCheck::rapidcheck)
 target_link_libraries(lockstep_fuzz_search PUBLIC nlohmann_json::nlohmann_json)

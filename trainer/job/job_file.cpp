@@ -106,6 +106,12 @@ template <class T>
 bool read_value(const Setting& setting, T& out) {
   if (!setting.typed) return read_text(std::get<std::string>(setting.value), out);
   if (const auto* value = std::get_if<T>(&setting.value)) return out = *value, true;
+  if constexpr (std::is_same_v<T, std::vector<std::string>>)  // one is a list, too
+    if (const auto* text = std::get_if<std::string>(&setting.value)) {
+      out.clear();
+      if (!text->empty()) out.push_back(*text);
+      return true;
+    }
   if constexpr (std::is_same_v<T, double>) {
     if (const auto* value = std::get_if<int64_t>(&setting.value)) return out = static_cast<double>(*value), true;
   }
@@ -212,7 +218,7 @@ std::string to_toml(const Job& job) {
 
 void require_dataset_path(const Job& job) {
   if (job.training.dataset_path.empty())
-    fail<BadInput>("training.dataset_path is not set; it names the text to train on.");
+    fail<BadInput>("training.dataset_path is not set; it names the data to train on.");
 }
 
 }  // namespace lockstep::trainer

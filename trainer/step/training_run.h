@@ -44,9 +44,6 @@ class StepListener {
   virtual void end_step(std::span<const StepScalar> scalars) = 0;
 };
 
-/// A label that carries no loss.
-inline constexpr int64_t kIgnoredLabel = -100;
-
 /// A job on one mesh in one domain: the model, its state, and the step. Several may live side by side (a run and its
 /// references), each in a World of its own.
 class TrainingRun {
