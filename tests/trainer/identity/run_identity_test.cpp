@@ -51,6 +51,7 @@ TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
                                                                        "training.max_norm",
                                                                        "training.mixed_precision_param",
                                                                        "training.mixed_precision_reduce",
+                                                                       "training.pack_documents",
                                                                        "training.seq_len"}));
 }
 
