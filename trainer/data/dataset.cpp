@@ -28,15 +28,16 @@ std::unique_ptr<Dataset> make_text(const Job& job, int64_t vocabulary) {
 }
 
 std::unique_ptr<Dataset> make_tokens(const Job& job, int64_t vocabulary) {
-  return std::make_unique<TokensDataset>(TokensDataset::Options{
-      data_sources(job.training.dataset_path), job.training.seq_len, vocabulary, static_cast<uint64_t>(job.debug.seed),
-      job.training.pack_documents});
+  return std::make_unique<TokensDataset>(
+      TokensDataset::Options{data_sources(job.training.dataset_path), job.training.seq_len, vocabulary,
+                             static_cast<uint64_t>(job.debug.seed), job.training.pack_documents});
 }
 
 }  // namespace
 
-const Registry<DatasetBuilder>& dataset_registry() {
-  static const Registry<DatasetBuilder> all("training.dataset", kDatasetNames, {{"text", make_text}, {"tokens", make_tokens}});
+Registry<DatasetBuilder>& dataset_registry() {
+  static Registry<DatasetBuilder> all("training.dataset", kDatasetNames,
+                                      {{"text", make_text}, {"tokens", make_tokens}});
   return all;
 }
 

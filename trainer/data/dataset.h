@@ -45,7 +45,7 @@ class Dataset {
 using DatasetBuilder = std::unique_ptr<Dataset> (*)(const Job& job, int64_t vocabulary);
 
 /// By training.dataset.
-const Registry<DatasetBuilder>& dataset_registry();
+Registry<DatasetBuilder>& dataset_registry();
 
 std::unique_ptr<Dataset> make_dataset(const Job& job, int64_t vocabulary);
 

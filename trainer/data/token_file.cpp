@@ -92,8 +92,8 @@ void TokenFile::check_first_ids() const {
   file_.require_unchanged();
   visit_ids(file_, format_, [&](auto ids) {
     const auto checked = ids.first(std::min(ids.size(), static_cast<size_t>(kCheckedTokens)));
-    const auto bad = std::find_if(checked.begin(), checked.end(),
-                                  [&](auto id) { return static_cast<int64_t>(id) >= vocabulary_; });
+    const auto bad =
+        std::find_if(checked.begin(), checked.end(), [&](auto id) { return static_cast<int64_t>(id) >= vocabulary_; });
     if (bad != checked.end()) fail_outside(path(), bad - checked.begin(), static_cast<int64_t>(*bad), vocabulary_);
   });
   file_.require_unchanged();

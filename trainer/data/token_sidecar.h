@@ -12,14 +12,14 @@ struct TokenSidecar {
 
   std::string dtype = "uint16";  ///< or "uint32": the width of an id, little-endian
   int64_t tokens = 0;
-  int64_t vocabulary = 0;     ///< ids are below it
-  int64_t text_bytes = 0;     ///< of the text that was made tokens, in UTF-8
-  int64_t documents = 0;      ///< 0: borders are not known, there is no NAME.borders
-  std::string digest;         ///< of all bytes of NAME.bin (core/digest), 32 hexadecimal digits
-  std::string data_digest;    ///< data_digest() of it, which costs little
-  std::string borders_digest;  ///< of all bytes of NAME.borders; empty without
-  std::string tokenizer;      ///< "bytes", or the name of its file
-  std::string tokenizer_digest;  ///< of that file; empty for bytes
+  int64_t vocabulary = 0;             ///< ids are below it
+  int64_t text_bytes = 0;             ///< of the text that was made tokens, in UTF-8
+  int64_t documents = 0;              ///< 0: borders are not known, there is no NAME.borders
+  std::string digest = {};            ///< of all bytes of NAME.bin (core/digest), 32 hexadecimal digits
+  std::string data_digest = {};       ///< data_digest() of it, which costs little
+  std::string borders_digest = {};    ///< of all bytes of NAME.borders; empty without
+  std::string tokenizer = {};         ///< "bytes", or the name of its file
+  std::string tokenizer_digest = {};  ///< of that file; empty for bytes
 };
 
 /// "a/b.bin" -> "a/b.json"; any other ending stays: "a/b.tok" -> "a/b.tok.json".

@@ -13,7 +13,8 @@ namespace lockstep::trainer {
 namespace {
 
 constexpr std::array<std::string_view, 10> kSectionsWithoutBits = {
-    "job",  "parallelism", "activation_checkpoint", "checkpoint", "metrics", "comm", "profiling", "validation", "verify", "record"};
+    "job",    "parallelism", "activation_checkpoint", "checkpoint", "metrics", "comm", "profiling", "validation",
+    "verify", "record"};
 /// Data are known by their digest, the schedule's length stands for both keys that give it.
 constexpr std::array<std::string_view, 5> kKeysWithoutBits = {"training.dataset_path", "training.local_batch_size",
                                                               "training.steps", "training.device",

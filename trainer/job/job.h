@@ -47,7 +47,8 @@ struct SchedulerSection {
 
 struct TrainingSection {
   std::string dataset = "text";
-  std::vector<std::string> dataset_path;  ///< files, globs or folders, perhaps with weights: trainer/data/data_sources.h
+  std::vector<std::string>
+      dataset_path;  ///< files, globs or folders, perhaps with weights: trainer/data/data_sources.h
   bool pack_documents = false;
   int64_t local_batch_size = 8;
   int64_t global_batch_size = -1;  ///< -1: local_batch_size x data-parallel degree; resolve() fills it in

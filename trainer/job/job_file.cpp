@@ -219,6 +219,8 @@ std::string to_toml(const Job& job) {
 void require_dataset_path(const Job& job) {
   if (job.training.dataset_path.empty())
     fail<BadInput>("training.dataset_path is not set; it names the data to train on.");
+  if (job.validation.enable && job.validation.dataset_path.empty())
+    fail<BadInput>("validation.dataset_path is not set; it names the data to validate on.");
 }
 
 }  // namespace lockstep::trainer

@@ -1,6 +1,7 @@
 #pragma once
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -25,6 +26,13 @@ class Registry {
     for (const auto& entry : entries_)
       LOCKSTEP_CHECK(find(entry.name) == &entry && holds(choices_, entry.name), "{} \"{}\" is not offered, or twice",
                      key_, entry.name);
+  }
+
+  /// Adds what a plug-in brings. BadInput for a name that is there. REQUIRES: texts that stay.
+  void add(Choice name, T value) {
+    if (holds(choices_, name.name) || find(name.name)) fail<BadInput>("{} \"{}\" is offered already.", key_, name.name);
+    entries_.push_back({name.name, std::move(value)});
+    offer(choices_, name);
   }
 
   /// Throws BadInput with the nearest name and all there are.

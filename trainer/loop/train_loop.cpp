@@ -18,6 +18,7 @@
 #include "trainer/launch/together.h"
 #include "trainer/loop/run_checkpoints.h"
 #include "trainer/loop/run_metrics.h"
+#include "trainer/loop/run_validation.h"
 #include "trainer/loop/run_verification.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/profile/step_profiler.h"
@@ -49,6 +50,7 @@ class Loop {
     agreed(run_.mesh(), [&] {
       if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     });
+    validation_.emplace(job, run_);
     resume();
     agreed(run_.mesh(), [&] {
       if (processes_.is_first()) open_files();
@@ -144,8 +146,11 @@ class Loop {
     if (!outcome_.findings.empty()) return;
     if (watches_copies_ && !replicas_agree(made.result)) return;
     sample_ += job_.training.global_batch_size;
-    outcome_.steps.push_back(metrics_.end_step(step_, made.result, rate, made.seconds, is_due));
+    std::optional<ValidationMetrics> validation;
+    if (validation_->is_due(step_)) validation = validation_->validate(step_);
+    outcome_.steps.push_back(metrics_.end_step(step_, made.result, rate, made.seconds, is_due, validation));
     events_.on_step(outcome_.steps.back());
+    if (validation) events_.on_note(validation_line(*validation, step_, job_.training.steps));
     if (const auto line = profiler_.report(); !line.empty()) events_.on_note(line);
   }
 
@@ -237,6 +242,7 @@ class Loop {
   RunCheckpoints checkpoints_;
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
+  std::optional<RunValidation> validation_;
   RunMetrics metrics_;
   StepProfiler profiler_;
   RunVerification verification_;

@@ -55,9 +55,9 @@ TEST_F(DataSources, WhatIsWrongIsNamed) {
   EXPECT_EQ(of({"a.bin:2", "b.bin"}),
             "training.dataset_path: 1 of 2 entries have a weight; give all of them one (\"PATH:WEIGHT\").");
   for (const char* weight : {"0", "-1", "0.0", "1e3", "1.", ".5", "0.1234567", "12345678", "+1"})
-    EXPECT_EQ(of({std::string("a.bin:") + weight}),
-              std::string("training.dataset_path \"a.bin:") + weight + "\": the weight " + weight +
-                  " must be a decimal number above 0, of at most six places.");
+    EXPECT_EQ(of({std::string("a.bin:") + weight}), std::string("training.dataset_path \"a.bin:") + weight +
+                                                        "\": the weight " + weight +
+                                                        " must be a decimal number above 0, of at most six places.");
   EXPECT_EQ(of({"odd:7"}), "training.dataset_path \"odd:7\" is a file, and odd with a weight; rename it.");
   EXPECT_EQ(of({"a.bin", "*.bin"}),
             "training.dataset_path \"*.bin\": a.bin occurs twice; give it a larger weight instead.");

@@ -118,7 +118,7 @@ TEST(UnigramEntropy, HasItsClosedForm) {
 TEST(Dataset, IsTheOneThatTheJobNames) {
   const TemporaryFolder folder;
   Job job;
-  job.training.dataset_path = {folder.write("text", counting_text(4001))};
+  job.training.dataset_path = {folder.write("text", counting_text(4002))};
   job.training.seq_len = 10;
   job.debug.seed = 7;
   const TextDataset expected(job.training.dataset_path[0], 10, 256, 7);

@@ -147,8 +147,7 @@ TEST(TokenFile, AFileThatChangesIsAFileError) {
   std::vector<int64_t> ids(100);
   EXPECT_NO_THROW(file.read(0, ids));
   std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(9));
-  EXPECT_EQ(problem<FileError>([&] { file.read(0, ids); }),
-            path + ": changed while it was in use: it was written to.");
+  EXPECT_EQ(problem<FileError>([&] { file.read(0, ids); }), path + ": changed while it was in use: it was written to.");
   std::filesystem::resize_file(path, 6);
   EXPECT_EQ(problem<FileError>([&] { file.read(0, ids); }),
             path + ": changed while it was in use: it had 200 bytes, now 6.");

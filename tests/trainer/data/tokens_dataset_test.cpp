@@ -71,7 +71,8 @@ TEST(TokensDataset, OfOneFileComeInTheOrderOfATextsSamples) {
 /// Of each round of 5 samples 3 are of one source and 2 of the other; each source's epochs are whole.
 TEST(TokensDataset, AMixtureKeepsItsProportionsAndItsSourcesEpochs) {
   const TemporaryFolder folder;
-  const auto a = folder.write("a.bin", raw(counting_ids(61, 1000))), b = folder.write("b.bin", raw(counting_ids(71, 2000)));
+  const auto a = folder.write("a.bin", raw(counting_ids(61, 1000))),
+             b = folder.write("b.bin", raw(counting_ids(71, 2000)));
   const TokensDataset data(options({{"", {a}, 3}, {"", {b}, 2}}));
   const auto batch = data.batch(0, 350);
   std::map<int64_t, int64_t> visits;
@@ -123,7 +124,9 @@ TEST(TokensDataset, ARowInsideOfADocumentBeginsAtPosition0) {
 TEST(TokensDataset, WhatIsMissingIsBadInput) {
   const TemporaryFolder folder;
   const auto path = folder.write("a.bin", raw(counting_ids(10)));
-  EXPECT_EQ(refusal([&] { TokensDataset(options({{"a*", {path}}})); }),
+  EXPECT_EQ(refusal([&] {
+              TokensDataset(options({{"a*", {path}}}));
+            }),
             "dataset a*: 10 tokens in 1 files hold no sample of training.seq_len + 1 = 11.");
   auto wanted = options({{"", {path}}}, 5);
   wanted.packs_documents = true;
@@ -146,9 +149,9 @@ TEST(TokensDataset, BytesOfATokenAreTheMixtures) {
 TEST(TokensDigest, IsOfWhatDecidesTheSamples) {
   const TemporaryFolder folder;
   const auto a = write_tokens(folder, "a", counting_ids(20), {0, 5}), b = folder.write("b.bin", raw(counting_ids(9)));
-  std::set<std::string> all{tokens_digest({{"", {a, b}}}, false),         tokens_digest({{"", {b, a}}}, false),
-                            tokens_digest({{"", {a}}, {"", {b}}}, false), tokens_digest({{"", {a}, 2}, {"", {b}}}, false),
-                            tokens_digest({{"", {a, b}}}, true)};
+  std::set<std::string> all{tokens_digest({{"", {a, b}}}, false), tokens_digest({{"", {b, a}}}, false),
+                            tokens_digest({{"", {a}}, {"", {b}}}, false),
+                            tokens_digest({{"", {a}, 2}, {"", {b}}}, false), tokens_digest({{"", {a, b}}}, true)};
   EXPECT_EQ(all.size(), 5u);
   write_tokens(folder, "a", counting_ids(20), {0, 6});
   EXPECT_TRUE(all.contains(tokens_digest({{"", {a, b}}}, false)));
