@@ -23,12 +23,12 @@ constexpr BadCall kBadCalls[] = {
     {"", 2,
      "a command is needed: train, verify, replay, trace, report, rules, bench, mutate, fuzz, shrink, doctor, "
      "checkpoint, "
-     "launch."},
+     "data, launch."},
     {"trian", 2,
      "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, report, rules, bench, "
      "mutate, fuzz, shrink, doctor, "
      "checkpoint, "
-     "launch."},
+     "data, launch."},
     {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
     {"train", 2, "job is required. 'lockstep train --help' tells more."},
     {"train missing.toml", 2,

@@ -18,6 +18,7 @@ struct Output {
 struct JobArguments {
   std::string file;
   std::vector<trainer::Setting> overrides;
+  std::vector<std::string> plugins;  ///< files
 };
 
 struct TrainOptions {
@@ -129,6 +130,17 @@ struct CheckpointOptions {
   Output output;
 };
 
+struct DataOptions {
+  std::string action;               ///< "prepare" or "inspect"
+  std::vector<std::string> inputs;  ///< of prepare: files, folders, globs
+  std::string tokenizer;            ///< "bytes", or a file
+  std::string field = "text";
+  std::string end_of_document;  ///< a token or an id; empty: none
+  std::string pattern;          ///< of tiktoken's ranks; empty: not said
+  std::string file;             ///< to write, or to look into
+  Output output;
+};
+
 /// Text to print on stdout instead of doing something: --help, --version.
 struct PrintText {
   std::string text;
@@ -136,7 +148,7 @@ struct PrintText {
 
 using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
                              FuzzOptions, ShrinkOptions, DoctorOptions, CheckpointOptions, LaunchOptions, ReplayOptions,
-                             TraceOptions, ReportOptions>;
+                             TraceOptions, ReportOptions, DataOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

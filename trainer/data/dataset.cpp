@@ -1,5 +1,7 @@
 #include "trainer/data/dataset.h"
 
+#include <filesystem>
+
 #include "core/digest/digest.h"
 #include "core/error.h"
 #include "trainer/data/data_file.h"
@@ -49,9 +51,14 @@ std::string dataset_digest(const Job& job) {
   const auto& training = job.training;
   if (training.dataset_path.empty()) return "";
   if (training.dataset == "tokens") return tokens_digest(data_sources(training.dataset_path), training.pack_documents);
-  if (training.dataset_path.size() == 1) return data_digest(training.dataset_path[0]);
+  const bool is_text = training.dataset == "text";
+  if (is_text && training.dataset_path.size() == 1) return data_digest(training.dataset_path[0]);
   Digester digester;
-  for (const auto& path : training.dataset_path) digester.update(data_digest(path) + "\n");
+  std::error_code none;
+  for (const auto& path : training.dataset_path) {  // what they are, a plug-in's dataset knows
+    const bool is_file = is_text || std::filesystem::is_regular_file(path, none);
+    digester.update((is_file ? data_digest(path) : path) + "\n");
+  }
   return digester.result().text();
 }
 

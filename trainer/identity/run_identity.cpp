@@ -24,6 +24,7 @@ bool has_bits(const Key& key) {
   const auto holds = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
+  if (key.dotted() == "job.plugins") return true;
   return !holds(kSectionsWithoutBits, key.section) && !holds(kKeysWithoutBits, key.dotted());
 }
 

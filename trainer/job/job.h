@@ -16,6 +16,7 @@ namespace lockstep::trainer {
 struct JobSection {
   std::string dump_folder = "./outputs";
   std::string description = "default job";
+  std::vector<std::string> plugins;  ///< "libmine.so DIGEST" of each that was loaded; set by who loads them
 };
 
 struct ModelSection {

@@ -22,6 +22,9 @@ constexpr Key kKeys[] = {
     {"job", "dump_folder", at<&Job::job, &JobSection::dump_folder>(), kNotEmpty,
      "Folder for everything a run writes: checkpoints, metrics, the resolved job, reports."},
     {"job", "description", at<&Job::job, &JobSection::description>(), kAnything, "Free text, printed and saved."},
+    {"job", "plugins", at<&Job::job, &JobSection::plugins>(), kAnything,
+     "Name and digest of each plug-in of --plugin (docs/plugins.md): a saved job has them, and goes on with these alone. "
+     "(Not in torchtitan.)"},
 
     {"model", "name", at<&Job::model, &ModelSection::name>(), one_of(kModelNames), "Model family"},
     {"model", "flavor", at<&Job::model, &ModelSection::flavor>(), kNotEmpty,
