@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/suggest.h"
 #include "tools/lockstep/argument_checks.h"
-#include "tools/lockstep/data_arguments.h"
+#include "tools/lockstep/data/data_arguments.h"
 #include "tools/lockstep/fuzz_arguments.h"
 #include "tools/lockstep/launch_arguments.h"
 #include "tools/lockstep/overrides.h"

@@ -6,7 +6,7 @@
 #include "core/files/mapped_file.h"
 #include "core/files/random_access_file.h"
 #include "tools/lockstep/commands.h"
-#include "tools/lockstep/commands/data_program.h"
+#include "tools/lockstep/data/data_program.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/data/data_file.h"

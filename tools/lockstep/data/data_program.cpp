@@ -1,4 +1,4 @@
-#include "tools/lockstep/commands/data_program.h"
+#include "tools/lockstep/data/data_program.h"
 
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "tools/lockstep/data_arguments.h"
+#include "tools/lockstep/data/data_arguments.h"
 
 namespace lockstep::tool {
 namespace {
