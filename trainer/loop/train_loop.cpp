@@ -12,7 +12,7 @@
 #include "core/interruption.h"
 #include "runtime/context/observer.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/data/dataset.h"
+#include "trainer/data/batch_reader.h"
 #include "trainer/job/job_file.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
@@ -50,6 +50,7 @@ class Loop {
     agreed(run_.mesh(), [&] {
       if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     });
+    reader_.emplace(*data_, job.training.global_batch_size);
     validation_.emplace(job, run_);
     resume();
     agreed(run_.mesh(), [&] {
@@ -133,7 +134,7 @@ class Loop {
 
   void one_step() {
     metrics_.begin_step();
-    const auto batch = data_->batch(sample_, job_.training.global_batch_size);
+    const auto batch = reader_->take(sample_);
     metrics_.have_batch();
     const double rate = schedule_.learning_rate(step_);
     const bool is_due = verification_.is_due(step_);
@@ -242,6 +243,7 @@ class Loop {
   RunCheckpoints checkpoints_;
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
+  std::optional<BatchReader> reader_;
   std::optional<RunValidation> validation_;
   RunMetrics metrics_;
   StepProfiler profiler_;

@@ -19,9 +19,7 @@ constexpr int64_t kVocabulary = 29;
 std::unique_ptr<models::Model> small_gpt2() {
   return std::make_unique<models::Gpt2>(models::Gpt2Options{24, 2, 6, 36, kVocabulary, 16, 0});
 }
-std::unique_ptr<models::Model> plain_llama() {
-  return std::make_unique<models::Llama>(testing::small_llama_options());
-}
+std::unique_ptr<models::Model> plain_llama() { return std::make_unique<models::Llama>(testing::small_llama_options()); }
 
 /// Documents of 1, 2, 3, ... tokens, cut by rows that each begin elsewhere; a row that is one document, too.
 TokenBatch pack(TokenBatch batch) {
@@ -52,8 +50,8 @@ double alone(models::Model& model, const TokenBatch& batch, double valid) {
   for (size_t start = 0, end; start < batch.tokens.size(); start = end) {
     for (end = start + 1; end % length != 0 && batch.positions[end] != 0;) ++end;
     const auto logits = model.forward(slice(batch.tokens, start, end - start).unsqueeze(0)).squeeze(0);
-    sum = sum + at::cross_entropy_loss(logits, slice(batch.labels, start, end - start), {}, /*reduction=*/2,
-                                       kIgnoredLabel);
+    sum = sum +
+          at::cross_entropy_loss(logits, slice(batch.labels, start, end - start), {}, /*reduction=*/2, kIgnoredLabel);
   }
   (sum / valid).backward();
   return (sum / valid).item<double>();
@@ -109,8 +107,8 @@ TEST_P(DocumentBits, AreOneDevices) {
   }
 }
 
-constexpr Place kPlaces[] = {{"dp_shard=2", "full", 1}, {"tp=2", "none", 4}, {"cp=2", "selective", 2},
-                             {"dp_replicate=2,cp=3,tp=2", "none", 1}};
+constexpr Place kPlaces[] = {
+    {"dp_shard=2", "full", 1}, {"tp=2", "none", 4}, {"cp=2", "selective", 2}, {"dp_replicate=2,cp=3,tp=2", "none", 1}};
 INSTANTIATE_TEST_SUITE_P(Meshes, DocumentBits, ::testing::ValuesIn(kPlaces));
 
 }  // namespace

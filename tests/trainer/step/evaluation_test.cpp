@@ -22,7 +22,10 @@ TrainingRun::Evaluation evaluated(const char* mesh, int64_t local_batch) {
 TEST(Evaluation, HasTheSameBitsOnEveryMesh) {
   const auto expected = evaluated("one device", 4);
   EXPECT_GT(expected.loss_sum, 0);
-  for (const auto& [mesh, local] : {std::pair("one device", 1), {"dp_shard=2", 1}, {"tp=2", 4}, {"cp=2", 2},
+  for (const auto& [mesh, local] : {std::pair("one device", 1),
+                                    {"dp_shard=2", 1},
+                                    {"tp=2", 4},
+                                    {"cp=2", 2},
                                     {"dp_replicate=2,dp_shard=2,tp=2", 1}}) {
     const auto actual = evaluated(mesh, local);
     EXPECT_EQ(actual.loss_sum, expected.loss_sum) << mesh;
