@@ -1,7 +1,9 @@
 #pragma once
 #include <future>
 #include <optional>
+#include <vector>
 
+#include "core/range.h"
 #include "trainer/data/dataset.h"
 
 namespace lockstep::trainer {
@@ -9,11 +11,15 @@ namespace lockstep::trainer {
 /// Reads a run's batches, each while the step before it is made: on a thread of its own, one batch ahead.
 class BatchReader {
  public:
-  /// `data` is borrowed; batches are of `rows` samples.
-  BatchReader(const Dataset& data, int64_t rows) : data_(data), rows_(rows) {}
+  /// `data` is borrowed; batches are of `rows` samples. `own`: the rows of a batch that are read, in any order, perhaps
+  /// twice; of the others tokens are 0, and there are no labels. None: all.
+  BatchReader(const Dataset& data, int64_t rows, std::vector<Range> own = {});
 
   /// The batch from sample `start` on, as Dataset::batch() gives it or throws, and the beginning of the one behind it.
   TokenBatch take(int64_t start);
+
+  /// The same without the one behind it.
+  TokenBatch read(int64_t start) const;
 
  private:
   struct Ahead {
@@ -23,6 +29,7 @@ class BatchReader {
 
   const Dataset& data_;
   int64_t rows_;
+  std::vector<Range> own_;      ///< ascending, apart
   std::optional<Ahead> ahead_;  ///< its end is waited for where it is dropped
 };
 

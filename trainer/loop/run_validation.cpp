@@ -17,6 +17,7 @@ RunValidation::RunValidation(const Job& job, TrainingRun& run) : job_(job), run_
       fail<BadInput>("validation: {}", error.what());
     }
   });
+  reader_.emplace(*data_, job.training.global_batch_size, run.own_rows());
 }
 
 bool RunValidation::is_due(int64_t step) const { return data_ && (step == 1 || step % job_.validation.freq == 0); }
@@ -31,7 +32,7 @@ int64_t RunValidation::batches() const {
 TokenBatch RunValidation::batch(int64_t index) const {
   const auto rows = job_.training.global_batch_size, start = index * rows;
   TokenBatch batch;
-  agreed(run_.mesh(), [&] { batch = data_->batch(start, rows); });
+  agreed(run_.mesh(), [&] { batch = reader_->read(start); });
   const auto left = std::clamp<int64_t>(data_->samples() - start, 0, rows);
   std::fill(batch.labels.begin() + left * batch.seq_len, batch.labels.end(), kIgnoredLabel);
   return batch;

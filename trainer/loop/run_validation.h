@@ -2,7 +2,7 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/data/dataset.h"
+#include "trainer/data/batch_reader.h"
 #include "trainer/job/job.h"
 #include "trainer/metrics/validation.h"
 #include "trainer/step/training_run.h"
@@ -30,6 +30,7 @@ class RunValidation {
   const Job& job_;
   TrainingRun& run_;
   std::unique_ptr<Dataset> data_;  ///< null: none is wanted
+  std::optional<BatchReader> reader_;
 };
 
 /// The job that trains on what this one validates on.

@@ -50,7 +50,7 @@ class Loop {
     agreed(run_.mesh(), [&] {
       if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     });
-    reader_.emplace(*data_, job.training.global_batch_size);
+    reader_.emplace(*data_, job.training.global_batch_size, rows_to_read());
     validation_.emplace(job, run_);
     resume();
     agreed(run_.mesh(), [&] {
@@ -153,6 +153,12 @@ class Loop {
     events_.on_step(outcome_.steps.back());
     if (validation) events_.on_note(validation_line(*validation, step_, job_.training.steps));
     if (const auto line = profiler_.report(); !line.empty()) events_.on_note(line);
+  }
+
+  /// One device beside the mesh, and a recording, need all of a batch.
+  std::vector<Range> rows_to_read() const {
+    const bool needs_all = job_.verify.enable || recorder_ || !processes_.transport;
+    return needs_all ? std::vector<Range>{} : run_.own_rows();
   }
 
   RunVerification::Made plain_step(const TokenBatch& batch, double rate) {

@@ -98,6 +98,9 @@ class TrainingRun {
   };
   Evaluation evaluate(int64_t step, const TokenBatch& batch);
 
+  /// The rows of a batch that this process's ranks need: of each microbatch their share, and what they count labels of.
+  std::vector<Range> own_rows() const;
+
   /// Hears of each parameter right after its update, on every rank in the same order; it changes nothing.
   void on_update(std::function<void(const ParameterState&)> callback) { update_callback_ = std::move(callback); }
 

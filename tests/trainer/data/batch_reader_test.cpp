@@ -18,7 +18,7 @@ class Counted final : public Dataset {
     ++reads;
     if (start <= 9 && 9 < start + count) fail<FileError>("sample 9");
     TokenBatch batch{count, 1, {}, {}, start};
-    for (int64_t i = start; i < start + count; ++i) batch.tokens.push_back(i);
+    for (int64_t i = start; i < start + count; ++i) batch.tokens.push_back(i), batch.labels.push_back(1000 + i);
     return batch;
   }
   mutable std::atomic<int> reads = 0;
@@ -42,6 +42,17 @@ TEST(BatchReader, ReadsOneBatchAhead) {
   reader.take(2);
   while (data.reads < 3) std::this_thread::yield();
   EXPECT_EQ(data.reads, 3);
+}
+
+TEST(BatchReader, ReadsNoRowsButItsOwn) {
+  const Counted data;
+  const BatchReader reader(data, 6, {{5, 1}, {1, 2}, {2, 1}, {3, 0}});
+  const auto batch = reader.read(5);  // its fifth row, sample 9, is another's
+  EXPECT_EQ(batch.rows, 6);
+  EXPECT_EQ(batch.seq_len, 1);
+  EXPECT_EQ(batch.tokens, (std::vector<int64_t>{0, 6, 7, 0, 0, 10}));
+  EXPECT_EQ(batch.labels, (std::vector<int64_t>{kIgnoredLabel, 1006, 1007, kIgnoredLabel, kIgnoredLabel, 1010}));
+  EXPECT_EQ(data.reads, 2);
 }
 
 /// Only who asks for the batch hears of it.
