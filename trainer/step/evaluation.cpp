@@ -1,3 +1,4 @@
+// What a run does with batches besides training on them.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
@@ -7,6 +8,7 @@
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
+#include "runtime/tensor/spec.h"
 #include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
@@ -56,6 +58,19 @@ double TrainingRun::value_of(const at::Tensor& sum) const {
   const auto plain = gather(sum);
   const auto* parts = plain.const_data_ptr<int64_t>();
   return parts[1] > 0 ? NAN : std::ldexp(static_cast<double>(parts[0]), -mesh_ops::kFixedPointBits);
+}
+
+std::vector<Range> TrainingRun::own_rows() const {
+  std::vector<Range> own;
+  const auto add = [&](const BatchRows& rows) {
+    const std::vector<int64_t> sizes{rows.count, job_.training.seq_len};
+    const auto* spec = mesh().specs().intern(plan_->activation(sizes, "batch length"), sizes, c10::kLong);
+    for (size_t i = 0; i < mesh().local_count(); ++i)
+      for (const auto& run : rows.runs(spec->cut(i, 0))) own.push_back({run.rows.start + run.shift, run.rows.length});
+  };
+  add({.count = batching_.global_batch_size});
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) add(batching_.rows(m));
+  return own;
 }
 
 }  // namespace lockstep::trainer
