@@ -131,7 +131,7 @@ class DataTest(unittest.TestCase):
         import sentencepiece
 
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(TEXTS), model_prefix=str(self.path / "sp"), vocab_size=40, minloglevel=2)
+            sentence_iterator=iter(TEXTS), model_prefix=str(self.path / "sp"), vocab_size=29, minloglevel=2)
         own = sentencepiece.SentencePieceProcessor(model_file=str(self.path / "sp.model"))
         self.prepare(self.lines(), "--tokenizer", "sp.model", "--end-of-document", "</s>")
         self.assertEqual(self.documents(), [own.encode(text) + [own.eos_id()] for text in TEXTS])

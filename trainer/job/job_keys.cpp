@@ -240,7 +240,7 @@ std::string Key::explanation() const {
   for (const auto& choice : allowed.choices)
     if (!choice.about.empty())
       text += fmt::format("{} {} = {}", &choice == allowed.choices.data() ? ":" : ";", choice.name, choice.about);
-  return text.ends_with('.') || text.ends_with(')') ? text : text + ".";
+  return text.ends_with('.') || text.ends_with(".)") ? text : text + ".";
 }
 
 std::string Key::dotted() const { return fmt::format("{}.{}", section, name); }

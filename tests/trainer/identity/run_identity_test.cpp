@@ -20,6 +20,7 @@ std::set<std::string> names_of(const Facts& facts) {
 /// Whoever adds a key decides here whether it has a part in the bits.
 TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
   EXPECT_EQ(names_of(identity_facts({}, "d1")), (std::set<std::string>{"debug.seed",
+                                                                       "job.plugins",
                                                                        "lr_scheduler.decay_ratio",
                                                                        "lr_scheduler.decay_type",
                                                                        "lr_scheduler.min_lr_factor",

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code none;
   return fs::exists(path, none);
 }
@@ -26,16 +26,16 @@ bool exists(const fs::path& path) {
 std::string data_program() {
   const auto installed =
       fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share/lockstep/data/prepare.py";
-  if (exists(installed)) return installed.string();
+  if (is_there(installed)) return installed.string();
   const fs::path in_tree = LOCKSTEP_SOURCE_DIR "/tools/data/prepare.py";
-  if (!exists(in_tree)) fail<BadInput>("neither {} nor {} is there.", installed.string(), in_tree.string());
+  if (!is_there(in_tree)) fail<BadInput>("neither {} nor {} is there.", installed.string(), in_tree.string());
   return in_tree.string();
 }
 
 std::string data_python() {
   if (const char* chosen = std::getenv("LOCKSTEP_PYTHON"); chosen && *chosen) return chosen;
   const fs::path in_tree = LOCKSTEP_SOURCE_DIR "/.venv/bin/python3";
-  return exists(in_tree) ? in_tree.string() : "python3";
+  return is_there(in_tree) ? in_tree.string() : "python3";
 }
 
 int run_and_wait(const std::vector<std::string>& command) {
