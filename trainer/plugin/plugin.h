@@ -40,7 +40,7 @@ class Plugin {
 /// Once in a plug-in, with the body of a function that is called once, before the job is read. `name` is the Plugin.
 #define LOCKSTEP_PLUGIN(name)                                                                                   \
   static void lockstep_fill_plugin(::lockstep::trainer::Plugin&);                                               \
-  extern "C" __attribute__((visibility("default"), used)) const char lockstep_plugin_mark[];                    \
+  extern "C" __attribute__((visibility("default"))) const char lockstep_plugin_mark[];                          \
   extern "C" const char lockstep_plugin_mark[] = LOCKSTEP_PLUGIN_MARK LOCKSTEP_PLUGIN_VERSION;                  \
   extern "C" __attribute__((visibility("default"))) void lockstep_plugin(::lockstep::trainer::Plugin& plugin) { \
     lockstep_fill_plugin(plugin);                                                                               \
