@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 
 #include "models/hooks.h"
 
@@ -26,9 +28,19 @@ Tensor repeated(const Tensor& x, int64_t heads) {
       .reshape({sizes[0], heads, sizes[2], sizes[3]});
 }
 
+/// 0, 1, ...: one tensor for each length, for good, as hooks know constants by where they are.
+const Tensor& places_of(int64_t length) {
+  static std::mutex mutex;
+  static std::map<int64_t, Tensor> all;
+  const std::lock_guard lock(mutex);
+  auto& places = all[length];
+  if (!places.defined()) places = at::arange(length, at::kLong);
+  return places;
+}
+
 /// A document is known by its first token's place.
 Tensor hidden_keys(const Tensor& positions) {
-  const auto places = constant(at::arange(positions.size(1), at::kLong));
+  const auto places = constant(places_of(positions.size(1)));
   const auto firsts = places - positions;
   const auto is_other = at::ne(firsts.unsqueeze(2), firsts.unsqueeze(1));
   const auto is_later = places.unsqueeze(0) > places.unsqueeze(1);

@@ -7,6 +7,17 @@
 #include "trainer/launch/together.h"
 
 namespace lockstep::trainer {
+namespace {
+
+/// Datasets name the keys of training.
+std::string of_validation(std::string text) {
+  const std::string_view key = "training.dataset", own = "validation.dataset";
+  for (auto at = text.find(key); at != text.npos; at = text.find(key, at + own.size()))
+    text.replace(at, key.size(), own);
+  return text;
+}
+
+}  // namespace
 
 RunValidation::RunValidation(const Job& job, TrainingRun& run) : job_(job), run_(run) {
   if (!job.validation.enable) return;
@@ -14,7 +25,7 @@ RunValidation::RunValidation(const Job& job, TrainingRun& run) : job_(job), run_
     try {
       data_ = make_dataset(job_of_validation(job), run.model().vocabulary());
     } catch (const BadInput& error) {
-      fail<BadInput>("validation: {}", error.what());
+      fail<BadInput>("validation: {}", of_validation(error.what()));
     }
   });
   reader_.emplace(*data_, job.training.global_batch_size, run.own_rows());

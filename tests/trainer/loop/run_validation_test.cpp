@@ -91,6 +91,10 @@ TEST_F(RunValidationTest, WhatIsWrongWithItsDataIsNamedAsItsOwn) {
   job.validation.dataset_path = {folder_.file("none")};
   EXPECT_EQ(message_of<BadInput>([&] { train(job, {}); }),
             "validation: dataset " + folder_.file("none") + ": cannot be opened: No such file or directory.");
+  job.validation.dataset_path = {"a", "b"};
+  EXPECT_EQ(message_of<BadInput>([&] { train(job, {}); }),
+            "validation: validation.dataset_path names 2 files; validation.dataset \"text\" has one, \"tokens\" any "
+            "number.");
   job.validation.seq_len = 17;
   EXPECT_EQ(message_of<BadInput>([&] { resolve(job, {}); }),
             "validation.seq_len 17 is longer than training.seq_len 16: the model is built for that.");
