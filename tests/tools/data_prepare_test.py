@@ -148,6 +148,20 @@ class DataTest(unittest.TestCase):
         self.write("b.parquet", b"PAR1 and no more")
         self.assertIn("is not a Parquet file", self.prepare("b.parquet", "--tokenizer", "bytes", code=2))
 
+    def test_adopted_files_of_others(self):
+        ids = [5, 6, 9, 7, 9, 9, 8]
+        header = array.array("i", [20240520, 1, len(ids)] + [0] * 253).tobytes()
+        self.write("llmc.bin", header + array.array("H", ids).tobytes())
+        self.write("wide.bin", array.array("I", ids).tobytes())
+        adopt = ["--vocabulary", "10", "--end-of-document", "9", "--output", self.path / "out"]
+        self.run_lockstep("data", "adopt", "llmc.bin", *adopt)
+        self.assertEqual(self.documents(), [[5, 6, 9], [7, 9], [9], [8]])
+        self.run_lockstep("data", "adopt", "wide.bin", "--dtype", "uint32", *adopt)
+        self.assertEqual(self.documents("I"), [[5, 6, 9], [7, 9], [9], [8]])
+        self.assertIn("Say it with", self.run_lockstep("data", "adopt", "wide.bin", *adopt, code=2))
+        told = self.run_lockstep("data", "adopt", "llmc.bin", "--vocabulary", "9", "--output", "o2", code=2)
+        self.assertIn("token 2 is id 9, outside the model's vocabulary of 9", told)
+
     def test_what_is_wrong_is_named(self):
         self.write("bad.txt", b"ab\xff")
         self.write("bad.jsonl", '{"text": "a"}\n{"tex": "b"}\n')

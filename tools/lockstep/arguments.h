@@ -131,12 +131,14 @@ struct CheckpointOptions {
 };
 
 struct DataOptions {
-  std::string action;               ///< "prepare" or "inspect"
-  std::vector<std::string> inputs;  ///< of prepare: files, folders, globs
+  std::string action;               ///< "prepare", "adopt" or "inspect"
+  std::vector<std::string> inputs;  ///< of prepare: files, folders, globs; of adopt: a file of tokens
   std::string tokenizer;            ///< "bytes", or a file
   std::string field = "text";
   std::string end_of_document;  ///< a token or an id; empty: none
   std::string pattern;          ///< of tiktoken's ranks; empty: not said
+  std::string dtype;            ///< of adopt; empty: as the file is
+  int64_t vocabulary = 0;       ///< of adopt
   std::string file;             ///< to write, or to look into
   Output output;
 };

@@ -83,8 +83,8 @@ TokenFormat token_format(const std::string& path, std::span<const std::byte> byt
   require_whole(path, size_of(bytes), 2, "of a file without a sidecar");
   if (looks_like_32_bits(bytes))
     fail<BadInput>(
-        "dataset {}: every second 16-bit number is 0: these are ids of 32 bits, and nothing says so. Write a sidecar "
-        "(docs/data.md).",
+        "dataset {}: every second 16-bit number is 0: these are ids of 32 bits, and nothing says so. Say it with "
+        "lockstep data adopt --dtype uint32.",
         path);
   return {"nanoGPT", 2, 0, size_of(bytes) / 2};
 }

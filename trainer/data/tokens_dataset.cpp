@@ -26,8 +26,8 @@ TokensDataset::Source TokensDataset::opened(const DataSource& source) const {
     const auto& file = opened.files.emplace_back(path, options_.vocabulary);
     if (options_.packs_documents && file.borders().empty())
       fail<BadInput>(
-          "dataset {}: nothing says where its documents begin, which training.pack_documents needs. Prepare it with "
-          "lockstep data prepare.",
+          "dataset {}: nothing says where its documents begin, which training.pack_documents needs. Make it with "
+          "lockstep data prepare or adopt.",
           path);
     opened.first_samples.push_back(opened.samples);
     opened.samples += (file.tokens() - 1) / options_.seq_len;

@@ -84,8 +84,8 @@ TEST(TokenFile, WhatAFileIsNotIsBadInput) {
             name + "begins as llm.c's files do and has 100 bytes, less than their header of 1024.");
   EXPECT_EQ(refusal(in(raw(std::vector<uint32_t>{1, 2, 3}))),
             name +
-                "every second 16-bit number is 0: these are ids of 32 bits, and nothing says so. Write a sidecar "
-                "(docs/data.md).");
+                "every second 16-bit number is 0: these are ids of 32 bits, and nothing says so. Say it with "
+                "lockstep data adopt --dtype uint32.");
 }
 
 TEST(TokenFile, AnIdOutsideTheVocabularyIsNamedWithItsPosition) {

@@ -132,8 +132,8 @@ TEST(TokensDataset, WhatIsMissingIsBadInput) {
   wanted.packs_documents = true;
   EXPECT_EQ(refusal([&] { TokensDataset data(wanted); }),
             "dataset " + path +
-                ": nothing says where its documents begin, which training.pack_documents needs. Prepare it with "
-                "lockstep data prepare.");
+                ": nothing says where its documents begin, which training.pack_documents needs. Make it with "
+                "lockstep data prepare or adopt.");
 }
 
 TEST(TokensDataset, BytesOfATokenAreTheMixtures) {

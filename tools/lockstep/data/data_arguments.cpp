@@ -6,6 +6,8 @@ namespace {
 constexpr const char* kPrepareExamples =
     "lockstep data prepare data/kjv.txt --tokenizer bytes --output data/kjv\n"
     "  lockstep data prepare 'wiki/*.parquet' more.jsonl --tokenizer tokenizer.json --output data/wiki";
+constexpr const char* kAdoptExample =
+    "lockstep data adopt nanoGPT/data/openwebtext/train.bin --vocabulary 50257 --end-of-document 50256 --output owt";
 constexpr const char* kInspectExample = "lockstep data inspect data/kjv.bin";
 
 CLI::App& action(CLI::App& command, DataOptions& options, const char* name, const char* about, const char* example) {

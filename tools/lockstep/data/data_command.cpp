@@ -7,6 +7,7 @@
 #include "core/files/random_access_file.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
+#include "tools/lockstep/data/adopt.h"
 #include "tools/lockstep/data/data_program.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "trainer/data/data_file.h"
@@ -63,7 +64,7 @@ trainer::TokenSidecar sidecar_of(const DataOptions& options, const Unfinished& f
 /// The sidecar last: without it, or with that of files that were there before, nothing trains on half of this.
 void name_all(const Unfinished& files, const std::string& name, const trainer::TokenSidecar& sidecar) {
   try {
-    fs::rename(files.borders, trainer::borders_path(name));
+    if (sidecar.documents > 0) fs::rename(files.borders, trainer::borders_path(name));
     fs::rename(files.tokens, name);
   } catch (const fs::filesystem_error& error) {
     fail<FileError>("{}: cannot be written: {}.", name, error.code().message());
@@ -118,6 +119,17 @@ ExitCode prepare(const DataOptions& options) {
   return ExitCode::kFine;
 }
 
+ExitCode adopt_file(const DataOptions& options) {
+  const auto name = with_ending(options.file);
+  require_place(name);
+  const Unfinished files(name + ".unfinished");
+  name_all(files, name, adopt(options, files.tokens, files.borders));
+  const trainer::TokenFile file(name, options.vocabulary);
+  if (!options.output.quiet) print(file);
+  write_json(options.output, to_json(file));
+  return ExitCode::kFine;
+}
+
 /// Every id below the sidecar's vocabulary, every byte by its digest.
 void check_all(const trainer::TokenFile& file) {
   if (!file.sidecar()) return;
@@ -159,7 +171,8 @@ ExitCode inspect(const DataOptions& options) {
 }  // namespace
 
 ExitCode run_data(const DataOptions& options) {
-  return options.action == "prepare" ? prepare(options) : inspect(options);
+  if (options.action == "prepare") return prepare(options);
+  return options.action == "adopt" ? adopt_file(options) : inspect(options);
 }
 
 }  // namespace lockstep::tool
