@@ -160,7 +160,8 @@ class DataTest(unittest.TestCase):
         self.assertEqual(self.documents("I"), [[5, 6, 9], [7, 9], [9], [8]])
         self.assertIn("Say it with", self.run_lockstep("data", "adopt", "wide.bin", *adopt, code=2))
         told = self.run_lockstep("data", "adopt", "llmc.bin", "--vocabulary", "9", "--output", "o2", code=2)
-        self.assertIn("token 2 is id 9, outside the model's vocabulary of 9", told)
+        self.assertIn("token 2 is id 9, outside the vocabulary of 9", told)
+        self.assertFalse(list(self.path.glob("o2*")))
 
     def test_what_is_wrong_is_named(self):
         self.write("bad.txt", b"ab\xff")

@@ -1,6 +1,5 @@
 #include "tools/lockstep/data/adopt.h"
 
-#include <algorithm>
 #include <charconv>
 #include <fstream>
 
@@ -12,6 +11,10 @@
 
 namespace lockstep::tool {
 namespace {
+
+MappedFile opened(const std::string& path) try { return MappedFile(path); } catch (const FileError& error) {
+  fail<BadInput>("dataset {}", error.what());
+}
 
 trainer::TokenFormat format_of(const MappedFile& file, const std::string& dtype) {
   if (dtype.empty()) return trainer::token_format(file.path(), file.bytes(), std::nullopt);
@@ -29,20 +32,30 @@ std::optional<uint64_t> id_of(const std::string& text) {
   return id;
 }
 
-/// One begins at 0, and one behind each end that is not the file's.
-template <class Id>
-std::vector<uint64_t> borders_of(std::span<const Id> ids, uint64_t end) {
-  std::vector<uint64_t> borders{0};
-  for (size_t i = 0; i + 1 < ids.size(); ++i)
-    if (ids[i] == end) borders.push_back(i + 1);
-  return borders;
+/// Calls `visit(position, id)` for every id of a file.
+template <class Visit>
+void visit_ids(const MappedFile& file, const trainer::TokenFormat& format, const Visit& visit) {
+  const auto* first = file.bytes().data() + format.header;
+  const auto* narrow = reinterpret_cast<const uint16_t*>(first);
+  const auto* wide = reinterpret_cast<const uint32_t*>(first);
+  for (int64_t i = 0; i < format.tokens; ++i) visit(i, format.width == 4 ? wide[i] : uint32_t{narrow[i]});
 }
 
+void require_below(const MappedFile& file, const trainer::TokenFormat& format, int64_t vocabulary) {
+  visit_ids(file, format, [&](int64_t position, uint32_t id) {
+    if (id >= vocabulary)
+      fail<BadInput>("dataset {}: token {} is id {}, outside the vocabulary of {}.", file.path(), position, id,
+                     vocabulary);
+  });
+}
+
+/// One begins at 0, and one behind each end that is not the file's.
 std::vector<uint64_t> borders_of(const MappedFile& file, const trainer::TokenFormat& format, uint64_t end) {
-  const auto* first = file.bytes().data() + format.header;
-  const auto count = static_cast<size_t>(format.tokens);
-  return format.width == 4 ? borders_of(std::span(reinterpret_cast<const uint32_t*>(first), count), end)
-                           : borders_of(std::span(reinterpret_cast<const uint16_t*>(first), count), end);
+  std::vector<uint64_t> borders{0};
+  visit_ids(file, format, [&](int64_t position, uint32_t id) {
+    if (id == end && position + 1 < format.tokens) borders.push_back(static_cast<uint64_t>(position) + 1);
+  });
+  return borders;
 }
 
 void write(const std::string& path, std::span<const std::byte> bytes) {
@@ -54,8 +67,9 @@ void write(const std::string& path, std::span<const std::byte> bytes) {
 }  // namespace
 
 trainer::TokenSidecar adopt(const DataOptions& options, const std::string& tokens, const std::string& borders) {
-  const MappedFile file(options.inputs.at(0));
+  const auto file = opened(options.inputs.at(0));
   const auto format = format_of(file, options.dtype);
+  require_below(file, format, options.vocabulary);
   trainer::TokenSidecar sidecar{.dtype = format.width == 4 ? "uint32" : "uint16", .tokens = format.tokens};
   sidecar.vocabulary = options.vocabulary;
   sidecar.tokenizer = "not known";

@@ -1,5 +1,7 @@
 #include "tools/lockstep/data/data_arguments.h"
 
+#include <CLI/CLI.hpp>
+
 namespace lockstep::tool {
 namespace {
 
@@ -45,6 +47,20 @@ void add_data_commands(CLI::App& command, DataOptions& options) {
       ->type_name("TOKEN|ID");
   prepare.add_option("--pattern", options.pattern, "Of tiktoken's ranks: how text is cut")
       ->type_name("gpt2|cl100k|llama3");
+  auto& adopt = action(command, options, "adopt",
+                       "Copy a file of tokens of nanoGPT's, of llm.c's or of bare ids, with a sidecar", kAdoptExample);
+  adopt.add_option("file", options.inputs, "File of tokens")->required()->expected(1)->type_name("FILE");
+  adopt.add_option("--vocabulary", options.vocabulary, "Ids are below it")
+      ->required()
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
+  adopt.add_option("--output", options.file, "NAME.bin and NAME.json are written, NAME.borders if documents are known")
+      ->required()
+      ->type_name("NAME");
+  adopt.add_option("--dtype", options.dtype, "What the file is nothing but ids of; without it as it is recognized")
+      ->type_name("uint16|uint32")
+      ->check(CLI::IsMember({"uint16", "uint32"}));
+  adopt.add_option("--end-of-document", options.end_of_document, "The id that ends each document")->type_name("ID");
   auto& inspect =
       action(command, options, "inspect", "Tell what is in a file of tokens, and check all of it", kInspectExample);
   inspect.add_option("file", options.file, "File of tokens")->required()->type_name("FILE");
