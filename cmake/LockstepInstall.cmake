@@ -16,6 +16,7 @@ target_compile_features(lockstep_flags INTERFACE $<INSTALL_INTERFACE:cxx_std_20>
 
 install(TARGETS ${_exported} EXPORT LockstepTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS lockstep lockstep_engine RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY tools/data DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep FILES_MATCHING PATTERN "*.py" PATTERN "requirements.txt")
 foreach(folder core rng runtime consistency replay models trainer fuzz)
   install(DIRECTORY ${folder} DESTINATION ${_headers} FILES_MATCHING PATTERN "*.h")
 endforeach()

@@ -11,6 +11,7 @@ target_link_libraries(lockstep_replay_op_case PRIVATE nlohmann_json::nlohmann_js
 target_link_libraries(lockstep_trainer_job PRIVATE tomlplusplus::tomlplusplus nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_launch PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_profile PRIVATE nlohmann_json::nlohmann_json)
+target_link_libraries(lockstep_trainer_data PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_trainer_checkpoint PRIVATE nlohmann_json::nlohmann_json)
 target_link_libraries(lockstep_fuzz_cases PUBLIC RapidCheck::rapidcheck)
 target_link_libraries(lockstep_fuzz_search PUBLIC nlohmann_json::nlohmann_json)
@@ -27,6 +28,13 @@ target_link_options(lockstep_runtime_dispatch INTERFACE LINKER:-u,lockstep_backe
 file(GLOB_RECURSE _loops CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/kernels/*_loops.cpp)
 set_source_files_properties(${_loops} ${CMAKE_SOURCE_DIR}/rng/fill.cpp PROPERTIES
   COMPILE_OPTIONS "-O3;-fno-math-errno;-fno-trapping-math")
+# For plug-ins: headers alone, as the command that loads them has the rest.
+add_library(lockstep_plugin INTERFACE)
+add_library(Lockstep::plugin ALIAS lockstep_plugin)
+set_target_properties(lockstep_plugin PROPERTIES EXPORT_NAME plugin)
+target_link_libraries(lockstep_plugin INTERFACE lockstep_flags LibTorch::cpu)
+list(APPEND LOCKSTEP_LAYERS plugin)
+target_link_libraries(lockstep_trainer_plugin PRIVATE ${CMAKE_DL_LIBS})
 # Without LibTorch: what `lockstep` answers from at once.
 lockstep_bundle(kernels runtime_kernels_self_test runtime_kernels_speed)
 lockstep_bundle(connections runtime_transport_flight runtime_transport_rendezvous)
@@ -34,4 +42,4 @@ lockstep_bundle(recordings replay_store replay_view)
 lockstep_bundle(trainer_files trainer_job trainer_data trainer_checkpoint trainer_identity)
 lockstep_bundle(runtime runtime_dispatch runtime_planning_rules runtime_transport_device runtime_transport_streams)
 lockstep_bundle(replay replay_play replay_op_case replay_capture)
-lockstep_bundle(trainer trainer_loop trainer_dry_run trainer_mutation_trials runtime)
+lockstep_bundle(trainer trainer_plugin trainer_loop trainer_dry_run trainer_mutation_trials runtime)

@@ -90,14 +90,13 @@ Gpt2Attention::Gpt2Attention(Module& owner, std::string name, const Gpt2Options&
       qkv_(*this, "qkv", qkv_options(o, path())),
       out_(*this, "wo", out_options(o)) {}
 
-Tensor Gpt2Attention::forward(const Tensor& x) {
+Tensor Gpt2Attention::forward(const Tensor& x, const Documents& documents) {
   const auto open = scope();
   const int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
   const auto parts = qkv_.forward(x).view({batch, length, heads_, 3, width / heads_}).unbind(3);
   const auto query = parts[0].transpose(1, 2);
   const auto key = whole(parts[1].transpose(1, 2), 2), value = whole(parts[2].transpose(1, 2), 2);
-  const auto mixed = at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, attention_dropout_,
-                                                      /*is_causal=*/true);
+  const auto mixed = causal_attention(query, key, value, trains() ? attention_dropout_ : 0, documents);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, width}));
 }
 
@@ -117,9 +116,10 @@ Gpt2Block::Gpt2Block(Module& owner, std::string name, const Gpt2Options& o)
       attention_(*this, "attention", o),
       feed_forward_(*this, "feed_forward", o) {}
 
-Tensor Gpt2Block::forward(const Tensor& x) {
+Tensor Gpt2Block::forward(const Tensor& x, const Documents& documents) {
   const auto open = scope();
-  const auto h = residual(x, attention_norm_, dropout_, [this](const Tensor& y) { return attention_.forward(y); });
+  const auto h =
+      residual(x, attention_norm_, dropout_, [&](const Tensor& y) { return attention_.forward(y, documents); });
   return residual(h, feed_forward_norm_, dropout_, [this](const Tensor& y) { return feed_forward_.forward(y); });
 }
 
@@ -147,11 +147,14 @@ Tensor Gpt2::forward(const Tensor& tokens) {
   if (length > options_.positions)
     fail<BadInput>("a sequence of {} tokens is longer than the model's {} positions", length, options_.positions);
   // Each sample reads the table by itself, so that its gradient is a sum over samples, as that of the tokens' is.
-  const auto positions = at::zeros_like(tokens) + constant(positions_.narrow(0, 0, length));
+  const auto documents = current_documents();
+  const auto positions =
+      documents.are_packed() ? documents.positions : at::zeros_like(tokens) + constant(positions_.narrow(0, 0, length));
   auto x = run_block(embeddings_, tokens,
                      [this, positions](const Tensor& input) { return embeddings_.forward(input, positions); });
   for (auto& layer : layers_)
-    x = run_block(*layer, x, [&block = *layer](const Tensor& input) { return block.forward(input); });
+    x = run_block(*layer, x,
+                  [&block = *layer, documents](const Tensor& input) { return block.forward(input, documents); });
   return run_block(head_, x, [this](const Tensor& input) { return head_.forward(input); });
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/documents.h"
 #include "models/layers.h"
 
 namespace lockstep::models {
@@ -47,7 +48,7 @@ class Gpt2Attention : public Module {
  public:
   Gpt2Attention(Module& owner, std::string name, const Gpt2Options& options);
   /// x [batch, length, width].
-  at::Tensor forward(const at::Tensor& x);
+  at::Tensor forward(const at::Tensor& x, const Documents& documents);
 
  private:
   int64_t heads_;
@@ -68,7 +69,7 @@ class Gpt2FeedForward : public Module {
 class Gpt2Block : public Module {
  public:
   Gpt2Block(Module& owner, std::string name, const Gpt2Options& options);
-  at::Tensor forward(const at::Tensor& x);
+  at::Tensor forward(const at::Tensor& x, const Documents& documents);
 
  private:
   double dropout_;

@@ -27,6 +27,13 @@ class Hooks {
   /// A table that the model computes itself (rotations), equal on every rank.
   virtual at::Tensor constant(const at::Tensor& table) = 0;
 
+  /// Of each token of the microbatch that runs in its document, int64 [batch, length], where the tokens are; undefined:
+  /// a sample is one document.
+  virtual at::Tensor positions() const { return {}; }
+
+  /// Whether the model is trained: then it drops what it is told to drop.
+  virtual bool trains() const { return true; }
+
   /// Runs one block of the model; may run it again in backward instead of keeping its activations, so
   /// `forward` owns what it captures (the model itself outlives the step).
   virtual at::Tensor run_block(Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
@@ -57,6 +64,9 @@ at::Tensor whole(const at::Tensor& tensor, int dim);
 /// One block of a model through the hooks, or simply forward(input) without them.
 at::Tensor run_block(Module& block, const at::Tensor& input,
                      const std::function<at::Tensor(const at::Tensor&)>& forward);
+
+/// Whether what runs is training; without hooks it is.
+bool trains();
 
 /// A table where the model runs.
 at::Tensor constant(const at::Tensor& table);

@@ -47,6 +47,8 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) {
   return at::layer_norm(x, {x.size(-1)}, at::Tensor(weight_), at::Tensor(bias_), epsilon_);
 }
 
-at::Tensor dropped(const at::Tensor& x, double share) { return share > 0 ? at::dropout(x, share, /*train=*/true) : x; }
+at::Tensor dropped(const at::Tensor& x, double share) {
+  return share > 0 && trains() ? at::dropout(x, share, /*train=*/true) : x;
+}
 
 }  // namespace lockstep::models

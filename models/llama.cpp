@@ -105,18 +105,22 @@ Attention::Attention(Module& owner, std::string name, const LlamaOptions& option
       qkv_(*this, "qkv", qkv_options(options, path())),
       out_(*this, "wo", out_options(options, layer)) {}
 
-Tensor Attention::forward(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
+Tensor Attention::rotated(const Tensor& x, const Places& places) const {
+  return places.documents.are_packed() ? rotate_each(x, places.cosines, places.sines)
+                                       : rotate(x, places.cosines, places.sines);
+}
+
+Tensor Attention::forward(const Tensor& x, const Places& places) {
   const auto open = scope();
   const int64_t batch = x.size(0), length = x.size(1), size = options_.head_size();
   const int64_t groups = options_.key_value_heads, queries = options_.heads / groups;
   const auto qkv = qkv_.forward(x).view({batch, length, groups, queries + 2, size});
   const auto parts = qkv.split_with_sizes({queries, 1, 1}, 3);
   const auto query = parts[0].reshape({batch, length, options_.heads, size}).transpose(1, 2);
-  const auto key = whole(rotate(parts[1].squeeze(3).transpose(1, 2), cosines, sines), 2);
+  const auto key = whole(rotated(parts[1].squeeze(3).transpose(1, 2), places), 2);
   const auto value = whole(parts[2].squeeze(3).transpose(1, 2), 2);
-  const auto mixed = at::scaled_dot_product_attention(rotate(query, cosines, sines), key, value,
-                                                      /*attn_mask=*/{}, options_.attention_dropout, /*is_causal=*/true,
-                                                      /*scale=*/std::nullopt, /*enable_gqa=*/queries > 1);
+  const auto mixed =
+      causal_attention(rotated(query, places), key, value, trains() ? options_.attention_dropout : 0, places.documents);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, options_.width}));
 }
 
@@ -144,10 +148,10 @@ TransformerBlock::TransformerBlock(Module& owner, std::string name, const LlamaO
       attention_(*this, "attention", options, layer),
       feed_forward_(*this, "feed_forward", options, layer) {}
 
-Tensor TransformerBlock::forward(const Tensor& x, const Tensor& cosines, const Tensor& sines) {
+Tensor TransformerBlock::forward(const Tensor& x, const Places& places) {
   const auto open = scope();
-  const auto h = residual(x, attention_norm_, dropout_,
-                          [&](const Tensor& normed) { return attention_.forward(normed, cosines, sines); });
+  const auto h =
+      residual(x, attention_norm_, dropout_, [&](const Tensor& normed) { return attention_.forward(normed, places); });
   return residual(h, feed_forward_norm_, dropout_, [&](const Tensor& normed) { return feed_forward_.forward(normed); });
 }
 
@@ -179,18 +183,23 @@ Llama::Llama(const LlamaOptions& options)
     layers_.push_back(std::make_unique<TransformerBlock>(*this, fmt::format("layers.{}", layer), options, layer));
 }
 
+Places Llama::places(int64_t length) const {
+  Places places{constant(tables_.cosines.narrow(0, 0, length)), constant(tables_.sines.narrow(0, 0, length)),
+                current_documents()};
+  if (!places.documents.are_packed()) return places;
+  const auto& rows = places.documents.positions;
+  return {at::embedding(places.cosines, rows), at::embedding(places.sines, rows), places.documents};
+}
+
 Tensor Llama::forward(const Tensor& tokens) {
   if (tokens.size(1) > options_.length)
     fail<BadInput>("a sequence of {} tokens is longer than the model's {}", tokens.size(1), options_.length);
-  const auto cosines = constant(tables_.cosines.narrow(0, 0, tokens.size(1)));
-  const auto sines = constant(tables_.sines.narrow(0, 0, tokens.size(1)));
+  const auto places = this->places(tokens.size(1));
   auto x = run_block(embedding_, tokens, [this](const Tensor& input) {
     return annotate(embedding_.forward(input), "batch norm_length embed");
   });
   for (auto& layer : layers_)
-    x = run_block(*layer, x, [&block = *layer, cosines, sines](const Tensor& input) {
-      return block.forward(input, cosines, sines);
-    });
+    x = run_block(*layer, x, [&block = *layer, places](const Tensor& input) { return block.forward(input, places); });
   return run_block(head_, x, [this](const Tensor& input) { return head_.forward(input); });
 }
 

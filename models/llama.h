@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "models/documents.h"
 #include "models/layers.h"
 #include "models/rope.h"
 
@@ -32,14 +33,23 @@ void require_fitting_sizes(const LlamaOptions& options);
 LlamaOptions llama_flavor(const std::string& name);
 std::vector<std::string> llama_flavors();
 
+/// Where a sequence's tokens stand: rows of the rotations, [length, head_size / 2], or of packed samples
+/// [batch, length, head_size / 2].
+struct Places {
+  at::Tensor cosines, sines;
+  Documents documents;
+};
+
 /// One fused weight for query, key and value: rows ordered by head group, each the group's queries, its key, its value.
 class Attention : public Module {
  public:
   Attention(Module& owner, std::string name, const LlamaOptions& options, int64_t layer);
   /// x [batch, length, width].
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines);
+  at::Tensor forward(const at::Tensor& x, const Places& places);
 
  private:
+  at::Tensor rotated(const at::Tensor& x, const Places& places) const;
+
   LlamaOptions options_;
   Linear qkv_, out_;
 };
@@ -58,7 +68,7 @@ class FeedForward : public Module {
 class TransformerBlock : public Module {
  public:
   TransformerBlock(Module& owner, std::string name, const LlamaOptions& options, int64_t layer);
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines);
+  at::Tensor forward(const at::Tensor& x, const Places& places);
 
  private:
   double dropout_;
@@ -89,6 +99,8 @@ class Llama : public Model {
   std::vector<Module*> blocks() override;
 
  private:
+  Places places(int64_t length) const;
+
   LlamaOptions options_;
   RopeTables tables_;
   Embedding embedding_;

@@ -31,6 +31,8 @@ at::Tensor run_block(Module& block, const at::Tensor& input,
   return current_hooks ? current_hooks->run_block(block, forward, input) : forward(input);
 }
 
+bool trains() { return !current_hooks || current_hooks->trains(); }
+
 at::Tensor constant(const at::Tensor& table) { return current_hooks ? current_hooks->constant(table) : table; }
 
 Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> sizes, std::string axes, Initial initial,

@@ -23,12 +23,12 @@ constexpr BadCall kBadCalls[] = {
     {"", 2,
      "a command is needed: train, verify, replay, trace, report, rules, bench, mutate, fuzz, shrink, doctor, "
      "checkpoint, "
-     "launch."},
+     "data, launch."},
     {"trian", 2,
      "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, report, rules, bench, "
      "mutate, fuzz, shrink, doctor, "
      "checkpoint, "
-     "launch."},
+     "data, launch."},
     {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
     {"train", 2, "job is required. 'lockstep train --help' tells more."},
     {"train missing.toml", 2,
@@ -124,9 +124,9 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml -q --dry-run --odd-shapes 1", 2,
      "--odd-shapes is not an option. 'lockstep train --help' lists what is."},
     {"train jobs/demo.toml -q --training.dataset_path=", 2,
-     "training.dataset_path is not set; it names the text to train on."},
+     "training.dataset_path is not set; it names the data to train on."},
     {"verify jobs/demo.toml -q --training.dataset_path=", 2,
-     "training.dataset_path is not set; it names the text to train on."},
+     "training.dataset_path is not set; it names the data to train on."},
     {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
     {"bench dispach", 2,

@@ -9,6 +9,7 @@
 #include "core/suggest.h"
 #include "tools/lockstep/argument_checks.h"
 #include "tools/lockstep/checkpoint_arguments.h"
+#include "tools/lockstep/data/data_arguments.h"
 #include "tools/lockstep/fuzz_arguments.h"
 #include "tools/lockstep/launch_arguments.h"
 #include "tools/lockstep/overrides.h"
@@ -49,6 +50,7 @@ struct Parser {
   ReplayOptions replay;
   TraceOptions trace;
   ReportOptions report;
+  DataOptions data;
 
   Parser() {
     app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
@@ -66,6 +68,7 @@ struct Parser {
         *command("shrink", "Make the case of a finding as small as it gets", kShrinkExamples, shrink.output), shrink);
     command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
     add_checkpoint_commands(*app.add_subcommand("checkpoint", "Work with checkpoint folders"), checkpoint, weights);
+    add_data_commands(*app.add_subcommand("data", "Make files of tokens, and look into them: prepare, inspect"), data);
     add_launch_options(
         *app.add_subcommand("launch", "Run a command in several processes on this machine, one rank each"), launch);
   }
@@ -79,6 +82,13 @@ struct Parser {
     return sub;
   }
 
+  static void add_plugins(CLI::App& command, JobArguments& job) {
+    command.add_option("--plugin", job.plugins, "Load what FILE adds (docs/plugins.md); may be given several times")
+        ->type_name("FILE")
+        ->expected(1)
+        ->take_all();
+  }
+
   static std::string with_keys(const char* example) {
     return fmt::format("{}\n\nAny key of the job can be changed (its default in parentheses):\n{}", example,
                        trainer::job_reference_help());
@@ -88,6 +98,7 @@ struct Parser {
     auto* sub = command("train", "Train the model that a job file describes",
                         with_keys("lockstep train jobs/demo.toml --verify --training.steps 50"), train.output);
     sub->add_option("job", train.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
+    add_plugins(*sub, train.job);
     sub->add_flag("--verify", train.verify, "Compare every step with one device; exit 3 on a difference");
     sub->add_option("--html", train.html, "Write what --verify says as a page to FILE")->type_name("FILE");
     sub->add_option("--record", train.record, "Record every step into this folder, for lockstep replay")
@@ -113,6 +124,7 @@ struct Parser {
                 with_keys("lockstep verify jobs/demo.toml --meshes \"tp=2; dp_shard=2,tp=2\" --training.steps 3"),
                 verify.output);
     sub->add_option("job", verify.job.file, "Job file (TOML, docs/job.md)")->required()->type_name("JOB");
+    add_plugins(*sub, verify.job);
     sub->add_option("--meshes", verify.meshes, "Meshes separated by ';'; without it verify.meshes, or the job's own")
         ->type_name("\"AXIS=SIZE,...; ...\"");
     sub->add_option("--odd-shapes", odd_shapes,
@@ -237,6 +249,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "shrink") return parser.shrink;
   if (name == "doctor") return parser.doctor;
   if (!parser.weights.action.empty()) return parser.weights;
+  if (name == "data") return parser.data;
   return parser.checkpoint;
 }
 

@@ -18,6 +18,7 @@ struct Output {
 struct JobArguments {
   std::string file;
   std::vector<trainer::Setting> overrides;
+  std::vector<std::string> plugins;  ///< files
 };
 
 struct TrainOptions {
@@ -138,6 +139,19 @@ struct WeightsOptions {
   Output output;
 };
 
+struct DataOptions {
+  std::string action;               ///< "prepare", "adopt" or "inspect"
+  std::vector<std::string> inputs;  ///< of prepare: files, folders, globs; of adopt: a file of tokens
+  std::string tokenizer;            ///< "bytes", or a file
+  std::string field = "text";
+  std::string end_of_document;  ///< a token or an id; empty: none
+  std::string pattern;          ///< of tiktoken's ranks; empty: not said
+  std::string dtype;            ///< of adopt; empty: as the file is
+  int64_t vocabulary = 0;       ///< of adopt
+  std::string file;             ///< to write, or to look into
+  Output output;
+};
+
 /// Text to print on stdout instead of doing something: --help, --version.
 struct PrintText {
   std::string text;
@@ -145,7 +159,7 @@ struct PrintText {
 
 using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
                              FuzzOptions, ShrinkOptions, DoctorOptions, CheckpointOptions, WeightsOptions,
-                             LaunchOptions, ReplayOptions, TraceOptions, ReportOptions>;
+                             LaunchOptions, ReplayOptions, TraceOptions, ReportOptions, DataOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

@@ -21,6 +21,9 @@ ExitCode run_weights(const WeightsOptions& options);
 ExitCode run_trace(const TraceOptions& options);
 ExitCode run_report(const ReportOptions& options);
 
+/// `prepare` runs a program in Python (tools/data), which the tokenizers' libraries are written for.
+ExitCode run_data(const DataOptions& options);
+
 /// Starts processes, one rank each, on this machine, and ends when all have ended: with the most telling exit code.
 ExitCode run_launch(const LaunchOptions& options);
 
@@ -43,6 +46,10 @@ extern const bool kIsFront;
 /// Reads, overrides and resolves the job for this launch; BadInput as soon as something does not fit. `many`: whether
 /// the command can be one of many processes.
 trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many = false);
+
+/// Loads plug-ins (trainer/plugin) and gives name and digest of each: in the engine, to which `lockstep` hands over, as
+/// they need LibTorch, and only they know what the job may say.
+std::vector<std::string> use_plugins(const std::vector<std::string>& files);
 
 /// BadInput if the tokens of one step do not fit into this machine.
 void require_tokens_fit(const trainer::Job& job);

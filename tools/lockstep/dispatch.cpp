@@ -65,6 +65,7 @@ ExitCode run(const ShrinkOptions& options) {
   return run_shrink(options);
 }
 ExitCode run(const DoctorOptions& options) { return require_json_place(options.output), run_doctor(options); }
+ExitCode run(const DataOptions& options) { return require_json_place(options.output), run_data(options); }
 ExitCode run(const LaunchOptions& options) { return run_launch(options); }
 ExitCode run(const CheckpointOptions& options) { return require_json_place(options.output), run_checkpoint(options); }
 ExitCode run(const WeightsOptions& options) { return require_json_place(options.output), run_weights(options); }

@@ -4,6 +4,7 @@
 #endif
 
 #include "tools/lockstep/commands.h"
+#include "trainer/plugin/load_plugin.h"
 
 namespace lockstep::tool {
 
@@ -22,5 +23,11 @@ namespace {
 }();
 
 }  // namespace
+
+std::vector<std::string> use_plugins(const std::vector<std::string>& files) {
+  std::vector<std::string> loaded;
+  for (const auto& file : files) loaded.push_back(trainer::load_plugin(file));
+  return loaded;
+}
 
 }  // namespace lockstep::tool

@@ -1,3 +1,4 @@
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,6 +42,16 @@ void require_simulable(const trainer::MeshDegrees& mesh) {
         mesh.text(), mesh.ranks(), kMostRanks);
 }
 
+/// A saved job tells which plug-ins it ran with: no others may stand in for them.
+trainer::Job with_plugins(trainer::Job job, const std::vector<std::string>& loaded) {
+  if (!job.job.plugins.empty() && job.job.plugins != loaded)
+    fail<BadInput>(
+        "job.plugins is [{}], loaded are [{}]. Give the plug-ins that it names with --plugin, in this order.",
+        fmt::join(job.job.plugins, ", "), fmt::join(loaded, ", "));
+  job.job.plugins = loaded;
+  return job;
+}
+
 }  // namespace
 
 void require_tokens_fit(const trainer::Job& job) {
@@ -58,11 +69,13 @@ void require_tokens_fit(const trainer::Job& job) {
 trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many) {
   const auto launcher = trainer::detect_launcher([](const char* name) { return std::getenv(name); });
   if (!many) trainer::require_single_process(launcher);
-  const auto asked = trainer::load_job(arguments.file, arguments.overrides);
+  const auto loaded = use_plugins(arguments.plugins);
+  const auto asked = with_plugins(trainer::load_job(arguments.file, arguments.overrides), loaded);
   auto job = trainer::resolve(trainer::with_saved_values(asked, launcher.launch), launcher.launch);
   job = trainer::with_initial_weights(std::move(job));
   if (many && launcher.launch.simulated) require_simulable(trainer::mesh_of(job));
-  if (kIsFront && !output.quiet && launcher.launch.rank == 0) greet(asked, job, launcher);
+  const bool comes_first = kIsFront || !loaded.empty();  // else the front has greeted
+  if (comes_first && !output.quiet && launcher.launch.rank == 0) greet(asked, job, launcher);
   return job;
 }
 

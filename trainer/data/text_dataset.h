@@ -22,6 +22,7 @@ class TextDataset final : public Dataset {
   int64_t bytes() const { return file_.size(); }
 
   TokenBatch batch(int64_t start, int64_t count) const override;
+  std::optional<double> bytes_per_token() const override { return 1.0; }
 
   /// Which sample stands at a global sample index.
   int64_t sample_at(int64_t global_index) const;

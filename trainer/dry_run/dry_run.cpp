@@ -93,8 +93,9 @@ DryRun dry_run(const Job& job, TrainingRun::Options options) {
   options.meta = true;
   TrainingRun run(job, std::move(options));
   const auto tokens = static_cast<size_t>(job.training.global_batch_size * job.training.seq_len);
-  const TokenBatch batch{job.training.global_batch_size, job.training.seq_len, std::vector<int64_t>(tokens),
-                         std::vector<int64_t>(tokens)};
+  TokenBatch batch{job.training.global_batch_size, job.training.seq_len, std::vector<int64_t>(tokens),
+                   std::vector<int64_t>(tokens)};
+  if (job.training.pack_documents) batch.positions.resize(tokens);
   run.world().traffic().clear();
   run.world().part<MoveCounts>().clear();
   run.step(1, batch, 1e-3);

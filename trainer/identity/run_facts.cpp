@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/numerics_version.h"
 #include "trainer/data/data_file.h"
+#include "trainer/data/dataset.h"
 #include "trainer/identity/run_start.h"
 
 namespace lockstep::trainer {
@@ -19,13 +20,19 @@ std::string step_to_resume_from(const Job& job) try {
   return "none";
 }
 
+std::string validation_digest(Job job) {
+  job.training.dataset = job.validation.dataset;
+  job.training.dataset_path = job.validation.dataset_path;
+  return dataset_digest(job);
+}
+
 }  // namespace
 
 Facts run_facts(const Job& job) {
   Facts facts{{"the build", build_id()}, {"the numerics version", std::to_string(kNumericsVersion)}};
   for (const auto& key : job_keys()) facts.push_back(fact_of(key, job));
-  if (!job.training.dataset_path.empty())
-    facts.emplace_back("the digest of the data", data_digest(job.training.dataset_path));
+  if (auto data = dataset_digest(job); !data.empty()) facts.emplace_back("the digest of the data", std::move(data));
+  if (job.validation.enable) facts.emplace_back("the digest of the validation data", validation_digest(job));
   facts.emplace_back("the checkpoint to resume from", step_to_resume_from(job));
   return facts;
 }

@@ -12,8 +12,9 @@
 namespace lockstep::trainer {
 namespace {
 
-constexpr std::array<std::string_view, 9> kSectionsWithoutBits = {
-    "job", "parallelism", "activation_checkpoint", "checkpoint", "metrics", "comm", "profiling", "verify", "record"};
+constexpr std::array<std::string_view, 10> kSectionsWithoutBits = {
+    "job",    "parallelism", "activation_checkpoint", "checkpoint", "metrics", "comm", "profiling", "validation",
+    "verify", "record"};
 /// Data are known by their digest, the schedule's length stands for both keys that give it.
 constexpr std::array<std::string_view, 5> kKeysWithoutBits = {"training.dataset_path", "training.local_batch_size",
                                                               "training.steps", "training.device",
@@ -23,6 +24,7 @@ bool has_bits(const Key& key) {
   const auto holds = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
+  if (key.dotted() == "job.plugins") return true;
   return !holds(kSectionsWithoutBits, key.section) && !holds(kKeysWithoutBits, key.dotted());
 }
 

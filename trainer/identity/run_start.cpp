@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "trainer/checkpoint/checkpoint_file.h"
-#include "trainer/data/data_file.h"
+#include "trainer/data/dataset.h"
 #include "trainer/identity/run_identity.h"
 #include "trainer/job/job_file.h"
 #include "trainer/job/mesh_degrees.h"
@@ -61,7 +61,7 @@ std::optional<int64_t> step_to_resume(const Job& job) {
 }
 
 RunStart run_start(const Job& job) {
-  const auto data = job.training.dataset_path.empty() ? "" : data_digest(job.training.dataset_path);
+  const auto data = dataset_digest(job);
   const auto facts = identity_facts(job, data);
   RunStart start{{}, {identity_text(facts), data, {}}, {}};
   const auto root = checkpoint_root(job);

@@ -31,6 +31,7 @@ inline constexpr Allowed kOpenDegree{"-1 or from 1 to 65536",
 inline constexpr Allowed kBatch{"from 1 to 1073741824", [](double x) { return x >= 1 && x <= kMaxBatch; }};
 inline constexpr Allowed kOpenBatch{"-1 or from 1 to 1073741824",
                                     [](double x) { return (x >= 1 && x <= kMaxBatch) || (x > -2 && x < 0); }};
+inline constexpr Allowed kOpenCount{"-1 or at least 1", [](double x) { return x >= 1 || (x > -2 && x < 0); }};
 inline constexpr Allowed kOpenIndex{"-1 or at least 0", [](double x) { return x > -2; }};
 inline constexpr Allowed kNotEmpty{"a name", nullptr, [](std::string_view s) { return !s.empty(); }};
 

@@ -65,6 +65,16 @@ void require_optimizer_reads(const OptimizerSection& optimizer) {
                    *optimizer.momentum, optimizer.name);
 }
 
+void require_data_fit(const Job& job) {
+  const auto length = job.validation.seq_len.value_or(job.training.seq_len);
+  if (length > job.training.seq_len)
+    fail<BadInput>("validation.seq_len {} is longer than training.seq_len {}: the model is built for that.", length,
+                   job.training.seq_len);
+  if (job.training.pack_documents && !job.record.folder.empty())
+    fail<BadInput>(
+        "training.pack_documents and record.folder: recordings do not hold document borders yet. Leave one out.");
+}
+
 /// Parameters and their updates are float32, where larger numbers are infinite and smaller ones 0.
 void require_float_range(const OptimizerSection& optimizer) {
   constexpr double kMost = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::min();
@@ -104,6 +114,7 @@ Job resolve(Job job, const Launch& launch) {
   require_levels_offered(job);
   require_optimizer_reads(job.optimizer);
   require_float_range(job.optimizer);
+  require_data_fit(job);
   if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);
   if (!launch.simulated && mesh.ranks() != launch.world)
     fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),

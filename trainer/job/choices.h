@@ -2,6 +2,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Names of which a job chooses one.
 namespace lockstep::trainer {
@@ -11,6 +12,13 @@ struct Choice {
   std::string_view about = {};  ///< what it stands for, where the name does not say it
 };
 using Choices = std::span<const Choice>;
+
+/// Adds a name to those of a list, for the rest of the process: a plug-in's. REQUIRES: texts that stay, and that
+/// nothing runs beside it.
+void offer(Choices choices, Choice added);
+
+/// What was offered besides.
+const std::vector<Choice>& offered_besides(Choices choices);
 
 bool holds(Choices choices, std::string_view name);
 

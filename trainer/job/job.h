@@ -16,6 +16,7 @@ namespace lockstep::trainer {
 struct JobSection {
   std::string dump_folder = "./outputs";
   std::string description = "default job";
+  std::vector<std::string> plugins;  ///< "libmine.so DIGEST" of each that was loaded; set by who loads them
 };
 
 struct ModelSection {
@@ -49,7 +50,9 @@ struct SchedulerSection {
 
 struct TrainingSection {
   std::string dataset = "text";
-  std::string dataset_path;
+  std::vector<std::string>
+      dataset_path;  ///< files, globs or folders, perhaps with weights: trainer/data/data_sources.h
+  bool pack_documents = false;
   int64_t local_batch_size = 8;
   int64_t global_batch_size = -1;  ///< -1: local_batch_size x data-parallel degree; resolve() fills it in
   int64_t seq_len = 2048;
@@ -108,6 +111,15 @@ struct DebugSection {
   int64_t seed = 0;
 };
 
+struct ValidationSection {
+  bool enable = false;
+  std::string dataset = "text";
+  std::vector<std::string> dataset_path;
+  std::optional<int64_t> seq_len;  ///< none: training.seq_len
+  int64_t freq = 10;
+  int64_t steps = -1;  ///< -1: all of the data once
+};
+
 /// Values of verify.modes.
 inline constexpr std::string_view kOpsMode = "ops";
 inline constexpr std::string_view kStepMode = "step";
@@ -155,6 +167,7 @@ struct Job {
   CommSection comm;
   ProfilingSection profiling;
   DebugSection debug;
+  ValidationSection validation;
   VerifySection verify;
   RecordSection record;
   NumericsSection numerics;

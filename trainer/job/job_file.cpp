@@ -11,6 +11,7 @@
 #include "core/files/random_access_file.h"
 #include "core/suggest.h"
 #include "trainer/job/job_keys.h"
+#include "trainer/job/offered_names.h"
 #include "trainer/job/torchtitan_keys.h"
 
 namespace lockstep::trainer {
@@ -106,6 +107,12 @@ template <class T>
 bool read_value(const Setting& setting, T& out) {
   if (!setting.typed) return read_text(std::get<std::string>(setting.value), out);
   if (const auto* value = std::get_if<T>(&setting.value)) return out = *value, true;
+  if constexpr (std::is_same_v<T, std::vector<std::string>>)  // one is a list, too
+    if (const auto* text = std::get_if<std::string>(&setting.value)) {
+      out.clear();
+      if (!text->empty()) out.push_back(*text);
+      return true;
+    }
   if constexpr (std::is_same_v<T, double>) {
     if (const auto* value = std::get_if<int64_t>(&setting.value)) return out = static_cast<double>(*value), true;
   }
@@ -169,6 +176,12 @@ Job job_of(const std::vector<Setting>& settings, const std::string& name) {
   return job;
 }
 
+/// A plug-in's dataset need not be in files.
+bool is_read(std::string_view dataset) {
+  return std::any_of(std::begin(kDatasetNames), std::end(kDatasetNames),
+                     [&](const Choice& own) { return own.name == dataset; });
+}
+
 }  // namespace
 
 RefusedJob::RefusedJob(const std::vector<std::string>& lines)
@@ -211,8 +224,10 @@ std::string to_toml(const Job& job) {
 }
 
 void require_dataset_path(const Job& job) {
-  if (job.training.dataset_path.empty())
-    fail<BadInput>("training.dataset_path is not set; it names the text to train on.");
+  if (is_read(job.training.dataset) && job.training.dataset_path.empty())
+    fail<BadInput>("training.dataset_path is not set; it names the data to train on.");
+  if (job.validation.enable && is_read(job.validation.dataset) && job.validation.dataset_path.empty())
+    fail<BadInput>("validation.dataset_path is not set; it names the data to validate on.");
 }
 
 }  // namespace lockstep::trainer

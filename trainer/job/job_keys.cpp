@@ -22,6 +22,9 @@ constexpr Key kKeys[] = {
     {"job", "dump_folder", at<&Job::job, &JobSection::dump_folder>(), kNotEmpty,
      "Folder for everything a run writes: checkpoints, metrics, the resolved job, reports."},
     {"job", "description", at<&Job::job, &JobSection::description>(), kAnything, "Free text, printed and saved."},
+    {"job", "plugins", at<&Job::job, &JobSection::plugins>(), kAnything,
+     "Name and digest of each plug-in of --plugin (docs/plugins.md): a saved job has them, and goes on with these alone. "
+     "(Not in torchtitan.)"},
 
     {"model", "name", at<&Job::model, &ModelSection::name>(), one_of(kModelNames), "Model family"},
     {"model", "flavor", at<&Job::model, &ModelSection::flavor>(), kNotEmpty,
@@ -85,7 +88,11 @@ constexpr Key kKeys[] = {
     {"training", "dataset", at<&Job::training, &TrainingSection::dataset>(), one_of(kDatasetNames),
      "Kind of data"},
     {"training", "dataset_path", at<&Job::training, &TrainingSection::dataset_path>(), kAnything,
-     "The data file; a relative path starts at the working directory."},
+     "The data: one file, or of tokens a list of files, globs and folders, which are one after the other or, as "
+     "\"PATH:WEIGHT\", a mixture (docs/data.md). A relative path starts at the working directory."},
+    {"training", "pack_documents", at<&Job::training, &TrainingSection::pack_documents>(), kAnything,
+     "Documents of a sample do not see each other: attention stays inside of each, its positions begin anew, no loss "
+     "crosses a border (docs/data.md). (Not in torchtitan.)"},
     {"training", "local_batch_size", at<&Job::training, &TrainingSection::local_batch_size>(), kBatch,
      "Samples per data-parallel rank and microbatch."},
     {"training", "global_batch_size", at<&Job::training, &TrainingSection::global_batch_size>(), kOpenBatch,
@@ -170,6 +177,17 @@ constexpr Key kKeys[] = {
     {"debug", "seed", at<&Job::debug, &DebugSection::seed>(), kAtLeast0,
      "Seed of initial weights, data order and dropout."},
 
+    {"validation", "enable", at<&Job::validation, &ValidationSection::enable>(), kAnything,
+     "Tell the loss on data that are not trained on, without dropout, after step 1 and every validation.freq steps."},
+    {"validation", "dataset", at<&Job::validation, &ValidationSection::dataset>(), one_of(kDatasetNames), "Kind of data"},
+    {"validation", "dataset_path", at<&Job::validation, &ValidationSection::dataset_path>(), kAnything,
+     "The data, as training.dataset_path."},
+    {"validation", "seq_len", at<&Job::validation, &ValidationSection::seq_len>(), kBatch,
+     "Tokens per sample, at most training.seq_len; without it as many."},
+    {"validation", "freq", at<&Job::validation, &ValidationSection::freq>(), kAtLeast1, "Steps between validations."},
+    {"validation", "steps", at<&Job::validation, &ValidationSection::steps>(), kOpenCount,
+     "Batches of training.global_batch_size samples, from the first sample on; -1 = all samples once."},
+
     {"verify", "enable", at<&Job::verify, &VerifySection::enable>(), kAnything,
      "Compare with one device what verify.modes says; the same as train --verify. (Not in torchtitan.)"},
     {"verify", "modes", at<&Job::verify, &VerifySection::modes>(), one_of(kVerifyModes),
@@ -207,8 +225,8 @@ constexpr Key kKeys[] = {
 
 constexpr std::string_view kSections[] = {
     "job",        "model",   "optimizer", "lr_scheduler", "training", "parallelism", "activation_checkpoint",
-    "checkpoint", "metrics", "comm",      "profiling",    "debug",    "verify",      "record",
-    "numerics"};
+    "checkpoint", "metrics", "comm",      "profiling",    "debug",    "validation",  "verify",
+    "record",     "numerics"};
 
 template <class T>
 std::string toml_text(const T& value) {
@@ -238,7 +256,7 @@ std::string Key::explanation() const {
   for (const auto& choice : allowed.choices)
     if (!choice.about.empty())
       text += fmt::format("{} {} = {}", &choice == allowed.choices.data() ? ":" : ";", choice.name, choice.about);
-  return text.ends_with('.') || text.ends_with(')') ? text : text + ".";
+  return text.ends_with('.') || text.ends_with(".)") ? text : text + ".";
 }
 
 std::string Key::dotted() const { return fmt::format("{}.{}", section, name); }

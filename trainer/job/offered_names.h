@@ -17,7 +17,10 @@ inline constexpr Choice kOptimizerNames[] = {
     {"SGD", "stochastic gradient descent, with momentum if optimizer.momentum is set"},
 };
 inline constexpr Choice kDecayNames[] = {{"linear"}, {"sqrt"}, {"cosine"}};
-inline constexpr Choice kDatasetNames[] = {{"text", "the bytes of a UTF-8 file, one token a byte"}};
+inline constexpr Choice kDatasetNames[] = {
+    {"text", "the bytes of a UTF-8 file, one token a byte"},
+    {"tokens", "files of token ids (docs/data.md)"},
+};
 inline constexpr Choice kNumericsNames[] = {{kCanonicalMode}, {kNativeMode}};
 
 }  // namespace lockstep::trainer

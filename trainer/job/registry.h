@@ -1,6 +1,7 @@
 #pragma once
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -27,9 +28,19 @@ class Registry {
                      key_, entry.name);
   }
 
+  /// Adds what a plug-in brings. BadInput for a name that is there. REQUIRES: texts that stay, and that nothing runs
+  /// beside it.
+  void add(Choice name, T value) {
+    if (holds(choices_, name.name)) fail<BadInput>("{} \"{}\" is offered already.", key_, name.name);
+    entries_.push_back({name.name, std::move(value)});
+    offer(choices_, name);
+  }
+
   /// Throws BadInput with the nearest name and all there are.
   const T& at(std::string_view name) const {
     const auto* entry = find(name);
+    if (!entry && holds(choices_, name))
+      fail<BadInput>("{} \"{}\" is a plug-in's, which this is not offered for.", key_, name);
     if (!entry) fail_unknown_choice(key_, name, choices_);
     return entry->value;
   }

@@ -99,8 +99,7 @@ constexpr TorchtitanKey kKeys[] = {
     {"fault_tolerance.*", "*", kSwitch},
     {"experimental.custom_import", ""},
     {"experimental.custom_args_module", ""},
-    {"validation.enable", "false"},
-    {"validation.*", "*", kSwitch},
+    {"validation.local_batch_size", "*", "batches are cut as those of training"},
 };
 // clang-format on
 
@@ -149,6 +148,9 @@ constexpr TorchtitanDifference kDifferences[] = {
      "the files of all starts lie in it together, in no folder by date; every step is written."},
     {"profiling.enable_profiling",
      "ops and collectives are traced by Lockstep, not by PyTorch's profiler; in a traced step nothing overlaps."},
+    {"validation.dataset", "its data sets are not offered; the default is text, not c4_validation."},
+    {"validation.seq_len", "the default is training.seq_len, not 2048."},
+    {"validation.steps", "a batch has training.global_batch_size samples on every mesh, the last one perhaps fewer."},
     {"debug.seed", "without it the seed is 0, not another one in every run."},
 };
 

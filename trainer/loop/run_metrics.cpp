@@ -30,7 +30,7 @@ double RunMetrics::tokens_of_a_step() const {
 }
 
 StepMetrics RunMetrics::end_step(int64_t step, const StepResult& result, double learning_rate, double seconds,
-                                 bool is_checked) {
+                                 bool is_checked, const std::optional<ValidationMetrics>& validation) {
   StepMetrics metrics{.step = step,
                       .loss = result.loss,
                       .grad_norm = result.gradient_norm,
@@ -40,6 +40,7 @@ StepMetrics RunMetrics::end_step(int64_t step, const StepResult& result, double 
   if (is_checked) metrics.checked_tokens_per_second = tokens_of_a_step() / metrics.step_seconds;
   measure(metrics, meter_.end(result.local_losses));
   tell_time(metrics);
+  metrics.validation = validation;
   if (file_) file_->append(metrics);
   if (curves_) curves_->append(metrics.step, wall_time(), scalar_events(metrics));
   return metrics;

@@ -25,7 +25,8 @@ class RunMetrics {
 
   /// `step` is done; `seconds`: of it on the mesh alone; `is_checked`: with all that was compared it took longer. A
   /// collective of the whole mesh.
-  StepMetrics end_step(int64_t step, const StepResult& result, double learning_rate, double seconds, bool is_checked);
+  StepMetrics end_step(int64_t step, const StepResult& result, double learning_rate, double seconds, bool is_checked,
+                       const std::optional<ValidationMetrics>& validation = {});
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -12,12 +12,13 @@
 #include "core/interruption.h"
 #include "runtime/context/observer.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/data/dataset.h"
+#include "trainer/data/batch_reader.h"
 #include "trainer/job/job_file.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"
 #include "trainer/loop/run_checkpoints.h"
 #include "trainer/loop/run_metrics.h"
+#include "trainer/loop/run_validation.h"
 #include "trainer/loop/run_verification.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/profile/step_profiler.h"
@@ -49,6 +50,8 @@ class Loop {
     agreed(run_.mesh(), [&] {
       if (!job.record.folder.empty()) recorder_.emplace(job_, run_);
     });
+    reader_.emplace(*data_, job.training.global_batch_size, rows_to_read());
+    validation_.emplace(job, run_);
     resume();
     agreed(run_.mesh(), [&] {
       if (processes_.is_first()) open_files();
@@ -131,7 +134,7 @@ class Loop {
 
   void one_step() {
     metrics_.begin_step();
-    const auto batch = data_->batch(sample_, job_.training.global_batch_size);
+    const auto batch = reader_->take(sample_);
     metrics_.have_batch();
     const double rate = schedule_.learning_rate(step_);
     const bool is_due = verification_.is_due(step_);
@@ -144,9 +147,18 @@ class Loop {
     if (!outcome_.findings.empty()) return;
     if (watches_copies_ && !replicas_agree(made.result)) return;
     sample_ += job_.training.global_batch_size;
-    outcome_.steps.push_back(metrics_.end_step(step_, made.result, rate, made.seconds, is_due));
+    std::optional<ValidationMetrics> validation;
+    if (validation_->is_due(step_)) validation = validation_->validate(step_);
+    outcome_.steps.push_back(metrics_.end_step(step_, made.result, rate, made.seconds, is_due, validation));
     events_.on_step(outcome_.steps.back());
+    if (validation) events_.on_note(validation_line(*validation, step_, job_.training.steps));
     if (const auto line = profiler_.report(); !line.empty()) events_.on_note(line);
+  }
+
+  /// One device beside the mesh, and a recording, need all of a batch.
+  std::vector<Range> rows_to_read() const {
+    const bool needs_all = job_.verify.enable || recorder_ || !processes_.transport;
+    return needs_all ? std::vector<Range>{} : run_.own_rows();
   }
 
   RunVerification::Made plain_step(const TokenBatch& batch, double rate) {
@@ -237,6 +249,8 @@ class Loop {
   RunCheckpoints checkpoints_;
   LearningRateSchedule schedule_;
   std::unique_ptr<Dataset> data_;
+  std::optional<BatchReader> reader_;
+  std::optional<RunValidation> validation_;
   RunMetrics metrics_;
   StepProfiler profiler_;
   RunVerification verification_;

@@ -75,6 +75,13 @@ std::string json_line(const StepMetrics& metrics) {
   line.add("communication_seconds", metrics.communication_seconds);
   line.add("seconds", metrics.seconds);
   line.add("seconds_left", metrics.seconds_left);
+  if (const auto& validation = metrics.validation) {
+    line.add("validation_loss", validation->loss);
+    line.add("validation_perplexity", validation->perplexity);
+    line.add("validation_bits_per_byte", validation->bits_per_byte);
+    line.add("validation_tokens", validation->tokens);
+    line.add("validation_seconds", validation->seconds);
+  }
   return line.text();
 }
 
@@ -98,6 +105,11 @@ std::vector<ScalarEvent> scalar_events(const StepMetrics& metrics) {
   curves.add_bytes("memory/gradients(GiB)", metrics.gradient_bytes);
   curves.add_bytes("memory/optimizer(GiB)", metrics.optimizer_bytes);
   if (const auto other = metrics.other_bytes()) curves.add_bytes("memory/other(GiB)", *other);
+  if (const auto& validation = metrics.validation) {
+    curves.add("validation_metrics/loss", validation->loss);
+    curves.add("validation_metrics/perplexity", validation->perplexity);
+    curves.add("validation_metrics/bits_per_byte", validation->bits_per_byte);
+  }
   return curves.take();
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trainer/metrics/event_file.h"
+#include "trainer/metrics/validation.h"
 
 /// The numbers of a step, for programs: docs/metrics.md says what each is.
 namespace lockstep::trainer {
@@ -28,6 +29,7 @@ struct StepMetrics {
   std::optional<double> communication_seconds = {};  ///< that a rank waited, the mean; none in one process
   double seconds = 0;                                ///< since the run started
   double seconds_left = 0;                           ///< until its last step, at the mean speed so far
+  std::optional<ValidationMetrics> validation = {};  ///< of steps after which there is one
 
   /// Share of the peak; none where that is not known.
   std::optional<double> utilization() const;
@@ -36,7 +38,8 @@ struct StepMetrics {
   std::optional<int64_t> other_bytes() const;
 };
 
-/// One JSON object in one line, without the newline; numbers that are not finite become null.
+/// One JSON object in one line, without the newline; numbers of a validation are there where there was one. Numbers
+/// that are not finite become null.
 std::string json_line(const StepMetrics& metrics);
 
 /// What TensorBoard draws of a step, under torchtitan's names where it has them. What is not known is left out.

@@ -35,9 +35,8 @@ std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const at::Tenso
   return slots;
 }
 
-const Registry<OptimizerBuilder>& optimizer_registry() {
-  static const Registry<OptimizerBuilder> all("optimizer.name", kOptimizerNames,
-                                              {{"AdamW", make_adamw}, {"SGD", make_sgd}});
+Registry<OptimizerBuilder>& optimizer_registry() {
+  static Registry<OptimizerBuilder> all("optimizer.name", kOptimizerNames, {{"AdamW", make_adamw}, {"SGD", make_sgd}});
   return all;
 }
 

@@ -57,7 +57,7 @@ std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const at::Tenso
 using OptimizerBuilder = std::unique_ptr<Optimizer> (*)(const Job& job);
 
 /// By optimizer.name.
-const Registry<OptimizerBuilder>& optimizer_registry();
+Registry<OptimizerBuilder>& optimizer_registry();
 
 std::unique_ptr<Optimizer> make_optimizer(const Job& job);
 

@@ -17,9 +17,9 @@ double cosine(double progress) { return 0.5 * (1.0 + elementary::cos(std::number
 
 }  // namespace
 
-const Registry<DecayShape>& decay_registry() {
-  static const Registry<DecayShape> all("lr_scheduler.decay_type", kDecayNames,
-                                        {{"linear", linear}, {"sqrt", square_root}, {"cosine", cosine}});
+Registry<DecayShape>& decay_registry() {
+  static Registry<DecayShape> all("lr_scheduler.decay_type", kDecayNames,
+                                  {{"linear", linear}, {"sqrt", square_root}, {"cosine", cosine}});
   return all;
 }
 

@@ -11,7 +11,7 @@ namespace lockstep::trainer {
 using DecayShape = double (*)(double progress);
 
 /// By lr_scheduler.decay_type.
-const Registry<DecayShape>& decay_registry();
+Registry<DecayShape>& decay_registry();
 
 /// A pure function of the step; no state, so that resuming needs nothing saved. Same bits on every machine: divisions,
 /// the IEEE square root and core/'s cosine.

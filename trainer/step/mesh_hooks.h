@@ -37,6 +37,13 @@ class MeshHooks final : public models::Hooks {
   /// What follows reads the parameters in the order of the microbatch before, most likely.
   void begin_microbatch() { gather_order_->restart(); }
 
+  /// Of the tokens of the next forwards (Hooks::positions).
+  void set_positions(at::Tensor positions) { positions_ = std::move(positions); }
+  void set_trains(bool trains) { trains_ = trains; }
+
+  at::Tensor positions() const override { return positions_; }
+  bool trains() const override { return trains_; }
+
   at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
   at::Tensor whole(const at::Tensor& tensor, int dim) override;
   at::Tensor use(const models::Parameter& parameter) override;
@@ -52,6 +59,8 @@ class MeshHooks final : public models::Hooks {
 
   ShardingPlan plan_;
   BlockOptions options_;
+  at::Tensor positions_;
+  bool trains_ = true;
   std::shared_ptr<GatherOrder> gather_order_ = std::make_shared<GatherOrder>();
   /// By sizes, then by axes.
   std::map<std::vector<int64_t>, std::map<std::string, Layout, std::less<>>> activation_layouts_;

@@ -60,9 +60,9 @@ std::unique_ptr<models::Model> make_mlp(const Job& job) {
 
 }  // namespace
 
-const Registry<ModelBuilder>& model_registry() {
-  static const Registry<ModelBuilder> all("model.name", kModelNames,
-                                          {{"gpt2", make_gpt2}, {"llama3", make_llama}, {"mlp", make_mlp}});
+Registry<ModelBuilder>& model_registry() {
+  static Registry<ModelBuilder> all("model.name", kModelNames,
+                                    {{"gpt2", make_gpt2}, {"llama3", make_llama}, {"mlp", make_mlp}});
   return all;
 }
 

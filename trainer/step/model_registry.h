@@ -11,7 +11,7 @@ namespace lockstep::trainer {
 using ModelBuilder = std::unique_ptr<models::Model> (*)(const Job& job);
 
 /// By model.name.
-const Registry<ModelBuilder>& model_registry();
+Registry<ModelBuilder>& model_registry();
 
 /// The model that a job names.
 std::unique_ptr<models::Model> make_model(const Job& job);

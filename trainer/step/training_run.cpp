@@ -138,7 +138,9 @@ std::vector<std::string> TrainingRun::trainable_names() const {
 }
 
 BlockOptions TrainingRun::with_leaves(BlockOptions options) const {
-  options.leaf = [this](const at::Tensor& parameter) { return accumulator_->leaf(parameter); };
+  options.leaf = [this](const at::Tensor& parameter) {
+    return hooks_->trains() ? accumulator_->leaf(parameter) : parameter;
+  };
   if (world_->canonical() && batching_.nodes_per_microbatch() > 1)
     options.node_taker = {
         batching_.data_parallel * batching_.local_batch_size,
@@ -167,11 +169,14 @@ void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learn
   underway_ = Underway{step, &batch, learning_rate, told_number(mesh(), "valid_tokens", valid_tokens(batch))};
 }
 
-double TrainingRun::valid_tokens(const TokenBatch& batch) const {
+double TrainingRun::labels_of(const TokenBatch& batch) const {
   const auto labels = placed(batch.labels, batch, {.count = batch.rows}, "batch length");
   const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
-  return options_.meta ? 1 : static_cast<double>(std::max<int64_t>(count.item<int64_t>(), 1));
+  return options_.meta ? 1 : static_cast<double>(count.item<int64_t>());
 }
+
+/// What losses are divided by: at least 1, so that a batch without labels has a loss of 0.
+double TrainingRun::valid_tokens(const TokenBatch& batch) const { return std::max(labels_of(batch), 1.0); }
 
 at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
   const RunContext::Use use(context_);
@@ -184,9 +189,14 @@ at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
   accumulator_->enter(microbatch);
   const BatchScope batch_scope(rows);
   const models::HooksScope hooks(*hooks_);
+  return token_losses(batch, rows);
+}
+
+at::Tensor TrainingRun::token_losses(const TokenBatch& batch, const BatchRows& rows) {
   // A table is read for the whole length at once: its gradient is a sum over all of it.
   const auto tokens = placed(batch.tokens, batch, rows, "batch whole");
   const auto labels = placed(batch.labels, batch, rows, "batch length");
+  hooks_->set_positions(batch.positions.empty() ? at::Tensor() : placed(batch.positions, batch, rows, "batch whole"));
   const PhaseScope phase(Phase::kForward);
   const auto logits = model_->forward(tokens).to(c10::kFloat);
   const ModuleScope scope("loss");
@@ -219,7 +229,7 @@ StepResult TrainingRun::apply() {
   const RunContext::Use use(context_);
   auto [step, batch, rate, valid, sum, kept_losses, local_losses] = underway();
   StepResult result;
-  result.loss = told_number(mesh(), "loss", loss_of(whole(sum), valid));
+  result.loss = told_number(mesh(), "loss", value_of(whole(sum)) / valid);
   auto gradients = accumulator_->finish();
   underway_.reset();
   result.gradient_norm = told_number(mesh(), "gradient_norm", gradient_norm(gradients));
@@ -269,14 +279,6 @@ at::Tensor TrainingRun::placed(const std::vector<int64_t>& values, const TokenBa
                                std::string_view axes) const {
   const auto plain = plain_rows(values, batch, rows);
   return distribute(plain, plan_->activation(plain.sizes(), axes));
-}
-
-double TrainingRun::loss_of(const at::Tensor& sum, double valid) const {
-  if (options_.meta) return 0;
-  if (!world_->canonical()) return sum.item<double>() / valid;
-  const auto plain = gather(sum);
-  const auto* parts = plain.const_data_ptr<int64_t>();
-  return parts[1] > 0 ? NAN : std::ldexp(static_cast<double>(parts[0]), -mesh_ops::kFixedPointBits) / valid;
 }
 
 void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars) {

@@ -44,9 +44,6 @@ class StepListener {
   virtual void end_step(std::span<const StepScalar> scalars) = 0;
 };
 
-/// A label that carries no loss.
-inline constexpr int64_t kIgnoredLabel = -100;
-
 /// A job on one mesh in one domain: the model, its state, and the step. Several may live side by side (a run and its
 /// references), each in a World of its own.
 class TrainingRun {
@@ -93,6 +90,18 @@ class TrainingRun {
   /// were accumulated.
   StepResult apply();
 
+  /// What the model makes of a batch that it is not trained on, without dropout: the sum of its tokens' losses, and of
+  /// how many. Canonical: the same bits on every mesh. Nothing of the
+  /// run changes. REQUIRES: no step is under way; a batch of the global batch's size.
+  struct Evaluation {
+    double loss_sum = 0;
+    double tokens = 0;
+  };
+  Evaluation evaluate(int64_t step, const TokenBatch& batch);
+
+  /// The rows of a batch that this process's ranks need: of each microbatch their share, and what they count labels of.
+  std::vector<Range> own_rows() const;
+
   /// Hears of each parameter right after its update, on every rank in the same order; it changes nothing.
   void on_update(std::function<void(const ParameterState&)> callback) { update_callback_ = std::move(callback); }
 
@@ -121,17 +130,19 @@ class TrainingRun {
     LocalLosses local_losses = {};
   };
 
+  at::Tensor token_losses(const TokenBatch& batch, const BatchRows& rows);
   at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
                     std::string_view axes) const;
   TrainingState first_state();
   Underway& underway();
+  double labels_of(const TokenBatch& batch) const;
   double valid_tokens(const TokenBatch& batch) const;
   BlockOptions with_leaves(BlockOptions options) const;
   std::vector<at::Tensor> trainable_values() const;
   std::vector<std::string> trainable_names() const;
   void require_finite(int64_t step, const StepResult& result) const;
   bool any_rank(bool here) const;
-  double loss_of(const at::Tensor& sum, double valid) const;
+  double value_of(const at::Tensor& sum) const;
   at::Tensor whole(const at::Tensor& scalar) const;
   void update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars);
   void report(const StepResult& result);

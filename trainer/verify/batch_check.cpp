@@ -40,13 +40,16 @@ Comparison compare_batches(const TokenBatch& expected, const TokenBatch& given) 
   same("rows", expected.rows, given.rows);
   same("length", expected.seq_len, given.seq_len);
   same("first sample", expected.first_sample, given.first_sample);
-  if (expected.tokens.size() != given.tokens.size() || expected.labels.size() != given.labels.size()) {
+  const auto differ = [&](auto values) { return (expected.*values).size() != (given.*values).size(); };
+  if (differ(&TokenBatch::tokens) || differ(&TokenBatch::labels) || differ(&TokenBatch::positions)) {
     same("tokens", static_cast<int64_t>(expected.tokens.size()), static_cast<int64_t>(given.tokens.size()));
     same("labels", static_cast<int64_t>(expected.labels.size()), static_cast<int64_t>(given.labels.size()));
+    same("positions", static_cast<int64_t>(expected.positions.size()), static_cast<int64_t>(given.positions.size()));
     return result;
   }
   compare_values("token", expected, expected.tokens, given.tokens, result);
   compare_values("label", expected, expected.labels, given.labels, result);
+  compare_values("position", expected, expected.positions, given.positions, result);
   return result;
 }
 

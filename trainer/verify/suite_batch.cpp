@@ -24,6 +24,11 @@ TokenBatch suite_batch(const Job& job, int64_t vocabulary, int64_t step) {
     tokens.front() = 0, tokens.back() = vocabulary - 1;
     batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
   }
+  if (job.training.pack_documents)
+    for (int64_t i = 0; i < batch.rows * batch.seq_len; ++i) {
+      const bool begins = i % batch.seq_len == 0 || below(5) == 0;
+      batch.positions.push_back(begins ? 0 : batch.positions.back() + 1);
+    }
   return batch;
 }
 

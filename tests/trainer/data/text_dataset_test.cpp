@@ -118,17 +118,30 @@ TEST(UnigramEntropy, HasItsClosedForm) {
 TEST(Dataset, IsTheOneThatTheJobNames) {
   const TemporaryFolder folder;
   Job job;
-  job.training.dataset_path = folder.write("text", counting_text(4001));
+  job.training.dataset_path = {folder.write("text", counting_text(4002))};
   job.training.seq_len = 10;
   job.debug.seed = 7;
-  const TextDataset expected(job.training.dataset_path, 10, 256, 7);
+  const TextDataset expected(job.training.dataset_path[0], 10, 256, 7);
   EXPECT_EQ(make_dataset(job, 256)->batch(3, 2).tokens, expected.batch(3, 2).tokens);
   for (const auto& choice : kDatasetNames) {
     job.training.dataset = choice.name;
-    EXPECT_EQ(make_dataset(job, 256)->samples(), 400) << choice.name;
+    EXPECT_EQ(make_dataset(job, 65536)->samples(), choice.name == "text" ? 400 : 200) << choice.name;
   }
   job.training.dataset = "csv";
-  EXPECT_EQ(problem<BadInput>([&] { make_dataset(job, 256); }), "training.dataset is \"csv\", must be text.");
+  EXPECT_EQ(problem<BadInput>([&] { make_dataset(job, 256); }), "training.dataset is \"csv\", must be text or tokens.");
+}
+
+TEST(Dataset, ATextIsOneFileAndOneDocument) {
+  const TemporaryFolder folder;
+  Job job;
+  const auto path = folder.write("text", counting_text(4001));
+  job.training.dataset_path = {path, path};
+  EXPECT_EQ(problem<BadInput>([&] { make_dataset(job, 256); }),
+            "training.dataset_path names 2 files; training.dataset \"text\" has one, \"tokens\" any number.");
+  job.training.dataset_path = {path};
+  job.training.pack_documents = true;
+  EXPECT_EQ(problem<BadInput>([&] { make_dataset(job, 256); }),
+            "training.pack_documents: a text is one document; choose training.dataset \"tokens\".");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ std::set<std::string> names_of(const Facts& facts) {
 TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
   EXPECT_EQ(names_of(identity_facts({}, "d1")), (std::set<std::string>{"checkpoint.initial_load_path",
                                                                        "debug.seed",
+                                                                       "job.plugins",
                                                                        "lr_scheduler.decay_ratio",
                                                                        "lr_scheduler.decay_type",
                                                                        "lr_scheduler.min_lr_factor",
@@ -57,6 +58,7 @@ TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
                                                                        "training.max_norm",
                                                                        "training.mixed_precision_param",
                                                                        "training.mixed_precision_reduce",
+                                                                       "training.pack_documents",
                                                                        "training.seq_len"}));
 }
 

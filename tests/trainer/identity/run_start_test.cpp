@@ -28,7 +28,7 @@ class RunStarts : public ::testing::Test {
     const auto others = parse_toml(overrides, "overrides");
     auto job = parse_job("[training]\nsteps = 10\nlocal_batch_size = 4\n[checkpoint]\nenable = true\n", "j", others);
     job.job.dump_folder = folder_.path();
-    job.training.dataset_path = text_;
+    job.training.dataset_path = {text_};
     return resolve(job, {});
   }
   /// The run of this job saves the step.
@@ -151,7 +151,7 @@ TEST_F(RunStarts, ACheckpointOfAnOlderFormatIsJudgedByItsJob) {
   std::filesystem::copy(LOCKSTEP_SOURCE_DIR "/tests/trainer/identity/samples/version-2", path(1));
   auto same = parse_saved_job(Checkpoint(path(1)).metadata().job, "sample");
   same.job.dump_folder = folder_.path();
-  same.training.dataset_path = text_;
+  same.training.dataset_path = {text_};
   same.checkpoint.enable = true;
   const auto start = run_start(same);
   EXPECT_EQ(start.step, 1);

@@ -22,7 +22,7 @@ class NativeVerification : public ::testing::Test {
     job.job.dump_folder = folder.file("out");
     job.model.name = "mlp";
     job.model.width = 16, job.model.layers = 1, job.model.hidden = 32;
-    job.training.dataset_path = text;
+    job.training.dataset_path = {text};
     job.training.seq_len = 8;
     job.training.local_batch_size = 2;
     job.training.steps = 3;

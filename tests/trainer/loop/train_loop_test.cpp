@@ -33,7 +33,7 @@ class TrainLoop : public ::testing::Test {
     Job job;
     job.job.dump_folder = (folder_ / "out").string();
     job.model.name = "mlp";
-    job.training.dataset_path = (folder_ / "text.txt").string();
+    job.training.dataset_path = {(folder_ / "text.txt").string()};
     job.training.seq_len = 16;
     job.training.local_batch_size = 4;
     job.training.global_batch_size = 8;

@@ -24,7 +24,7 @@ class StepProfilers : public ::testing::Test {
     Job job;
     job.job.dump_folder = folder_.file("out");
     job.model.name = "mlp";
-    job.training.dataset_path = text_;
+    job.training.dataset_path = {text_};
     job.training.seq_len = 16;
     job.training.local_batch_size = 4;
     job.training.global_batch_size = 8;

@@ -54,6 +54,23 @@ TEST(SuiteBatch, OfOneRowIsNotSilent) {
   EXPECT_GT(labels, 20 * job.training.seq_len / 3);
 }
 
+TEST(SuiteBatch, HasDocumentsWhereTheJobPacksThem) {
+  auto job = testing::small_job();
+  EXPECT_TRUE(suite_batch(job, kVocabulary, 1).positions.empty());
+  job.training.pack_documents = true;
+  const auto batch = suite_batch(job, kVocabulary, 1);
+  ASSERT_EQ(batch.positions.size(), batch.tokens.size());
+  for (size_t i = 0; i < batch.positions.size(); ++i) {
+    const bool goes_on = i % 12 > 0 && batch.positions[i] == batch.positions[i - 1] + 1;
+    EXPECT_TRUE(batch.positions[i] == 0 || goes_on) << i;
+  }
+  auto wrong = batch;
+  wrong.positions[25] = 7;
+  EXPECT_EQ(compare_batches(batch, wrong).beyond.at(0).kind, "position");
+  wrong.positions.clear();
+  EXPECT_FALSE(compare_batches(batch, wrong).agrees());
+}
+
 TEST(BatchCheck, NamesTheFirstOther) {
   const auto right = batch_of(1);
   const auto text_of = [&](const std::function<void(TokenBatch&)>& change) {

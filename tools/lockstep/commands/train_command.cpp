@@ -127,14 +127,19 @@ class Reporter {
     if (const auto speed = trainer::checked_speed(outcome.steps); speed && !ops_)
       line(trainer::speed_line(*speed) + "\n");
     if (!outcome.steps.empty())
-      line(fmt::format("loss      {:.4f} after step {}; unigram entropy of the text {:.4f}\n",
-                       outcome.steps.back().loss, outcome.steps.back().step,
-                       trainer::unigram_entropy(job_.training.dataset_path)));
+      line(fmt::format("loss      {:.4f} after step {}{}\n", outcome.steps.back().loss, outcome.steps.back().step,
+                       entropy_text()));
     line(fmt::format("state     {}\n", outcome.state_digest));
     if (!outcome.saved_to.empty()) line(fmt::format("saved     {}\n", outcome.saved_to));
   }
 
  private:
+  /// What a model that ignores context could reach; of a text, which is bytes.
+  std::string entropy_text() const {
+    if (job_.training.dataset != "text") return "";
+    return fmt::format("; unigram entropy of the text {:.4f}", trainer::unigram_entropy(job_.training.dataset_path[0]));
+  }
+
   static void to_stderr(std::string_view text) { print_err("{}", text); }
 
   std::string verdict(bool agrees) const {

@@ -83,6 +83,7 @@ std::string shell_word(const std::string& text) {
 
 std::string command_of(const char* name, const JobArguments& arguments) {
   auto command = fmt::format("lockstep {} {}", name, shell_word(arguments.file));
+  for (const auto& plugin : arguments.plugins) command += " --plugin " + shell_word(plugin);
   for (const auto& setting : arguments.overrides)
     command += fmt::format(" --{} {}", setting.key, shell_word(setting.written));
   return command;

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""`lockstep data` on real inputs and small tokenizers that are trained here, and training on what it writes.
+
+Usage: tests/tools/data_prepare_test.py BUILD_FOLDER
+"""
+import array
+import base64
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOCKSTEP = pathlib.Path(sys.argv.pop(1)).resolve() / "lockstep"
+TEXTS = ["the cat sat on the mat", "a dog, a cat and a bird", "Grüße aus Köln", "the the the"] * 20
+
+
+def has(module):
+    return importlib.util.find_spec(module) is not None
+
+
+def ids_of(path, kind="H"):
+    ids = array.array(kind)
+    data = path.read_bytes()
+    ids.frombytes(data)
+    return list(ids)
+
+
+class DataTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def run_lockstep(self, *arguments, code=0):
+        environment = {**os.environ, "LOCKSTEP_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run([LOCKSTEP, *map(str, arguments)], capture_output=True, text=True, env=environment,
+                              cwd=self.path, timeout=300)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def prepare(self, *arguments, code=0):
+        return self.run_lockstep("data", "prepare", *arguments, "--output", self.path / "out", code=code)
+
+    def write(self, name, text):
+        path = self.path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def documents(self, kind="H"):
+        ids, borders = ids_of(self.path / "out.bin", kind), ids_of(self.path / "out.borders", "Q") + [None]
+        return [ids[start:end] for start, end in zip(borders, borders[1:])]
+
+    def sidecar(self):
+        return json.loads((self.path / "out.json").read_text())
+
+    def lines(self):
+        return self.write("in.jsonl", "".join(json.dumps({"text": text, "n": 1}) + "\n" for text in TEXTS))
+
+    def test_bytes_of_texts_and_lines_in_the_order_of_names(self):
+        self.write("in/b.txt", "Grüße\n")
+        self.write("in/a.jsonl", '{"text": "one"}\n\n{"text": ""}\n{"text": "two"}\n')
+        self.write("in/c.png", b"\x89")
+        told = self.prepare("in", "--tokenizer", "bytes")
+        expected = ["one", "two", "Grüße\n"]
+        self.assertEqual(self.documents(), [list(text.encode()) for text in expected])
+        sidecar = self.sidecar()
+        self.assertEqual((sidecar["dtype"], sidecar["tokens"], sidecar["vocabulary"], sidecar["text_bytes"]),
+                         ("uint16", 14, 256, 14))
+        self.assertEqual((sidecar["documents"], sidecar["tokenizer"], sidecar["format"]), (3, "bytes", 1))
+        self.assertIn("14 tokens of 16 bits", told)
+        self.assertIn("first document:\none", self.run_lockstep("data", "inspect", "out.bin"))
+        self.assertFalse(list(self.path.glob("*unfinished*")))
+
+    def test_an_end_of_document_is_an_id_of_its_own(self):
+        self.write("a.txt", "ab")
+        self.prepare("a.txt", "--tokenizer", "bytes", "--end-of-document", "70000")
+        self.assertEqual(self.documents("I"), [[97, 98, 70000]])
+        self.assertEqual((self.sidecar()["dtype"], self.sidecar()["vocabulary"]), ("uint32", 70001))
+
+    def test_training_on_what_was_prepared(self):
+        self.prepare(self.lines(), "--tokenizer", "bytes")
+        job = ["[model]", 'name = "mlp"', "[training]", 'dataset = "tokens"', 'dataset_path = "out.bin"', "steps = 2",
+               "seq_len = 8", "local_batch_size = 2", "pack_documents = true", "[validation]", "enable = true",
+               'dataset = "tokens"', 'dataset_path = "out.bin"', "steps = 1"]
+        self.write("job.toml", "\n".join(job))
+        one = self.run_lockstep("train", "job.toml", "--verify")
+        two = self.run_lockstep("train", "job.toml", "--training.global_batch_size", "2", "--training.local_batch_size",
+                                "1", "--parallelism.data_parallel_shard_degree", "2")
+        state = lambda text: [line for line in text.splitlines() if line.startswith("state ")]
+        self.assertEqual(state(one), state(two))
+        self.assertIn("validation loss", one)
+        self.assertIn("bits/byte", one)
+
+    @unittest.skipUnless(has("tokenizers"), "tokenizers is not installed")
+    def test_hugging_face(self):
+        import tokenizers
+        from tokenizers import models, pre_tokenizers, trainers
+
+        own = tokenizers.Tokenizer(models.BPE())
+        own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        own.train_from_iterator(TEXTS, trainers.BpeTrainer(
+            vocab_size=300, special_tokens=["<end>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False))
+        own.enable_truncation(2)  # is undone
+        own.save(str(self.path / "tokenizer.json"))
+        own.no_truncation()
+        self.prepare(self.lines(), "--tokenizer", "tokenizer.json", "--end-of-document", "<end>")
+        self.assertEqual(self.documents(), [own.encode(text).ids + [0] for text in TEXTS])
+        self.assertEqual(self.sidecar()["tokenizer"], "tokenizer.json")
+        self.write("a.txt", "a <end> b")
+        self.prepare("a.txt", "--tokenizer", "tokenizer.json")
+        self.assertNotIn(0, self.documents()[0], "a special token inside a text is text")
+
+    @unittest.skipUnless(has("tiktoken"), "tiktoken is not installed")
+    def test_tiktoken(self):
+        ranks = {bytes([i]): i for i in range(256)} | {b"th": 256, b"the": 257}
+        self.write("r.tiktoken", "".join(f"{base64.b64encode(k).decode()} {v}\n" for k, v in ranks.items()))
+        self.prepare(self.lines(), "--tokenizer", "r.tiktoken", "--pattern", "gpt2")
+        self.assertEqual(self.documents()[3], [257, 32, 257, 32, 257])
+        self.assertEqual(self.sidecar()["vocabulary"], 258)
+        self.assertIn("--pattern says how it cuts text", self.prepare("in.jsonl", "--tokenizer", "r.tiktoken", code=2))
+
+    @unittest.skipUnless(has("sentencepiece"), "sentencepiece is not installed")
+    def test_sentencepiece(self):
+        import sentencepiece
+
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXTS), model_prefix=str(self.path / "sp"), vocab_size=29, minloglevel=2)
+        own = sentencepiece.SentencePieceProcessor(model_file=str(self.path / "sp.model"))
+        self.prepare(self.lines(), "--tokenizer", "sp.model", "--end-of-document", "</s>")
+        self.assertEqual(self.documents(), [own.encode(text) + [own.eos_id()] for text in TEXTS])
+
+    @unittest.skipUnless(has("pyarrow"), "pyarrow is not installed")
+    def test_parquet(self):
+        import pyarrow
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table({"body": TEXTS, "n": list(range(len(TEXTS)))}), self.path / "a.parquet")
+        self.prepare("*.parquet", "--tokenizer", "bytes", "--field", "body")
+        self.assertEqual(self.documents(), [list(text.encode()) for text in TEXTS])
+        self.assertIn('has no column "text" (it has body, n)', self.prepare("*.parquet", "--tokenizer", "bytes", code=2))
+        self.write("b.parquet", b"PAR1 and no more")
+        self.assertIn("is not a Parquet file", self.prepare("b.parquet", "--tokenizer", "bytes", code=2))
+
+    def test_adopted_files_of_others(self):
+        ids = [5, 6, 9, 7, 9, 9, 8]
+        header = array.array("i", [20240520, 1, len(ids)] + [0] * 253).tobytes()
+        self.write("llmc.bin", header + array.array("H", ids).tobytes())
+        self.write("wide.bin", array.array("I", ids).tobytes())
+        adopt = ["--vocabulary", "10", "--end-of-document", "9", "--output", self.path / "out"]
+        self.run_lockstep("data", "adopt", "llmc.bin", *adopt)
+        self.assertEqual(self.documents(), [[5, 6, 9], [7, 9], [9], [8]])
+        self.run_lockstep("data", "adopt", "wide.bin", "--dtype", "uint32", *adopt)
+        self.assertEqual(self.documents("I"), [[5, 6, 9], [7, 9], [9], [8]])
+        self.assertIn("Say it with", self.run_lockstep("data", "adopt", "wide.bin", *adopt, code=2))
+        told = self.run_lockstep("data", "adopt", "llmc.bin", "--vocabulary", "9", "--output", "o2", code=2)
+        self.assertIn("token 2 is id 9, outside the vocabulary of 9", told)
+        self.assertFalse(list(self.path.glob("o2*")))
+
+    def test_what_is_wrong_is_named(self):
+        self.write("bad.txt", b"ab\xff")
+        self.write("bad.jsonl", '{"text": "a"}\n{"tex": "b"}\n')
+        self.write("worse.jsonl", '{"text": 1}\n')
+        self.write("no.jsonl", "{]\n")
+        self.write("empty.txt", "")
+        refusals = {
+            ("bad.txt",): "bad.txt: is not UTF-8 at byte 2.",
+            ("bad.jsonl",): 'bad.jsonl:2: has no "text" (it has tex); --field names the one that is text.',
+            ("worse.jsonl",): 'worse.jsonl:1: "text" is int, not text.',
+            ("no.jsonl",): "no.jsonl:1: is not JSON",
+            ("empty.txt",): "empty.txt: there is no text in it.",
+            ("none.txt",): "none.txt: there is no such file.",
+            ("*.tok",): "*.tok: there is no such file.",
+            ("bad.txt", "bad.txt"): "bad.txt: is named twice",
+        }
+        for inputs, message in refusals.items():
+            self.assertIn("lockstep: " + message, self.prepare(*inputs, "--tokenizer", "bytes", code=2))
+            self.assertFalse(list(self.path.glob("out*")), inputs)
+        self.assertIn("--tokenizer is \"bytes\" or a file", self.prepare("bad.txt", "--tokenizer", "none.json", code=2))
+
+    def test_damage_is_found(self):
+        self.prepare(self.lines(), "--tokenizer", "bytes")
+        data = bytearray((self.path / "out.bin").read_bytes())
+        data[10] ^= 1
+        (self.path / "out.bin").write_bytes(data)
+        self.assertIn("is not the file that its sidecar is of", self.run_lockstep("data", "inspect", "out.bin", code=2))
+
+
+if __name__ == "__main__":
+    missing = [name for name in ("tokenizers", "tiktoken", "sentencepiece", "pyarrow") if not has(name)]
+    if missing:
+        print(f"NOT CHECKED: tokens by {', '.join(missing)} (run tools/setup data)")
+    unittest.main()

@@ -1,0 +1,115 @@
+// Packed documents: a sample of several is what each of them is by itself.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include "models/gpt2.h"
+#include "runtime/redistribution/gather.h"
+#include "tests/support/canonical_models.h"
+#include "tests/support/small_models.h"
+#include "trainer/verify/step_verifier.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using MakeModel = std::function<std::unique_ptr<models::Model>()>;
+
+constexpr int64_t kVocabulary = 29;
+
+std::unique_ptr<models::Model> small_gpt2() {
+  return std::make_unique<models::Gpt2>(models::Gpt2Options{24, 2, 6, 36, kVocabulary, 16, 0});
+}
+std::unique_ptr<models::Model> plain_llama() { return std::make_unique<models::Llama>(testing::small_llama_options()); }
+
+/// Documents of 1, 2, 3, ... tokens, cut by rows that each begin elsewhere; a row that is one document, too.
+TokenBatch pack(TokenBatch batch) {
+  const auto rows = static_cast<size_t>(batch.rows), length = static_cast<size_t>(batch.seq_len);
+  batch.positions.assign(rows * length, 0);
+  for (size_t r = 0; r < rows; ++r) {
+    int64_t left = static_cast<int64_t>(r) + 1, size = r % 5 == 4 ? 1000 : left, position = 0;
+    left = size;
+    for (size_t t = 0; t < length; ++t) {
+      batch.positions[r * length + t] = position++;
+      if (--left > 0) continue;
+      batch.labels[r * length + t] = kIgnoredLabel;
+      left = size = size % 7 + 1, position = 0;
+    }
+  }
+  return batch;
+}
+
+at::Tensor slice(const std::vector<int64_t>& values, size_t start, size_t count) {
+  const auto first = values.begin() + static_cast<ptrdiff_t>(start);
+  return at::tensor(std::vector<int64_t>(first, first + static_cast<ptrdiff_t>(count)));
+}
+
+/// The sum of losses of every document, run alone by a model without a mesh; backwards, too.
+double alone(models::Model& model, const TokenBatch& batch, double valid) {
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  const auto length = static_cast<size_t>(batch.seq_len);
+  for (size_t start = 0, end; start < batch.tokens.size(); start = end) {
+    for (end = start + 1; end % length != 0 && batch.positions[end] != 0;) ++end;
+    const auto logits = model.forward(slice(batch.tokens, start, end - start).unsqueeze(0)).squeeze(0);
+    sum = sum +
+          at::cross_entropy_loss(logits, slice(batch.labels, start, end - start), {}, /*reduction=*/2, kIgnoredLabel);
+  }
+  (sum / valid).backward();
+  return (sum / valid).item<double>();
+}
+
+void expect_documents_alone(const MakeModel& make, const char* mesh) {
+  const auto job = testing::small_job();
+  const auto batch = pack(testing::batch_for(job, 1, kVocabulary));
+  TrainingRun::Options options;
+  options.mesh = parse_mesh(mesh);
+  options.domain = Domain::kFloat64;
+  options.keep_gradients = true;
+  options.make_model = make;
+  TrainingRun run(job, options);
+  const auto model = make();
+  const auto parameters = model->parameters();
+  for (size_t p = 0; p < parameters.size(); ++p) parameters[p]->assign(gather(run.state()[p].value).requires_grad_());
+  const auto result = run.step(1, batch, 1e-3);
+  const auto loss = alone(*model, batch, result.valid_tokens);
+  EXPECT_NEAR(result.loss, loss, 1e-12 * loss) << mesh;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const auto expected = parameters[p]->tensor().grad(), actual = gather(result.gradients[p]);
+    const double scale = std::max(expected.abs().max().item<double>(), 1e-300);
+    EXPECT_LT((actual - expected).abs().max().item<double>() / scale, 1e-11) << mesh << " " << parameters[p]->name();
+  }
+}
+
+TEST(Documents, OfALlamaAreWhatEachIsAlone) { expect_documents_alone(plain_llama, "one device"); }
+TEST(Documents, OfALlamaOnAMeshAreWhatEachIsAlone) { expect_documents_alone(plain_llama, "dp_shard=2,cp=3,tp=3"); }
+TEST(Documents, OfGpt2AreWhatEachIsAlone) { expect_documents_alone(small_gpt2, "one device"); }
+TEST(Documents, OfGpt2OnAMeshAreWhatEachIsAlone) { expect_documents_alone(small_gpt2, "dp_replicate=2,cp=2,tp=2"); }
+
+struct Place {
+  const char* mesh;
+  const char* recompute;
+  int64_t local_batch;
+};
+
+class DocumentBits : public ::testing::TestWithParam<Place> {};
+
+TEST_P(DocumentBits, AreOneDevices) {
+  const auto& [mesh, recompute, local_batch] = GetParam();
+  for (const auto& model : std::span(testing::kCanonicalModels).first(2)) {
+    auto job = testing::canonical_job(model, 4, local_batch);
+    job.activation_checkpoint.mode = recompute;
+    StepVerifier verifier(job, testing::canonical_options(mesh, model));
+    for (int64_t step = 1; step <= 2; ++step) {
+      const auto batch = pack(testing::batch_for(job, step, testing::kCanonicalVocabulary));
+      const auto check = verifier.check(step, batch, 1e-2);
+      ASSERT_TRUE(check.agrees() && check.comparison.differing_bits == 0)
+          << mesh << " " << model.name << ": " << (check.blame ? check.blame->text() : check.difference);
+    }
+  }
+}
+
+constexpr Place kPlaces[] = {
+    {"dp_shard=2", "full", 1}, {"tp=2", "none", 4}, {"cp=2", "selective", 2}, {"dp_replicate=2,cp=3,tp=2", "none", 1}};
+INSTANTIATE_TEST_SUITE_P(Meshes, DocumentBits, ::testing::ValuesIn(kPlaces));
+
+}  // namespace
+}  // namespace lockstep::trainer

@@ -1,0 +1,118 @@
+"""The documents of files and folders, in order: what `lockstep data prepare` reads."""
+import json
+import pathlib
+
+from problem import Problem, needs
+
+TEXT_ENDINGS = (".txt", ".md", ".text")
+LINES_ENDINGS = (".jsonl", ".ndjson")
+PARQUET_ENDINGS = (".parquet",)
+KNOWN_ENDINGS = TEXT_ENDINGS + LINES_ENDINGS + PARQUET_ENDINGS
+
+
+def as_text(data, where):
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Problem(f"{where}: is not UTF-8 at byte {error.start}.") from error
+
+
+def field_of(record, field, where):
+    if not isinstance(record, dict):
+        raise Problem(f'{where}: is {type(record).__name__}, not an object with a "{field}".')
+    if field not in record:
+        names = ", ".join(sorted(record)) or "none"
+        raise Problem(f'{where}: has no "{field}" (it has {names}); --field names the one that is text.')
+    if not isinstance(record[field], str):
+        raise Problem(f'{where}: "{field}" is {type(record[field]).__name__}, not text.')
+    return record[field]
+
+
+def lines_of(path, field):
+    """One document a line; empty lines are none."""
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            try:
+                record = json.loads(as_text(line, where))
+            except json.JSONDecodeError as error:
+                raise Problem(f"{where}: is not JSON: {error.msg} at character {error.pos}.") from error
+            text = field_of(record, field, where)
+            try:
+                text.encode("utf-8")
+            except UnicodeEncodeError as error:
+                raise Problem(f"{where}: character {error.start} is half of a surrogate pair, no text.") from error
+            yield text
+
+
+def rows_of(path, field):
+    """One document a row."""
+    parquet = needs("pyarrow.parquet", "pyarrow")
+    try:
+        file = parquet.ParquetFile(path)
+    except Exception as error:
+        raise Problem(f"{path}: is not a Parquet file: {error}") from error
+    if field not in file.schema_arrow.names:
+        names = ", ".join(file.schema_arrow.names)
+        raise Problem(f'{path}: has no column "{field}" (it has {names}); --field names the one that is text.')
+    row = 0
+    try:
+        for batch in file.iter_batches(batch_size=256, columns=[field]):
+            for value in batch.column(0):
+                text = value.as_py()
+                if not isinstance(text, str):
+                    raise Problem(f'{path}: row {row}: "{field}" is {type(text).__name__}, not text.')
+                yield text
+                row += 1
+    except OSError as error:
+        raise Problem(f"{path}: is damaged after row {row}: {error}") from error
+
+
+def documents_of(path, field):
+    ending = path.suffix.lower()
+    try:
+        if ending in LINES_ENDINGS:
+            yield from lines_of(path, field)
+        elif ending in PARQUET_ENDINGS:
+            yield from rows_of(path, field)
+        else:
+            yield as_text(path.read_bytes(), path)
+    except OSError as error:
+        raise Problem(f"{path}: cannot be read: {error.strerror or error}.") from error
+
+
+def in_folder(folder):
+    """Files of known endings at any depth, by name; and how many others there are."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    known = [path for path in files if path.suffix.lower() in KNOWN_ENDINGS]
+    if not known:
+        raise Problem(f"{folder}: has no file that ends in {', '.join(KNOWN_ENDINGS)}.")
+    return known, len(files) - len(known)
+
+
+def files_of(inputs):
+    """What files, folders and globs stand for, in order; and how many files of folders are left out."""
+    files, left_out = [], 0
+    for text in inputs:
+        path = pathlib.Path(text)
+        if path.is_dir():
+            found, others = in_folder(path)
+            left_out += others
+        elif path.exists() or not any(mark in text for mark in "*?["):
+            found = [path]
+        else:
+            base = pathlib.Path(path.anchor or ".")
+            found = sorted(each for each in base.glob(str(path.relative_to(base))) if each.is_file())
+            if not found:
+                raise Problem(f"{text}: there is no such file.")
+        files += found
+    seen = set()
+    for path in files:
+        if path.resolve() in seen:
+            raise Problem(f"{path}: is named twice; its documents would be twice among the tokens.")
+        seen.add(path.resolve())
+        if not path.exists():
+            raise Problem(f"{path}: there is no such file.")
+    return files, left_out

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Makes a file of token ids of documents, for `lockstep data prepare`, which checks, digests and names what this writes.
+
+Python because the tokenizers' own libraries are; for bytes the standard library does. Exit code 2 and one line for
+input that cannot be used.
+"""
+import argparse
+import array
+import itertools
+import json
+import sys
+
+sys.dont_write_bytecode = True
+
+from documents import documents_of, files_of  # noqa: E402
+from problem import Problem  # noqa: E402
+from vocabularies import tokenizer_of  # noqa: E402
+
+TOGETHER = 64  # documents that are made tokens at once
+
+
+def batches(documents):
+    while batch := list(itertools.islice(documents, TOGETHER)):
+        yield batch
+
+
+def end_of(tokenizer, text):
+    """The id that --end-of-document means: a token's, or a number."""
+    if text is None:
+        return None
+    found = tokenizer.id_of(text)
+    if found is None and text.isdecimal():
+        found = int(text)
+    if found is None or found >= 2**32:
+        raise Problem(f"--end-of-document {text} is neither a token of the tokenizer nor an id.")
+    return found
+
+
+def write(options, out, borders):
+    """Gives what the sidecar tells of the text."""
+    tokenizer = tokenizer_of(options.tokenizer, options.pattern)
+    end = end_of(tokenizer, options.end_of_document)
+    vocabulary = max(tokenizer.vocabulary, -1 if end is None else end + 1)
+    files, left_out = files_of(options.inputs)
+    kind = "H" if vocabulary <= 1 << 16 else "I"
+    tokens = text_bytes = documents = empty = 0
+    texts = itertools.chain.from_iterable(documents_of(path, options.field) for path in files)
+    for batch in batches(texts):
+        for text, ids in zip(batch, tokenizer.encode(batch)):
+            if not ids:
+                empty += 1
+                continue
+            if end is not None:
+                ids = [*ids, end]
+            array.array("Q", [tokens]).tofile(borders)
+            array.array(kind, ids).tofile(out)
+            tokens, documents, text_bytes = tokens + len(ids), documents + 1, text_bytes + len(text.encode("utf-8"))
+    if tokens == 0:
+        raise Problem(f"{', '.join(options.inputs)}: there is no text in it.")
+    return {
+        "dtype": "uint16" if kind == "H" else "uint32",
+        "tokens": tokens,
+        "vocabulary": vocabulary,
+        "text_bytes": text_bytes,
+        "documents": documents,
+        "empty": empty,
+        "files": len(files),
+        "left_out": left_out,
+    }
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("inputs", nargs="+")
+    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--pattern")
+    parser.add_argument("--field", default="text")
+    parser.add_argument("--end-of-document")
+    for name in ("--tokens", "--borders", "--result"):
+        parser.add_argument(name, required=True, help="file to write")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    try:
+        with open(options.tokens, "wb") as out, open(options.borders, "wb") as borders:
+            result = write(options, out, borders)
+        with open(options.result, "w", encoding="utf-8") as file:
+            json.dump(result, file)
+    except Problem as error:
+        print(f"lockstep: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"lockstep: {error.filename}: cannot be written: {error.strerror}.", file=sys.stderr)
+        return 5
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

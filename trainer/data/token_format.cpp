@@ -1,0 +1,92 @@
+#include "trainer/data/token_format.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace lockstep::trainer {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "ids are read as they lie in the file");
+
+constexpr int64_t kHeaderBytes = 256 * 4;
+
+struct LlmcKind {
+  int32_t magic, version;
+  int64_t width;
+};
+constexpr LlmcKind kLlmcKinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+
+int32_t header_value(std::span<const std::byte> bytes, size_t index) {
+  int32_t value = 0;
+  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
+  return value;
+}
+
+int64_t size_of(std::span<const std::byte> bytes) { return static_cast<int64_t>(bytes.size()); }
+
+/// Of a file that begins as llm.c's do; none for any other.
+std::optional<TokenFormat> llmc_format(const std::string& path, std::span<const std::byte> bytes) {
+  if (bytes.size() < 4) return std::nullopt;
+  const auto magic = header_value(bytes, 0);
+  const auto* kind = std::find_if(std::begin(kLlmcKinds), std::end(kLlmcKinds),
+                                  [&](const LlmcKind& each) { return each.magic == magic; });
+  if (kind == std::end(kLlmcKinds)) return std::nullopt;
+  if (size_of(bytes) < kHeaderBytes)
+    fail<BadInput>("dataset {}: begins as llm.c's files do and has {} bytes, less than their header of {}.", path,
+                   bytes.size(), kHeaderBytes);
+  if (header_value(bytes, 1) != kind->version)
+    fail<BadInput>("dataset {}: is llm.c's with magic {} and version {}; version {} was expected.", path, magic,
+                   header_value(bytes, 1), kind->version);
+  const int64_t tokens = header_value(bytes, 2), expected = kHeaderBytes + tokens * kind->width;
+  if (tokens < 0 || size_of(bytes) != expected)
+    fail<BadInput>("dataset {}: its header tells {} tokens, which take {} bytes; the file has {}.", path, tokens,
+                   expected, bytes.size());
+  return TokenFormat{"llm.c", kind->width, kHeaderBytes, tokens};
+}
+
+/// Ids of 32 bits, read as 16, are ids and zeros in turn.
+bool looks_like_32_bits(std::span<const std::byte> bytes) {
+  const auto pairs = std::min<size_t>(bytes.size() / 4, 4096);
+  bool has_low = false;
+  for (size_t i = 0; i < pairs; ++i) {
+    const auto id = static_cast<uint32_t>(header_value(bytes, i));
+    if (id >> 16) return false;
+    has_low = has_low || id > 0;
+  }
+  return pairs > 1 && has_low;
+}
+
+void require_whole(const std::string& path, int64_t bytes, int64_t width, const char* who) {
+  if (bytes % width != 0)
+    fail<BadInput>("dataset {}: {} bytes are no multiple of {}, the bytes of an id {}.", path, bytes, width, who);
+}
+
+TokenFormat described_format(const std::string& path, int64_t bytes, const TokenSidecar& sidecar) {
+  const int64_t width = sidecar.dtype == "uint32" ? 4 : 2;
+  require_whole(path, bytes, width, "as its sidecar says");
+  if (bytes / width != sidecar.tokens)
+    fail<BadInput>("dataset {}: has {} tokens of {}, its sidecar tells {}. Prepare it again.", path, bytes / width,
+                   sidecar.dtype, sidecar.tokens);
+  return {"Lockstep", width, 0, sidecar.tokens};
+}
+
+}  // namespace
+
+TokenFormat token_format(const std::string& path, std::span<const std::byte> bytes,
+                         const std::optional<TokenSidecar>& sidecar) {
+  if (bytes.empty()) fail<BadInput>("dataset {}: is empty.", path);
+  if (sidecar) return described_format(path, size_of(bytes), *sidecar);
+  if (const auto llmc = llmc_format(path, bytes)) return *llmc;
+  require_whole(path, size_of(bytes), 2, "of a file without a sidecar");
+  if (looks_like_32_bits(bytes))
+    fail<BadInput>(
+        "dataset {}: every second 16-bit number is 0: these are ids of 32 bits, and nothing says so. Say it with "
+        "lockstep data adopt --dtype uint32.",
+        path);
+  return {"nanoGPT", 2, 0, size_of(bytes) / 2};
+}
+
+}  // namespace lockstep::trainer

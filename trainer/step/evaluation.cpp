@@ -1,0 +1,76 @@
+// What a run does with batches besides training on them.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "runtime/context/scopes.h"
+#include "runtime/own_ops/mesh_ops.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/spec.h"
+#include "trainer/step/training_run.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// What the hooks run in a scope is not trained.
+class NotTrained {
+ public:
+  explicit NotTrained(MeshHooks& hooks) : hooks_(hooks) { hooks_.set_trains(false); }
+  ~NotTrained() { hooks_.set_trains(true); }
+  NotTrained(const NotTrained&) = delete;
+  NotTrained& operator=(const NotTrained&) = delete;
+
+ private:
+  MeshHooks& hooks_;
+};
+
+}  // namespace
+
+TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& batch) {
+  const RunContext::Use use(context_);
+  LOCKSTEP_CHECK(!underway_ && !options_.meta, "a step is under way");
+  LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
+  const at::NoGradGuard no_grad;
+  const models::HooksScope hooks(*hooks_);
+  context_.begin_microbatch(step, 0);
+  Evaluation evaluation;
+  evaluation.tokens = labels_of(batch);
+  const NotTrained scope(*hooks_);
+  at::Tensor sum;
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
+    context_.begin_microbatch(step, m);
+    hooks_->begin_microbatch();
+    const auto rows = batching_.rows(m);
+    const BatchScope batch_scope(rows);
+    const auto losses = token_losses(batch, rows);
+    const auto part = world_->canonical() ? mesh_ops::fixed_point_sum(losses) : at::sum(losses);
+    sum = sum.defined() ? at::add(sum, part) : part;
+  }
+  evaluation.loss_sum = value_of(whole(sum));
+  return evaluation;
+}
+
+double TrainingRun::value_of(const at::Tensor& sum) const {
+  if (options_.meta) return 0;
+  if (!world_->canonical()) return sum.item<double>();
+  const auto plain = gather(sum);
+  const auto* parts = plain.const_data_ptr<int64_t>();
+  return parts[1] > 0 ? NAN : std::ldexp(static_cast<double>(parts[0]), -mesh_ops::kFixedPointBits);
+}
+
+std::vector<Range> TrainingRun::own_rows() const {
+  std::vector<Range> own;
+  const auto add = [&](const BatchRows& rows) {
+    const std::vector<int64_t> sizes{rows.count, job_.training.seq_len};
+    const auto* spec = mesh().specs().intern(plan_->activation(sizes, "batch length"), sizes, c10::kLong);
+    for (size_t i = 0; i < mesh().local_count(); ++i)
+      for (const auto& run : rows.runs(spec->cut(i, 0))) own.push_back({run.rows.start + run.shift, run.rows.length});
+  };
+  add({.count = batching_.global_batch_size});
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) add(batching_.rows(m));
+  return own;
+}
+
+}  // namespace lockstep::trainer
