@@ -122,7 +122,7 @@ class TrainingRun {
 
   at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
                     std::string_view axes) const;
-  TrainingState first_state();
+  TrainingState first_state(const std::vector<ParameterSettings>& settings);
   Underway& underway();
   double valid_tokens(const TokenBatch& batch) const;
   BlockOptions with_leaves(BlockOptions options) const;
@@ -132,7 +132,7 @@ class TrainingRun {
   bool any_rank(bool here) const;
   double loss_of(const at::Tensor& sum, double valid) const;
   at::Tensor whole(const at::Tensor& scalar) const;
-  void update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars);
+  void update(const std::vector<at::Tensor>& gradients, std::vector<StepScalar>& scalars);
   void report(const StepResult& result);
 
   Job job_;
