@@ -61,11 +61,13 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --model.name lama3", 2,
      "command line: model.name is \"lama3\", must be gpt2, llama3 or mlp. Did you mean llama3?"},
     {"train jobs/demo.toml --optimizer.name Adamv", 2,
-     "command line: optimizer.name is \"Adamv\", must be AdamW, Adam, SGD, Lion, Muon or Ranger21. Did you mean AdamW?"},
+     "command line: optimizer.name is \"Adamv\", must be AdamW, Adam, SGD, Lion, Muon or Ranger21. Did you mean "
+     "AdamW?"},
     {"train jobs/demo.toml --optimizer.groups 3", 2,
      "command line: optimizer.groups must be a list of tables, not \"3\"."},
     {"train jobs/demo.toml --lr_scheduler.decay_type cosin", 2,
-     "command line: lr_scheduler.decay_type is \"cosin\", must be linear, sqrt, cosine or inverse_root. Did you mean cosine?"},
+     "command line: lr_scheduler.decay_type is \"cosin\", must be linear, sqrt, cosine or inverse_root. Did you mean "
+     "cosine?"},
     {"train jobs/demo.toml --training.dataset csv", 2, "command line: training.dataset is \"csv\", must be text."},
     {"train jobs/demo.toml --numerics.mode natve", 2,
      "command line: numerics.mode is \"natve\", must be canonical or native. Did you mean native?"},

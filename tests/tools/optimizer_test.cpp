@@ -112,7 +112,8 @@ TEST_P(EachOptimizer, IsRecordedAndReplayed) {
 }
 
 TEST_P(EachOptimizer, IsCheckedUnderNativeNumerics) {
-  const auto run = train("--verify --numerics.mode native --training.steps 2 --lr_scheduler.total_steps 4" + settings());
+  const auto run =
+      train("--verify --numerics.mode native --training.steps 2 --lr_scheduler.total_steps 4" + settings());
   EXPECT_EQ(run.code, 0) << run.out << run.err;
 }
 

@@ -5,21 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/sharded_tensor.h"
 #include "trainer/job/job.h"
 #include "trainer/optim/adamw.h"
 #include "trainer/optim/newton_schulz.h"
+#include "trainer/optim/on_every_rank.h"
 
 namespace lockstep::trainer {
 namespace {
 
 constexpr double kMomentum = 0.95;
-
-at::Tensor on_every_rank(const at::Tensor& tensor) {
-  return is_sharded(tensor) ? redistribute_values(tensor, Layout::replicated(layout_of(tensor).mesh()), "muon")
-                            : tensor;
-}
 
 /// As long as an update of AdamW's, whatever the matrix's sizes.
 at::Tensor direction_of(const at::Tensor& matrix) {
@@ -68,7 +62,7 @@ class Muon final : public Optimizer {
     auto value = parameter.value;
     const auto scaled = at::mul(gradient, value_of(scalars, "gradient_scale"));
     const auto momentum = at::Tensor(parameter.slot("momentum")).mul_(momentum_).add_(scaled);
-    auto direction = direction_of(on_every_rank(at::add(scaled, momentum, momentum_)), parameter.division);
+    auto direction = direction_of(on_every_rank(at::add(scaled, momentum, momentum_), "muon"), parameter.division);
     if (is_sharded(value)) direction = redistribute_values(direction, layout_of(value), "muon");
     if (decay > 0) value.mul_(1 - rate * decay);
     value.add_(direction, -rate);

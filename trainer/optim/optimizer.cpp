@@ -46,8 +46,8 @@ std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const Parameter
   for (const auto& kind : optimizer.slots(parameter)) {
     if (kind.dtype) LOCKSTEP_CHECK(is_held_by_float32(*kind.dtype), "slot {} is {}", kind.name, toString(*kind.dtype));
     auto slot = kind.dtype ? at::zeros_like(parameter.value, *kind.dtype) : at::zeros_like(parameter.value);
-    if (kind.starts_as_value) slot.copy_(parameter.value);
-    slots.push_back({kind.name, slot});
+    if (kind.follows_value) slot.copy_(parameter.value);
+    slots.push_back({kind.name, slot, kind.follows_value});
   }
   return slots;
 }

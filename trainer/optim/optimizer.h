@@ -24,7 +24,8 @@ struct SlotKind {
   const char* name;  ///< a word; parts of names in checkpoints and recordings
   /// None: the parameter's own. Otherwise one that float32 holds exactly, as which checkpoints keep it.
   std::optional<c10::ScalarType> dtype = {};
-  bool starts_as_value = false;  ///< as the parameter's initial value; otherwise as zeros
+  /// Starts as the parameter's initial value and is mixed of its values from then on; otherwise it starts as zeros.
+  bool follows_value = false;
 };
 
 /// How a step changes parameters. It holds settings alone; all that changes is in ParameterState and in the scalars of

@@ -14,6 +14,7 @@ namespace lockstep::trainer {
 struct OptimizerSlot {
   std::string name;  ///< "mean"
   at::Tensor tensor;
+  bool follows_value = false;  ///< mixed of the parameter's values, and as exact as those are
 };
 
 /// Names of optimizer state in checkpoints and recordings begin with it: "optimizer.mean.norm.weight".

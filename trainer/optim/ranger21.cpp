@@ -21,7 +21,7 @@ class Ranger21 final : public Optimizer {
   std::vector<SlotKind> slots(const ParameterState&) const override {
     std::vector<SlotKind> kinds{{"mean"}, {"square"}};
     if (has_.positive_negative_momentum) kinds.insert(kinds.end(), {{"previous_mean"}, {"largest_square"}});
-    if (has_.lookahead) kinds.push_back({.name = "slow", .starts_as_value = true});
+    if (has_.lookahead) kinds.push_back({.name = "slow", .follows_value = true});
     return kinds;
   }
 

@@ -11,7 +11,7 @@ class WithAverage final : public Optimizer {
 
   std::vector<SlotKind> slots(const ParameterState& parameter) const override {
     auto kinds = optimizer_->slots(parameter);
-    kinds.push_back({.name = kAverage, .starts_as_value = true});
+    kinds.push_back({.name = kAverage, .follows_value = true});
     return kinds;
   }
 

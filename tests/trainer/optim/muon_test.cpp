@@ -66,7 +66,9 @@ ParameterState state_of(const Optimizer& optimizer, const at::Tensor& value, mod
   return state;
 }
 
-models::Division whole(const at::Tensor& value) { return {value.sizes().vec(), {{"weight", value.size(0), {}}}}; }
+models::Division whole(const at::Tensor& value) {
+  return models::Division(value.sizes().vec(), {{"weight", value.size(0), {}}});
+}
 
 TEST(Muon, IsItsPapers) {
   constexpr double kRate = 0.05, kScale = 0.5, kDecay = 0.1;

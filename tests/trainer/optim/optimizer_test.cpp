@@ -188,9 +188,9 @@ TEST(Optimizers, KeepAndDeriveWhatTheySay) {
   EXPECT_EQ(names(adamw->scalars(1, 1, 1)), "learning_rate bias_correction1 bias_correction2 gradient_scale ");
   EXPECT_EQ(names(momentum->scalars(1, 1, 1)), "learning_rate gradient_scale ");
   EXPECT_EQ(value_of(adamw->scalars(2, 1, 1), "bias_correction1"), 1 - 0.9 * 0.9);
-  EXPECT_EQ(adamw->slots({}).size(), 2u);
-  EXPECT_EQ(plain->slots({}).size(), 0u);
-  ASSERT_EQ(momentum->slots({}).size(), 1u);
+  EXPECT_EQ(state_of(*adamw, at::ones({5, 7})).slots.size(), 2u);
+  EXPECT_EQ(state_of(*plain, at::ones({5, 7})).slots.size(), 0u);
+  ASSERT_EQ(state_of(*momentum, at::ones({5, 7})).slots.size(), 1u);
   const auto tensors = state_of(*momentum, at::ones({5, 7})).tensors();
   ASSERT_EQ(tensors.size(), 2u);
   EXPECT_EQ(tensors[0].prefix, "");
@@ -212,7 +212,7 @@ struct WithDoubleSlot final : Optimizer {
 };
 
 TEST(Optimizers, SlotsThatCheckpointsCannotHoldAreRefused) {
-  EXPECT_THROW(new_slots(WithDoubleSlot(), {.name = "w", .value = at::ones({2})}), InternalError);
+  EXPECT_THROW(state_of(WithDoubleSlot(), at::ones({2})), InternalError);
 }
 
 }  // namespace

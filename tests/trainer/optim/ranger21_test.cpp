@@ -89,12 +89,13 @@ void expect_like_the_paper(const Ranger21Section& has) {
   double elements = 0;
   for (const auto& sizes : kSizes) {
     const auto start = start_of(sizes);
+    const auto rows = sizes.empty() ? 1 : sizes[0];
     auto& state = ours.emplace_back(
         ParameterState{"weight",
                        start.clone(),
                        true,
                        {},
-                       {sizes.empty() ? std::vector<int64_t>{1} : sizes, {{"w", sizes.empty() ? 1 : sizes[0], {}}}}});
+                       models::Division(sizes.empty() ? std::vector<int64_t>{1} : sizes, {{"w", rows, {}}})});
     state.slots = new_slots(*optimizer, state);
     theirs.emplace_back(start);
     elements += static_cast<double>(start.numel());
@@ -145,7 +146,8 @@ TEST(Ranger21, KeepsOnlyWhatItsComponentsNeed) {
     Job job;
     job.ranger21 = has;
     std::string text;
-    for (const auto& kind : make_ranger21(job)->slots({})) text += fmt::format("{} ", kind.name);
+    const ParameterState any{"weight", {}, true, {}, models::Division({1}, {{"weight", 1, {}}})};
+    for (const auto& kind : make_ranger21(job)->slots(any)) text += fmt::format("{} ", kind.name);
     return text;
   };
   EXPECT_EQ(names({}), "mean square previous_mean largest_square slow ");

@@ -17,7 +17,8 @@ Job job_of(std::optional<double> decay) {
 }
 
 ParameterState state_of(const Optimizer& optimizer, const at::Tensor& value) {
-  ParameterState state{"weight", value, true, {}, {value.sizes().vec(), {{"weight", value.size(0), {}}}}};
+  ParameterState state{
+      "weight", value, true, {}, models::Division(value.sizes().vec(), {{"weight", value.size(0), {}}})};
   state.slots = new_slots(optimizer, state);
   return state;
 }
