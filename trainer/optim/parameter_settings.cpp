@@ -12,6 +12,12 @@
 namespace lockstep::trainer {
 namespace {
 
+/// As checkpoints have it, if that is one tensor.
+const std::string& name_of(const models::Parameter& parameter) {
+  const auto& parts = parameter.division().parts();
+  return parts.size() == 1 ? parts[0].name : parameter.name();
+}
+
 /// Of a fused parameter either all tensors that it is stored as belong to a group, or none.
 bool holds(const ParameterGroup& group, const models::Parameter& parameter) {
   if (fits(group.pattern, parameter.name())) return true;
@@ -22,7 +28,7 @@ bool holds(const ParameterGroup& group, const models::Parameter& parameter) {
     fail<BadInput>(
         "optimizer.groups: \"{}\" fits {}, which is computed as one parameter with {}, {}. Choose a pattern that fits "
         "all of them.",
-        group.pattern, fmt::join(inside, ", "), fmt::join(outside, ", "), parameter.name());
+        group.pattern, fmt::join(inside, ", "), fmt::join(outside, ", "), name_of(parameter));
   return outside.empty();
 }
 
@@ -33,7 +39,7 @@ bool holds(const ParameterGroup& group, const models::Parameter& parameter) {
     if (holds(group, *parameter))
       fail<BadInput>("optimizer.groups: all that \"{}\" fits belongs to groups before it; the first that fits counts.",
                      group.pattern);
-    names.push_back(parameter->name());
+    names.push_back(name_of(*parameter));
   }
   const auto near = nearest(group.pattern, names);
   const auto shown = std::min(kShown, names.size());
@@ -56,7 +62,7 @@ bool is_muons(const ParameterGroup* group, const models::Parameter& parameter, b
   if (!group || !group->muon) return by_rule;
   if (*group->muon && parameter.sizes().size() != 2)
     fail<BadInput>("optimizer.groups: \"{}\" has muon = true and fits {}, which is no matrix: it has {} dimension{}.",
-                   group->pattern, parameter.name(), parameter.sizes().size(),
+                   group->pattern, name_of(parameter), parameter.sizes().size(),
                    parameter.sizes().size() == 1 ? "" : "s");
   return *group->muon;
 }

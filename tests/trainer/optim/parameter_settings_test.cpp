@@ -25,7 +25,8 @@ std::map<std::string, std::string> settings_of(const OptimizerSection& optimizer
   std::map<std::string, std::string> texts;
   for (size_t p = 0; p < settings.size(); ++p) {
     const auto& [factor, decay, muon] = settings[p];
-    texts[model->parameters()[p]->name()] =
+    const auto& parts = model->parameters()[p]->division().parts();
+    texts[parts.size() == 1 ? parts[0].name : model->parameters()[p]->name()] =
         fmt::format("{} {} {}{}", factor, decay ? fmt::format("{}", *decay) : "-",
                     model->parameters()[p]->trainable() ? "" : "frozen", muon ? "muon" : "");
   }
@@ -79,9 +80,10 @@ TEST(ParameterSettings, OfMuonAreTheMatricesOfLayersUnlessAGroupSaysOtherwise) {
 
 TEST(ParameterSettings, RefuseGroupsThatDoNothingOrOnlyAPartOfSomething) {
   const std::string place = "optimizer.groups: ";
+  EXPECT_EQ(problem(R"({pattern = "head.*"})"), "") << "the module's own name fits, too";
   EXPECT_THAT(problem(R"({pattern = "layers.0.fn_norm.weight"})"),
               HasSubstr(place + "\"layers.0.fn_norm.weight\" fits no parameter. Did you mean layers.0.ffn_norm.weight? "
-                                "The model's 13 are tok_embeddings.weight, "));
+                                "The model's 15 are tok_embeddings.weight, norm.weight, output.weight, "));
   EXPECT_EQ(problem(R"({pattern = "*norm*"}, {pattern = "norm.weight", frozen = true})"),
             place + "all that \"norm.weight\" fits belongs to groups before it; the first that fits counts.");
   EXPECT_EQ(problem(R"({pattern = "layers.0.attention.wq.*", frozen = true})"),

@@ -41,7 +41,7 @@ Job job_of(std::string_view name) {
   auto job = testing::small_job();
   job.numerics.mode = kCanonicalMode;
   job.training.seq_len = 33;
-  job.training.global_batch_size = 8;
+  job.training.global_batch_size = 12;
   job.training.local_batch_size = 1;
   job.optimizer.name = name;
   if (name == "SGD") job.optimizer.momentum = 0.9, job.optimizer.nesterov = true;
