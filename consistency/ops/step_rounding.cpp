@@ -58,16 +58,20 @@ class Comparer {
     result.beyond.push_back(std::move(difference));
   }
 
-  /// What the optimizer was told. A scale for clipping follows the norm; all else is a function of the job and the
-  /// step.
-  void scalars(const StepRecord& exact, const StepRecord& run, double of_norm) {
+  /// What the optimizer was told. A scale for clipping follows the norm, the root of a mean of squares that the
+  /// optimizer keeps follows its state; all else is a function of the job and the step.
+  void scalars(const StepRecord& exact, const StepRecord& run, double of_norm, double of_state) {
     LOCKSTEP_CHECK_EQ(exact.scalars.size(), run.scalars.size(), "numbers of the optimizer");
     for (size_t i = 0; i < run.scalars.size(); ++i) {
       const auto& [name, value] = exact.scalars[i];
       LOCKSTEP_CHECK_EQ(name, run.scalars[i].name);
       const double left = exact.gradient_norm - of_norm;
       const double allowed = left > 0 ? value * (of_norm / left + 0x1p-50) : HUGE_VAL;
-      scalar(name.c_str(), value, run.scalars[i].value, name == "gradient_scale" ? allowed : 0);
+      const double of_root = value > 0 ? of_state / value + value * 0x1p-20 : HUGE_VAL;
+      scalar(name.c_str(), value, run.scalars[i].value,
+             name == "gradient_scale"  ? allowed
+             : name == "measured_root" ? of_root
+                                       : 0);
     }
   }
 
@@ -174,7 +178,8 @@ Comparison compare_within_roundings(const StepRecord& exact, const StepRecord& s
   const auto gradients = whole_of_all(exact.gradients, shaken.gradients);
   const double of_norm = gradients.distance + rounded_sum(gradients.largest, kUnitOfSquares, exact.gradient_norm);
   comparer.scalar("gradient norm", exact.gradient_norm, run.gradient_norm, of_norm);
-  comparer.scalars(exact, run, of_norm);
+  const auto state = whole_of_all(exact.optimizer, shaken.optimizer);
+  comparer.scalars(exact, run, of_norm, state.distance / std::sqrt(std::max(state.elements, 1.0)));
   comparer.tensors("optimizer state", exact.optimizer, shaken.optimizer, run.optimizer);
   return std::move(comparer.result);
 }

@@ -34,7 +34,9 @@ trainer::MeshDegrees draw_mesh() {
 }
 
 trainer::Job draw_job(const std::string& model, bool canonical) {
-  const auto* optimizer = *rc::gen::element("name = \"AdamW\"", "name = \"SGD\"", "name = \"SGD\"\nmomentum = 0.9");
+  const auto* optimizer = *rc::gen::element(
+      "name = \"AdamW\"", "name = \"SGD\"", "name = \"SGD\"\nmomentum = 0.9\nnesterov = true", "name = \"Adam\"",
+      "name = \"Muon\"\nema_decay = 0.5", "name = \"Ranger21\"\n[ranger21]\nlinear_warmup = false");
   const auto text = fmt::format(
       "[model]\nname = \"{}\"\n[optimizer]\n{}\n[training]\nlocal_batch_size = 2\nglobal_batch_size = 12\nsteps = 2\n"
       "[numerics]\nmode = \"{}\"\n[lr_scheduler]\nwarmup_steps = 1\n",

@@ -76,6 +76,50 @@ TEST_F(Optimizers, SgdIsRecordedAndReplayed) {
   EXPECT_THAT(changed.out, HasSubstr("optimizer"));
 }
 
+/// Every other optimizer, with an average of weights and a group.
+class EachOptimizer : public Optimizers, public ::testing::WithParamInterface<const char*> {
+ protected:
+  std::string settings() const {
+    std::string more = std::string(" --optimizer.name ") + GetParam() +
+                       " --optimizer.ema_decay 0.5 --optimizer.lr 0.01 --parallelism.tensor_parallel_degree 2 "
+                       "--optimizer.groups '[{pattern = \"*.bias\", lr_factor = 0.5, weight_decay = 0.0}]'";
+    return more + (GetParam() == std::string("Ranger21") ? " --lr_scheduler.warmup_steps 200" : "");
+  }
+};
+
+TEST_P(EachOptimizer, IsVerifiedAndGoesOnFromACheckpoint) {
+  const auto verified = train("--verify" + settings());
+  ASSERT_EQ(verified.code, 0) << verified.out << verified.err;
+  const auto whole = digest();
+  ASSERT_EQ(train(settings() + " --training.steps 2 --lr_scheduler.total_steps 4 --checkpoint.enable").code, 0);
+  const auto rest = train(settings() + " --checkpoint.enable");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(digest(), whole);
+  EXPECT_THAT(run_lockstep("checkpoint inspect " + folder_.file("out") + "/checkpoint/step-4").out,
+              HasSubstr("optimizer.average.output.bias"));
+  const auto other = train(settings() + " --checkpoint.enable --optimizer.groups []");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("was saved by another run: optimizer.groups was [{pattern = \"*.bias\", "));
+}
+
+TEST_P(EachOptimizer, IsRecordedAndReplayed) {
+  ASSERT_EQ(train("--record " + traces_ + settings()).code, 0);
+  for (const char* rank : {"0", "3"}) {
+    const auto run = run_lockstep("replay " + traces_ + " --rank " + rank + " --step 3");
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr(", step 3: identical: "));
+  }
+}
+
+TEST_P(EachOptimizer, IsCheckedUnderNativeNumerics) {
+  const auto run =
+      train("--verify --numerics.mode native --training.steps 2 --lr_scheduler.total_steps 4" + settings());
+  EXPECT_EQ(run.code, 0) << run.out << run.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EachOptimizer, ::testing::Values("Adam", "Lion", "Muon", "Ranger21"),
+                         [](const auto& parameter) { return std::string(parameter.param); });
+
 TEST_F(Optimizers, SizesOfTheJobReplaceTheFlavors) {
   const std::string sizes =
       " --model.name llama3 --model.width 48 --model.layers 1 --model.heads 6 --model.key_value_heads 2 "

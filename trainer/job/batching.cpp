@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <numeric>
 
 #include "core/error.h"
 #include "core/mesh_text.h"
-#include "trainer/job/offered_device.h"
+#include "trainer/job/optimizer_settings.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -46,6 +45,11 @@ int64_t resolved_global_batch(const TrainingSection& training, const MeshDegrees
   return training.global_batch_size;
 }
 
+void require_device_offered(const Job& job) {
+  if (job.training.device == "cuda" && job.numerics.is_canonical())
+    fail<BadInput>("training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
+}
+
 void require_levels_offered(const Job& job) {
   if (job.numerics.rounded_levels == 0) return;
   if (!job.numerics.is_canonical())
@@ -58,13 +62,6 @@ void require_levels_offered(const Job& job) {
         job.numerics.rounded_levels, job.training.mixed_precision_param);
 }
 
-/// A key that the chosen optimizer does not read would be ignored in silence.
-void require_optimizer_reads(const OptimizerSection& optimizer) {
-  if (optimizer.momentum && optimizer.name != "SGD")
-    fail<BadInput>("optimizer.momentum {} is of SGD; optimizer.name is \"{}\". Leave it out or choose \"SGD\".",
-                   *optimizer.momentum, optimizer.name);
-}
-
 void require_data_fit(const Job& job) {
   const auto length = job.validation.seq_len.value_or(job.training.seq_len);
   if (length > job.training.seq_len)
@@ -73,19 +70,6 @@ void require_data_fit(const Job& job) {
   if (job.training.pack_documents && !job.record.folder.empty())
     fail<BadInput>(
         "training.pack_documents and record.folder: recordings do not hold document borders yet. Leave one out.");
-}
-
-/// Parameters and their updates are float32, where larger numbers are infinite and smaller ones 0.
-void require_float_range(const OptimizerSection& optimizer) {
-  constexpr double kMost = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::min();
-  const auto require = [&](const char* key, double value, bool fits) {
-    if (!fits)
-      fail<BadInput>("optimizer.{} is {}, which float32 cannot hold: from {:.2g} to {:.2g}.", key, value, kLeast,
-                     kMost);
-  };
-  require("lr", optimizer.lr, optimizer.lr <= kMost);
-  require("weight_decay", optimizer.weight_decay, optimizer.weight_decay <= kMost);
-  require("eps", optimizer.eps, optimizer.eps >= kLeast && optimizer.eps <= kMost);
 }
 
 /// The sizes named are such that the job's own mesh divides, too.
@@ -112,7 +96,7 @@ Job resolve(Job job, const Launch& launch) {
   require_offered(mesh);
   require_device_offered(job);
   require_levels_offered(job);
-  require_optimizer_reads(job.optimizer);
+  require_optimizer_heeds(job);
   require_float_range(job.optimizer);
   require_data_fit(job);
   if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);

@@ -29,6 +29,15 @@ struct ModelSection {
   std::optional<bool> tied_head, attention_bias;
 };
 
+/// Settings of the parameters whose names a pattern fits (trainer/job/optimizer_settings.h).
+struct ParameterGroup {
+  std::string pattern;
+  std::optional<double> lr_factor;     ///< none: 1
+  std::optional<double> weight_decay;  ///< none: the optimizer's
+  bool frozen = false;
+  std::optional<bool> muon;  ///< of Muon; none: by its rule
+};
+
 struct OptimizerSection {
   std::string name = "AdamW";
   double lr = 8e-4;
@@ -37,7 +46,24 @@ struct OptimizerSection {
   double eps = 1e-8;
   double weight_decay = 0.1;
   bool decay_1d = true;
-  std::optional<double> momentum;  ///< of SGD; none: 0
+  std::optional<double> momentum;  ///< of SGD and Muon; none: 0 and 0.95
+  bool nesterov = false;
+  std::optional<double> ema_decay;  ///< none: no averages are kept
+  std::vector<ParameterGroup> groups;
+};
+
+/// The components of Ranger21 beyond AdamW.
+struct Ranger21Section {
+  bool gradient_clipping = true;
+  bool gradient_centralisation = true;
+  bool gradient_normalisation = true;
+  bool positive_negative_momentum = true;
+  bool norm_loss = true;
+  bool stable_weight_decay = true;
+  bool linear_warmup = true;
+  bool explore_exploit = true;
+  bool lookahead = true;
+  bool softplus = true;
 };
 
 struct SchedulerSection {
@@ -158,6 +184,7 @@ struct Job {
   JobSection job;
   ModelSection model;
   OptimizerSection optimizer;
+  Ranger21Section ranger21;
   SchedulerSection lr_scheduler;
   TrainingSection training;
   ParallelismSection parallelism;

@@ -12,6 +12,7 @@
 #include "core/suggest.h"
 #include "trainer/job/job_keys.h"
 #include "trainer/job/offered_names.h"
+#include "trainer/job/optimizer_settings.h"
 #include "trainer/job/torchtitan_keys.h"
 
 namespace lockstep::trainer {
@@ -119,6 +120,15 @@ bool read_value(const Setting& setting, T& out) {
   return false;
 }
 
+/// As TOML, from a file or the command line alike.
+bool read_value(const Setting& setting, std::vector<ParameterGroup>& out) {
+  if (setting.typed && std::holds_alternative<std::string>(setting.value)) return false;
+  const auto groups = parse_groups(setting);
+  if (groups) out = *groups;
+  return groups.has_value();
+}
+
+bool is_allowed(const Allowed&, const std::vector<ParameterGroup>&) { return true; }
 bool is_allowed(const Allowed&, bool) { return true; }
 bool is_allowed(const Allowed& allowed, int64_t value) { return allowed.accepts(static_cast<double>(value)); }
 bool is_allowed(const Allowed& allowed, double value) { return allowed.accepts(value); }

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "trainer/job/allowed_values.h"
 #include "trainer/job/job_setting.h"
+#include "trainer/job/optimizer_settings.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -63,16 +64,49 @@ constexpr Key kKeys[] = {
 
     {"optimizer", "name", at<&Job::optimizer, &OptimizerSection::name>(), one_of(kOptimizerNames), "Optimizer"},
     {"optimizer", "lr", at<&Job::optimizer, &OptimizerSection::lr>(), kAtLeast0, "Peak learning rate."},
-    {"optimizer", "beta1", at<&Job::optimizer, &OptimizerSection::beta1>(), kBelowOne, "Of AdamW: decay of the first moment."},
-    {"optimizer", "beta2", at<&Job::optimizer, &OptimizerSection::beta2>(), kBelowOne, "Of AdamW: decay of the second moment."},
+    {"optimizer", "beta1", at<&Job::optimizer, &OptimizerSection::beta1>(), kBelowOne,
+     "Of all but SGD: decay of the first moment; of Lion its share in the sign."},
+    {"optimizer", "beta2", at<&Job::optimizer, &OptimizerSection::beta2>(), kBelowOne,
+     "Of all but SGD: decay of the second moment; of Lion that of the first. Published: 0.99 for Lion, 0.999 for Adam and Ranger21."},
     {"optimizer", "eps", at<&Job::optimizer, &OptimizerSection::eps>(), kAboveZero,
-     "Of AdamW: added to the root of the second moment."},
+     "Of all but SGD and Lion: added to the root of the second moment."},
     {"optimizer", "weight_decay", at<&Job::optimizer, &OptimizerSection::weight_decay>(), kAtLeast0,
-     "Weight decay, of AdamW decoupled, of SGD added to the gradient."},
+     "Weight decay: of SGD and Adam added to the gradient, of all others decoupled."},
     {"optimizer", "decay_1d", at<&Job::optimizer, &OptimizerSection::decay_1d>(), kAnything,
      "Whether parameters of one dimension, norms and biases, decay as all others do. (Not in torchtitan.)"},
     {"optimizer", "momentum", at<&Job::optimizer, &OptimizerSection::momentum>(), kBelowOne,
-     "Of SGD: share of the last update that goes on; without it 0. (Not in torchtitan.)"},
+     "Of SGD and Muon: share of the last update that goes on; without it 0, of Muon 0.95. (Not in torchtitan.)"},
+    {"optimizer", "nesterov", at<&Job::optimizer, &OptimizerSection::nesterov>(), kAnything,
+     "Of SGD with momentum: steps from where the momentum leads. Muon always does. (Not in torchtitan.)"},
+    {"optimizer", "ema_decay", at<&Job::optimizer, &OptimizerSection::ema_decay>(), kBelowOne,
+     "An average of every trainable parameter is kept, ema_decay x average + (1 - ema_decay) x parameter after each "
+     "step, from the initial values on; without it none. (Not in torchtitan.)"},
+    {"optimizer", "groups", at<&Job::optimizer, &OptimizerSection::groups>(), kAnything,
+     "Settings by parameter, as [[optimizer.groups]] tables: pattern, lr_factor, weight_decay, frozen, muon "
+     "(docs/optimizers.md). The first whose pattern fits a name counts. (Not in torchtitan.)"},
+
+    {"ranger21", "gradient_clipping", at<&Job::ranger21, &Ranger21Section::gradient_clipping>(), kAnything,
+     "Adaptive gradient clipping: a row's gradient is at most 0.01 as long as the row. (Not in torchtitan.)"},
+    {"ranger21", "gradient_centralisation", at<&Job::ranger21, &Ranger21Section::gradient_centralisation>(), kAnything,
+     "The mean of a row's gradient is taken off. (Not in torchtitan.)"},
+    {"ranger21", "gradient_normalisation", at<&Job::ranger21, &Ranger21Section::gradient_normalisation>(), kAnything,
+     "A parameter's gradient is divided by its standard deviation. (Not in torchtitan.)"},
+    {"ranger21", "positive_negative_momentum", at<&Job::ranger21, &Ranger21Section::positive_negative_momentum>(), kAnything,
+     "Positive-negative momentum, and the largest second moment so far. (Not in torchtitan.)"},
+    {"ranger21", "norm_loss", at<&Job::ranger21, &Ranger21Section::norm_loss>(), kAnything,
+     "Weight decay leads rows to length 1, not 0. (Not in torchtitan.)"},
+    {"ranger21", "stable_weight_decay", at<&Job::ranger21, &Ranger21Section::stable_weight_decay>(), kAnything,
+     "Weight decay is divided by the root of the mean second moment of all parameters. (Not in torchtitan.)"},
+    {"ranger21", "linear_warmup", at<&Job::ranger21, &Ranger21Section::linear_warmup>(), kAnything,
+     "Warmup over 22 % of the steps, or 2 / (1 - beta2) if that is less, instead of lr_scheduler.warmup_steps. (Not in "
+     "torchtitan.)"},
+    {"ranger21", "explore_exploit", at<&Job::ranger21, &Ranger21Section::explore_exploit>(), kAnything,
+     "The rate stays, then falls to 0 over the last 28 % of the steps, instead of what lr_scheduler says of the decay. "
+     "(Not in torchtitan.)"},
+    {"ranger21", "lookahead", at<&Job::ranger21, &Ranger21Section::lookahead>(), kAnything,
+     "Every 5 steps parameters go back half the way to where they were. (Not in torchtitan.)"},
+    {"ranger21", "softplus", at<&Job::ranger21, &Ranger21Section::softplus>(), kAnything,
+     "The root of the second moment goes through softplus. (Not in torchtitan.)"},
 
     {"lr_scheduler", "warmup_steps", at<&Job::lr_scheduler, &SchedulerSection::warmup_steps>(), kAtLeast0,
      "Steps of linear warmup; cut to the schedule's length."},
@@ -223,10 +257,11 @@ constexpr Key kKeys[] = {
 };
 // clang-format on
 
-constexpr std::string_view kSections[] = {
-    "job",        "model",   "optimizer", "lr_scheduler", "training", "parallelism", "activation_checkpoint",
-    "checkpoint", "metrics", "comm",      "profiling",    "debug",    "validation",  "verify",
-    "record",     "numerics"};
+constexpr std::string_view kSections[] = {"job",          "model",      "optimizer",   "ranger21",
+                                          "lr_scheduler", "training",   "parallelism", "activation_checkpoint",
+                                          "checkpoint",   "metrics",    "comm",        "profiling",
+                                          "debug",        "validation", "verify",      "record",
+                                          "numerics"};
 
 template <class T>
 std::string toml_text(const T& value) {
@@ -240,6 +275,7 @@ std::string toml_text(const std::vector<std::string>& values) {
   for (const auto& value : values) list += (list.empty() ? "" : ", ") + toml_string(value);
   return "[" + list + "]";
 }
+std::string toml_text(const std::vector<ParameterGroup>& groups) { return groups_text(groups); }
 template <class T>
 std::string toml_text(const std::optional<T>& value) {
   return value ? toml_text(*value) : "";
@@ -262,8 +298,9 @@ std::string Key::explanation() const {
 std::string Key::dotted() const { return fmt::format("{}.{}", section, name); }
 
 std::string_view Key::type() const {
-  constexpr std::string_view kTypes[] = {"true or false", "an integer", "a number",          "a string",
-                                         "an integer",    "a number",   "a list of strings", "true or false"};
+  constexpr std::string_view kTypes[] = {"true or false",     "an integer",       "a number",
+                                         "a string",          "an integer",       "a number",
+                                         "a list of strings", "a list of tables", "true or false"};
   return kTypes[field.index()];
 }
 

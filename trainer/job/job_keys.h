@@ -16,7 +16,8 @@ namespace lockstep::trainer {
 /// Where a key's value lives in a Job; the alternative is the key's type.
 using Field = std::variant<bool& (*)(Job&), int64_t& (*)(Job&), double& (*)(Job&), std::string& (*)(Job&),
                            std::optional<int64_t>& (*)(Job&), std::optional<double>& (*)(Job&),
-                           std::vector<std::string>& (*)(Job&), std::optional<bool>& (*)(Job&)>;
+                           std::vector<std::string>& (*)(Job&), std::vector<ParameterGroup>& (*)(Job&),
+                           std::optional<bool>& (*)(Job&)>;
 
 /// Which values of the right type a key accepts; all of them when every member is empty.
 struct Allowed {

@@ -18,9 +18,21 @@ std::string where(const std::string& name, const toml::source_region& source) {
   return fmt::format("{}:{}", name, source.begin.line);
 }
 
+std::string toml_key(std::string_view key) {
+  const bool is_bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  return is_bare ? std::string(key) : toml_string(key);
+}
+
 std::string as_toml(const toml::node& node) {
   if (const auto* text = node.as_string()) return toml_string(text->get());
   std::ostringstream out;
+  if (const auto* table = node.as_table()) {
+    for (const auto& [key, value] : *table)
+      out << (out.tellp() > 0 ? ", " : "") << toml_key(key.str()) << " = " << as_toml(value);
+    return "{" + out.str() + "}";
+  }
   if (const auto* list = node.as_array()) {
     for (const auto& element : *list) out << (out.tellp() > 0 ? ", " : "") << as_toml(element);
     return "[" + out.str() + "]";
@@ -140,6 +152,25 @@ std::vector<Setting> parse_toml(std::string_view text, const std::string& name) 
   std::stable_sort(settings.begin(), settings.end(),
                    [](const Setting& left, const Setting& right) { return line_of(left) < line_of(right); });
   return settings;
+}
+
+std::optional<std::vector<std::vector<Setting>>> parse_tables(std::string_view value, const std::string& place) {
+  const auto text = fmt::format("value = {}", value);
+  if (NestingScan(text).too_deep_line() > 0) return std::nullopt;
+  try {
+    const auto parsed = toml::parse(text);
+    const auto* list = parsed.size() == 1 ? parsed["value"].as_array() : nullptr;
+    if (!list) return std::nullopt;
+    std::vector<std::vector<Setting>> tables;
+    for (const auto& element : *list) {
+      if (!element.is_table()) return std::nullopt;
+      flatten(*element.as_table(), "", place, tables.emplace_back());
+      for (auto& setting : tables.back()) setting.where = place;
+    }
+    return tables;
+  } catch (const toml::parse_error&) {
+    return std::nullopt;
+  }
 }
 
 std::string without_control_characters(std::string_view line) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -24,6 +25,10 @@ struct Setting {
 /// Throws BadInput "name:line: ..." for text that is not TOML and for a section that job_sections() and torchtitan
 /// lack.
 std::vector<Setting> parse_toml(std::string_view text, const std::string& name);
+
+/// The key-value pairs of each table of `value`, a TOML list of tables: what `written` of such a setting is. All come
+/// from `place`. None if it is something else.
+std::optional<std::vector<std::vector<Setting>>> parse_tables(std::string_view value, const std::string& place);
 
 /// For messages, of which a line stays one whatever a quoted key or a value holds: "a\\x0ab".
 std::string without_control_characters(std::string_view line);

@@ -14,9 +14,14 @@ inline constexpr Choice kModelNames[] = {
 };
 inline constexpr Choice kOptimizerNames[] = {
     {"AdamW", "Adam with decoupled weight decay"},
+    {"Adam", "with weight decay added to the gradient"},
     {"SGD", "stochastic gradient descent, with momentum if optimizer.momentum is set"},
+    {"Lion", "the sign of a momentum"},
+    {"Muon", "momentum made orthogonal for the matrices of the layers, AdamW for all else"},
+    {"Ranger21", "AdamW with the components of [ranger21]"},
 };
-inline constexpr Choice kDecayNames[] = {{"linear"}, {"sqrt"}, {"cosine"}};
+inline constexpr Choice kDecayNames[] = {
+    {"linear"}, {"sqrt"}, {"cosine"}, {"inverse_root", "1 over the root of the step"}};
 inline constexpr Choice kDatasetNames[] = {
     {"text", "the bytes of a UTF-8 file, one token a byte"},
     {"tokens", "files of token ids (docs/data.md)"},

@@ -11,12 +11,16 @@ class OtherNumbers final : public Optimizer {
                int64_t& changes)
       : right_(std::move(right)), mutant_(std::move(mutant)), is_active_(std::move(is_active)), changes_(changes) {}
 
-  std::vector<SlotKind> slots() const override { return right_->slots(); }
+  std::vector<SlotKind> slots(const ParameterState& parameter) const override { return right_->slots(parameter); }
   std::vector<StepScalar> scalars(int64_t step, double rate, double scale) const override {
     auto numbers = right_->scalars(step, rate, scale);
     for (auto& [name, value] : numbers)
       if (name == mutant_.site.tensor) value = changed(step, value);
     return numbers;
+  }
+  at::Tensor measure(const ParameterState& parameter, const at::Tensor& gradient,
+                     std::span<const StepScalar> scalars) const override {
+    return right_->measure(parameter, gradient, scalars);
   }
   void update(const ParameterState& parameter, const at::Tensor& gradient,
               std::span<const StepScalar> scalars) const override {

@@ -1,22 +1,18 @@
 #include "trainer/optim/adamw.h"
 
+#include <ATen/Functions.h>
+
 #include "runtime/own_ops/mesh_ops.h"
 #include "trainer/job/job.h"
 
 namespace lockstep::trainer {
 namespace {
 
-double bias_correction(double beta, int64_t step) {
-  double power = 1;
-  for (int64_t i = 0; i < step; ++i) power *= beta;
-  return 1 - power;
-}
-
 class Adamw final : public Optimizer {
  public:
-  explicit Adamw(const OptimizerSection& settings) : settings_(settings) {}
+  Adamw(const OptimizerSection& settings, bool decoupled) : settings_(settings), decoupled_(decoupled) {}
 
-  std::vector<SlotKind> slots() const override { return {{"mean"}, {"square"}}; }
+  std::vector<SlotKind> slots(const ParameterState&) const override { return {{"mean"}, {"square"}}; }
 
   std::vector<StepScalar> scalars(int64_t step, double learning_rate, double gradient_scale) const override {
     return {{"learning_rate", learning_rate},
@@ -27,18 +23,26 @@ class Adamw final : public Optimizer {
 
   void update(const ParameterState& parameter, const at::Tensor& gradient,
               std::span<const StepScalar> scalars) const override {
-    mesh_ops::adamw(parameter.value, gradient, parameter.slot("mean"), parameter.slot("square"),
-                    {value_of(scalars, "learning_rate"), settings_.beta1, settings_.beta2, settings_.eps,
-                     weight_decay_of(settings_, parameter), value_of(scalars, "bias_correction1"),
-                     value_of(scalars, "bias_correction2"), value_of(scalars, "gradient_scale")});
+    const double decay = weight_decay_of(settings_, parameter), scale = value_of(scalars, "gradient_scale");
+    if (decoupled_ || decay <= 0) return step(parameter, gradient, decay, scale, scalars);
+    step(parameter, at::mul(gradient, scale).add_(parameter.value, decay), 0, 1, scalars);
   }
 
  private:
+  void step(const ParameterState& parameter, const at::Tensor& gradient, double decay, double scale,
+            std::span<const StepScalar> scalars) const {
+    mesh_ops::adamw(parameter.value, gradient, parameter.slot("mean"), parameter.slot("square"),
+                    {rate_of(parameter, scalars), settings_.beta1, settings_.beta2, settings_.eps, decay,
+                     value_of(scalars, "bias_correction1"), value_of(scalars, "bias_correction2"), scale});
+  }
+
   OptimizerSection settings_;
+  bool decoupled_;
 };
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adamw(const Job& job) { return std::make_unique<Adamw>(job.optimizer); }
+std::unique_ptr<Optimizer> make_adamw(const Job& job) { return std::make_unique<Adamw>(job.optimizer, true); }
+std::unique_ptr<Optimizer> make_adam(const Job& job) { return std::make_unique<Adamw>(job.optimizer, false); }
 
 }  // namespace lockstep::trainer

@@ -19,11 +19,13 @@ struct StepScalar {
   double value;
 };
 
-/// What kind of tensor an optimizer keeps for each trainable parameter: of its sizes and layout, zero at first.
+/// What kind of tensor an optimizer keeps for a trainable parameter: of its sizes and layout.
 struct SlotKind {
   const char* name;  ///< a word; parts of names in checkpoints and recordings
   /// None: the parameter's own. Otherwise one that float32 holds exactly, as which checkpoints keep it.
   std::optional<c10::ScalarType> dtype = {};
+  /// Starts as the parameter's initial value and is mixed of its values from then on; otherwise it starts as zeros.
+  bool follows_value = false;
 };
 
 /// How a step changes parameters. It holds settings alone; all that changes is in ParameterState and in the scalars of
@@ -32,12 +34,20 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  /// In the order of digests and checkpoints.
-  virtual std::vector<SlotKind> slots() const = 0;
+  /// Of one parameter, in the order of digests and checkpoints. Reads no tensor.
+  virtual std::vector<SlotKind> slots(const ParameterState& parameter) const = 0;
 
   /// The numbers of step `step` (counted from 1) that update() needs, the same for every parameter. `gradient_scale` is
   /// what gradients are to be multiplied by (clipping). No libm: equal bits on every machine.
   virtual std::vector<StepScalar> scalars(int64_t step, double learning_rate, double gradient_scale) const = 0;
+
+  /// Called for all parameters before update() is for any, by optimizers whose updates need a number of them all:
+  /// writes slots. The root of the mean square of all elements that it returns is then the scalar kMeasuredRoot of
+  /// update(). Undefined where the optimizer needs none, for every parameter alike.
+  virtual at::Tensor measure(const ParameterState& /*parameter*/, const at::Tensor& /*gradient*/,
+                             std::span<const StepScalar> /*scalars*/) const {
+    return {};
+  }
 
   /// Writes value and slots, in place. `gradient` has the parameter's layout and is not written. Ops in one fixed
   /// order, each element by itself: equal bits on every mesh.
@@ -45,14 +55,23 @@ class Optimizer {
                       std::span<const StepScalar> scalars) const = 0;
 };
 
+inline constexpr const char* kMeasuredRoot = "measured_root";
+
 /// REQUIRES: there is one of this name.
 double value_of(std::span<const StepScalar> scalars, std::string_view name);
 
-/// optimizer.weight_decay for this parameter: 0 where optimizer.decay_1d leaves it out.
+/// The scalar "learning_rate" times the parameter's factor.
+double rate_of(const ParameterState& parameter, std::span<const StepScalar> scalars);
+
+/// What the parameter's group says of weight_decay; else optimizer.weight_decay, 0 where optimizer.decay_1d leaves it
+/// out.
 double weight_decay_of(const OptimizerSection& settings, const ParameterState& parameter);
 
-/// Zeros for each slot of the optimizer.
-std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const at::Tensor& value);
+/// 1 - beta^step, multiplied up: no libm.
+double bias_correction(double beta, int64_t step);
+
+/// The optimizer's slots for a parameter, as they are before the first step.
+std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const ParameterState& parameter);
 
 using OptimizerBuilder = std::unique_ptr<Optimizer> (*)(const Job& job);
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@ namespace lockstep::trainer {
 struct OptimizerSlot {
   std::string name;  ///< "mean"
   at::Tensor tensor;
+  bool follows_value = false;  ///< mixed of the parameter's values, and as exact as those are
 };
 
 /// Names of optimizer state in checkpoints and recordings begin with it: "optimizer.mean.norm.weight".
@@ -24,6 +26,13 @@ struct StateTensor {
   at::Tensor tensor;
 };
 
+/// What of a parameter's update is its own (`[[optimizer.groups]]`, parameter_settings.h).
+struct ParameterSettings {
+  double lr_factor = 1;                     ///< the learning rate is multiplied by it
+  std::optional<double> weight_decay = {};  ///< none: the optimizer's
+  bool muon = false;                        ///< Muon makes its updates orthogonal
+};
+
 /// A parameter and its optimizer state, all in the parameter's stored layout.
 struct ParameterState {
   std::string name;
@@ -31,6 +40,7 @@ struct ParameterState {
   bool trainable = true;             ///< false: no step changes it, and no optimizer keeps anything for it
   std::vector<OptimizerSlot> slots;  ///< in the optimizer's order
   models::Division division;         ///< the tensors that it is stored as
+  ParameterSettings settings = {};
 
   /// REQUIRES: there is a slot of this name.
   const at::Tensor& slot(std::string_view slot_name) const;

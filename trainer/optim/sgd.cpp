@@ -11,7 +11,7 @@ class Sgd final : public Optimizer {
  public:
   explicit Sgd(const OptimizerSection& settings) : settings_(settings), momentum_(settings.momentum.value_or(0)) {}
 
-  std::vector<SlotKind> slots() const override {
+  std::vector<SlotKind> slots(const ParameterState&) const override {
     return momentum_ > 0 ? std::vector<SlotKind>{{"momentum"}} : std::vector<SlotKind>{};
   }
 
@@ -21,11 +21,14 @@ class Sgd final : public Optimizer {
 
   void update(const ParameterState& parameter, const at::Tensor& gradient,
               std::span<const StepScalar> scalars) const override {
-    const double rate = value_of(scalars, "learning_rate");
+    const double rate = rate_of(parameter, scalars);
     auto value = parameter.value;
     auto change = at::mul(gradient, value_of(scalars, "gradient_scale"));
     if (const double decay = weight_decay_of(settings_, parameter); decay > 0) change.add_(value, decay);
-    if (momentum_ > 0) change = at::Tensor(parameter.slot("momentum")).mul_(momentum_).add_(change);
+    if (momentum_ > 0) {
+      const auto velocity = at::Tensor(parameter.slot("momentum")).mul_(momentum_).add_(change);
+      change = settings_.nesterov ? change.add_(velocity, momentum_) : velocity;
+    }
     value.add_(change, -rate);
   }
 

@@ -1,10 +1,12 @@
 #include "trainer/step/gradient_norm.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 
 #include "runtime/context/scopes.h"
+#include "runtime/context/told_values.h"
 #include "runtime/context/world.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
@@ -87,6 +89,26 @@ double gradient_norm(const std::vector<at::Tensor>& gradients) {
   const PhaseScope phase(Phase::kClip);
   const bool canonical = layout_of(gradients[0]).mesh().world().canonical();
   return std::sqrt(canonical ? canonical_squares(gradients) : native_squares(gradients));
+}
+
+void add_measured_root(const Optimizer& optimizer, const TrainingState& state, const std::vector<at::Tensor>& gradients,
+                       std::vector<StepScalar>& scalars) {
+  const PhaseScope phase(Phase::kOptimizer);
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> measured;
+  double elements = 0;
+  size_t next = 0;
+  for (const auto& entry : state) {
+    if (!entry.trainable) continue;
+    const ModuleScope scope(entry.name);
+    auto values = optimizer.measure(entry, gradients[next++], scalars);
+    if (!values.defined()) continue;
+    elements += static_cast<double>(values.numel());
+    measured.push_back(std::move(values));
+  }
+  if (measured.empty()) return;
+  const double root = gradient_norm(measured) / std::sqrt(elements);
+  scalars.push_back({kMeasuredRoot, told_number(layout_of(measured[0]).mesh(), kMeasuredRoot, root)});
 }
 
 }  // namespace lockstep::trainer

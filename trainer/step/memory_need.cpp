@@ -6,6 +6,7 @@
 #include "core/files/proc_value.h"
 #include "runtime/tensor/mesh.h"
 #include "runtime/tensor/spec.h"
+#include "trainer/step/training_state.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -23,12 +24,15 @@ double elements_here(const models::Parameter& parameter, const Layout& layout) {
   return elements;
 }
 
-double state_bytes(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer) {
-  const auto per_trainable = 2 + static_cast<double>(optimizer.slots().size());  // itself and its gradient
+double state_bytes(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+                   const std::vector<ParameterSettings>& settings) {
   double bytes = 0;
-  for (auto* parameter : model.parameters())
-    bytes +=
-        kFloatBytes * elements_here(*parameter, plan.stored(*parameter)) * (parameter->trainable() ? per_trainable : 1);
+  const auto parameters = model.parameters();
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const auto slots = optimizer.slots(description_of(*parameters[p], settings[p])).size();
+    const auto tensors = parameters[p]->trainable() ? 2 + static_cast<double>(slots) : 1;  // itself and its gradient
+    bytes += kFloatBytes * elements_here(*parameters[p], plan.stored(*parameters[p])) * tensors;
+  }
   return bytes;
 }
 
@@ -42,8 +46,8 @@ double logits_bytes(const Mesh& mesh, const models::Model& model, const Batching
 }  // namespace
 
 void require_memory(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
-                    const Batching& batching, int64_t seq_len) {
-  const double state = state_bytes(model, plan, optimizer);
+                    const std::vector<ParameterSettings>& settings, const Batching& batching, int64_t seq_len) {
+  const double state = state_bytes(model, plan, optimizer, settings);
   const double logits = logits_bytes(plan.mesh(), model, batching, seq_len);
   const auto memory = static_cast<double>(memory_bytes());
   if (state + logits > memory)

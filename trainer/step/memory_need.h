@@ -10,6 +10,6 @@ namespace lockstep::trainer {
 /// state of its ranks, and the logits of a microbatch, all in float32. Before anything of that size is made: a process
 /// that takes more than there is is killed, and says nothing.
 void require_memory(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
-                    const Batching& batching, int64_t seq_len);
+                    const std::vector<ParameterSettings>& settings, const Batching& batching, int64_t seq_len);
 
 }  // namespace lockstep::trainer

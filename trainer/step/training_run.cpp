@@ -1,7 +1,6 @@
 #include "trainer/step/training_run.h"
 
 #include <ATen/Functions.h>
-#include <ATen/TensorOperators.h>
 
 #include <cmath>
 
@@ -18,6 +17,7 @@
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/launch/together.h"
+#include "trainer/optim/parameter_settings.h"
 #include "trainer/step/gradient_norm.h"
 #include "trainer/step/memory_need.h"
 #include "trainer/weights/load_weights.h"
@@ -103,7 +103,7 @@ TrainingRun::TrainingRun(Job job, Options options)
           std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_, batching_)), default_axis_rules())),
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
-      state_(first_state()),
+      state_(first_state(apply_groups(job_.optimizer, *model_))),
       accumulator_(
           std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics(), trainable_names())) {
   accumulator_->on_gradient(
@@ -114,12 +114,14 @@ TrainingRun::TrainingRun(Job job, Options options)
 
 TrainingRun::~TrainingRun() = default;
 
-TrainingState TrainingRun::first_state() {
+TrainingState TrainingRun::first_state(const std::vector<ParameterSettings>& settings) {
   if (!options_.meta && !world_->shard_device().is_cuda())
-    require_memory(*model_, *plan_, *optimizer_, batching_, job_.training.seq_len);
-  auto state = initial_state(*model_, *plan_, *optimizer_, static_cast<uint64_t>(job_.debug.seed));
+    require_memory(*model_, *plan_, *optimizer_, settings, batching_, job_.training.seq_len);
+  auto state = initial_state(*model_, *plan_, *optimizer_, settings, static_cast<uint64_t>(job_.debug.seed));
   const auto& folder = job_.checkpoint.initial_load_path;
-  if (!folder.empty() && options_.loads_weights && !options_.meta) load_weights_together(folder, job_.model, state);
+  if (folder.empty() || !options_.loads_weights || options_.meta) return state;
+  load_weights_together(folder, job_.model, state);
+  follow_values(state);
   return state;
 }
 
@@ -281,7 +283,8 @@ at::Tensor TrainingRun::placed(const std::vector<int64_t>& values, const TokenBa
   return distribute(plain, plan_->activation(plain.sizes(), axes));
 }
 
-void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars) {
+void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<StepScalar>& scalars) {
+  add_measured_root(*optimizer_, state_, gradients, scalars);
   const PhaseScope phase(Phase::kOptimizer);
   const at::NoGradGuard no_grad;
   size_t next = 0;

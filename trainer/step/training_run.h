@@ -133,7 +133,7 @@ class TrainingRun {
   at::Tensor token_losses(const TokenBatch& batch, const BatchRows& rows);
   at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
                     std::string_view axes) const;
-  TrainingState first_state();
+  TrainingState first_state(const std::vector<ParameterSettings>& settings);
   Underway& underway();
   double labels_of(const TokenBatch& batch) const;
   double valid_tokens(const TokenBatch& batch) const;
@@ -144,7 +144,7 @@ class TrainingRun {
   bool any_rank(bool here) const;
   double value_of(const at::Tensor& sum) const;
   at::Tensor whole(const at::Tensor& scalar) const;
-  void update(const std::vector<at::Tensor>& gradients, std::span<const StepScalar> scalars);
+  void update(const std::vector<at::Tensor>& gradients, std::vector<StepScalar>& scalars);
   void report(const StepResult& result);
 
   Job job_;

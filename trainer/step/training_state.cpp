@@ -56,18 +56,32 @@ at::Tensor initial_value(const models::Parameter& parameter, const Layout& layou
 
 }  // namespace
 
-TrainingState initial_state(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer, uint64_t seed) {
+ParameterState description_of(const models::Parameter& parameter, const ParameterSettings& settings) {
+  return {parameter.name(), {}, parameter.trainable(), {}, parameter.division(), settings};
+}
+
+TrainingState initial_state(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+                            const std::vector<ParameterSettings>& settings, uint64_t seed) {
   const PhaseScope phase(Phase::kInit);
+  const auto parameters = model.parameters();
+  LOCKSTEP_CHECK_EQ(parameters.size(), settings.size());
   TrainingState state;
-  for (auto* parameter : model.parameters()) {
-    const bool trainable = parameter->trainable();
-    auto value = initial_value(*parameter, plan.stored(*parameter), seed);
-    auto slots = trainable ? new_slots(optimizer, value) : std::vector<OptimizerSlot>{};
-    state.push_back({parameter->name(), value, trainable, std::move(slots), parameter->division()});
-    value.requires_grad_(trainable);
-    parameter->assign(value);
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    auto& entry = state.emplace_back(description_of(*parameters[p], settings[p]));
+    entry.value = initial_value(*parameters[p], plan.stored(*parameters[p]), seed);
+    if (entry.trainable) entry.slots = new_slots(optimizer, entry);
+    entry.value.requires_grad_(entry.trainable);
+    parameters[p]->assign(entry.value);
   }
   return state;
+}
+
+void follow_values(TrainingState& state) {
+  const PhaseScope phase(Phase::kInit);
+  const at::NoGradGuard no_grad;
+  for (auto& entry : state)
+    for (auto& slot : entry.slots)
+      if (slot.follows_value) slot.tensor.copy_(entry.value);
 }
 
 void copy_state(const TrainingState& source, TrainingState& target) {

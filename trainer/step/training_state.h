@@ -5,9 +5,16 @@
 
 namespace lockstep::trainer {
 
+/// Of one parameter, without tensors.
+ParameterState description_of(const models::Parameter& parameter, const ParameterSettings& settings);
+
 /// Initial parameters, each tensor of their divisions drawn by name and global index from `seed`, and assigned to the
-/// model, with zero optimizer state.
-TrainingState initial_state(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer, uint64_t seed);
+/// model, with the optimizer's state before the first step. `settings`: of each parameter, in the model's order.
+TrainingState initial_state(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+                            const std::vector<ParameterSettings>& settings, uint64_t seed);
+
+/// Gives slots that follow values (SlotKind) the values, once other ones are in place.
+void follow_values(TrainingState& state);
 
 /// Copies the values of `source` (same names, slots and sizes, any mesh, any domain) into `target`.
 void copy_state(const TrainingState& source, TrainingState& target);

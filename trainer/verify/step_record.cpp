@@ -17,7 +17,8 @@ StepRecord record_of(int64_t step, const StepResult& result, const TrainingState
       record.gradients.push_back({entry.name, result.gradients.at(next++)});
     record.parameters.push_back({entry.name, entry.value});
     for (const auto& slot : entry.slots)
-      record.optimizer.push_back({fmt::format("{} of {}", slot.name, entry.name), slot.tensor});
+      (slot.follows_value ? record.parameters : record.optimizer)
+          .push_back({fmt::format("{} of {}", slot.name, entry.name), slot.tensor});
   }
   for (const auto& [name, value] : result.scalars) record.scalars.push_back({name, value});
   for (size_t m = 0; m < result.token_losses.size(); ++m)

@@ -4,7 +4,8 @@
 
 namespace lockstep::trainer {
 
-/// What a step gave and left. Tensors where they lie: nothing is gathered.
+/// What a step gave and left. Tensors where they lie: nothing is gathered. Optimizer state that follows parameters
+/// (averages) is with those: what holds of their errors holds of its.
 StepRecord record_of(int64_t step, const StepResult& result, const TrainingState& state);
 
 /// Whether a parameter or a part of the optimizer's state that differs after a step is what it was before it, wherever

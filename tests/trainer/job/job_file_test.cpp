@@ -271,6 +271,17 @@ T any_value(const Key& key) {
     std::erase_if(names, [&](std::string_view name) { return !key.allowed.accepts(name); });
     return names;
   }
+  if constexpr (std::is_same_v<T, std::vector<ParameterGroup>>) {
+    std::vector<ParameterGroup> groups(*rc::gen::inRange<size_t>(0, 4));
+    for (auto& group : groups) {
+      group.pattern = "*" + *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
+      group.frozen = *rc::gen::arbitrary<bool>();
+      if (!group.frozen && *rc::gen::arbitrary<bool>()) group.lr_factor = *rc::gen::inRange(0, 100) / 7.0;
+      if (!group.frozen && *rc::gen::arbitrary<bool>()) group.weight_decay = *rc::gen::inRange(0, 100) / 3.0;
+      if (!group.frozen && *rc::gen::arbitrary<bool>()) group.muon = *rc::gen::arbitrary<bool>();
+    }
+    return groups;
+  }
 }
 template <class T>
 void randomise(const Key& key, T& out) {

@@ -35,7 +35,7 @@ TEST(OtherNumber, IsAsTheMutantSays) {
 /// Has a rate, and counts its updates.
 struct Counting final : Optimizer {
   explicit Counting(int& count) : updates(count) {}
-  std::vector<SlotKind> slots() const override { return {}; }
+  std::vector<SlotKind> slots(const ParameterState&) const override { return {}; }
   std::vector<StepScalar> scalars(int64_t, double rate, double scale) const override {
     return {{"rate", rate}, {"scale", scale}};
   }

@@ -89,6 +89,11 @@ GoldenLines step_lines() {
   job.optimizer.name = "SGD";
   job.optimizer.momentum = 0.9;
   add_steps(lines, word_of(model.name) + "_with_SGD", job, on_one_device(model));
+  for (const char* name : {"Adam", "Lion", "Muon", "Ranger21"}) {
+    job = golden_job(model);
+    job.optimizer.name = name;
+    add_steps(lines, word_of(model.name) + "_with_" + name, job, on_one_device(model));
+  }
   job = golden_job(model);
   job.optimizer.decay_1d = true;
   add_steps(lines, word_of(model.name) + "_where_all_decays", job, on_one_device(model));

@@ -181,7 +181,7 @@ TEST(OptimizerState, OfAnotherOptimizerDoesNotFit) {
 
 /// Counts steps in a slot of another dtype than the parameter's.
 struct WithBfloat16Slot final : Optimizer {
-  std::vector<SlotKind> slots() const override { return {{"count", c10::kBFloat16}, {"last"}}; }
+  std::vector<SlotKind> slots(const ParameterState&) const override { return {{"count", c10::kBFloat16}, {"last"}}; }
   std::vector<StepScalar> scalars(int64_t, double, double) const override { return {}; }
   void update(const ParameterState& parameter, const at::Tensor& gradient, std::span<const StepScalar>) const override {
     at::Tensor(parameter.slot("count")).add_(1);

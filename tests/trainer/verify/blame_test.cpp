@@ -231,7 +231,7 @@ TEST(BlameOfTheStart, IsNotAskedAfterUncheckedSteps) {
 class WrongRate final : public Optimizer {
  public:
   explicit WrongRate(std::unique_ptr<Optimizer> right) : right_(std::move(right)) {}
-  std::vector<SlotKind> slots() const override { return right_->slots(); }
+  std::vector<SlotKind> slots(const ParameterState& parameter) const override { return right_->slots(parameter); }
   std::vector<StepScalar> scalars(int64_t step, double rate, double scale) const override {
     return right_->scalars(step, rate * 1.5, scale);
   }

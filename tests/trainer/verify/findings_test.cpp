@@ -147,7 +147,7 @@ TEST(FindingOfACollective, SaysWhosePieceStandsWhereAnotherBelongs) {
 class Forgetful final : public Optimizer {
  public:
   explicit Forgetful(std::unique_ptr<Optimizer> right) : right_(std::move(right)) {}
-  std::vector<SlotKind> slots() const override { return right_->slots(); }
+  std::vector<SlotKind> slots(const ParameterState& parameter) const override { return right_->slots(parameter); }
   std::vector<StepScalar> scalars(int64_t step, double rate, double scale) const override {
     return right_->scalars(step, rate, scale);
   }

@@ -12,6 +12,7 @@
 #include "trainer/identity/run_identity.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
+#include "trainer/optim/weight_average.h"
 #include "trainer/state/state_checkpoint.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/step/training_run.h"
@@ -71,6 +72,15 @@ TEST(InitialWeights, OfACheckpointLeaveOptimizerStateAtZero) {
     EXPECT_TRUE(gather(next.state()[i].value).equal(gather(run.state()[i].value)));
     EXPECT_EQ(gather(next.state()[i].slot("mean")).abs().max().item<float>(), 0);
   }
+}
+
+TEST(InitialWeights, AreWhereAveragesBegin) {
+  const ForeignFolder folder("llama", {});
+  auto job = job_of(folder.path());
+  job.optimizer.ema_decay = 0.9;
+  const auto run = run_of(job, "tp=2");
+  for (const auto& entry : run.state())
+    EXPECT_TRUE(gather(averaged_value(entry)).equal(gather(entry.value))) << entry.name;
 }
 
 TEST(InitialWeights, OfAnotherModelAreRefusedByTheKeysThatDiffer) {
