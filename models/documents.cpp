@@ -9,6 +9,8 @@
 #include <mutex>
 
 #include "models/hooks.h"
+#include "models/key_value_cache.h"
+#include "runtime/own_ops/mesh_ops.h"
 
 namespace lockstep::models {
 namespace {
@@ -47,6 +49,13 @@ Tensor hidden_keys(const Tensor& positions) {
   return at::logical_or(is_other, is_later).unsqueeze(1);
 }
 
+Tensor after_cached(KeyValueCache& cache, const std::string& path, const Tensor& query, const Tensor& key,
+                    const Tensor& value) {
+  const auto& all = cache.append(path, key, value);
+  const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
+  return std::get<0>(mesh_ops::attention(query, all.key, all.value, /*causal=*/true, scale, cache.length()));
+}
+
 }  // namespace
 
 Documents current_documents() {
@@ -55,8 +64,9 @@ Documents current_documents() {
   return positions.defined() ? Documents{positions, hidden_keys(positions)} : Documents{};
 }
 
-Tensor causal_attention(const Tensor& query, const Tensor& key, const Tensor& value, double dropout,
-                        const Documents& documents) {
+Tensor causal_attention(const std::string& path, const Tensor& query, const Tensor& key, const Tensor& value,
+                        double dropout, const Documents& documents) {
+  if (auto* cache = current_cache()) return after_cached(*cache, path, query, key, value);
   const int64_t heads = query.size(1);
   if (!documents.are_packed())
     return at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, dropout, /*is_causal=*/true,

@@ -1,6 +1,8 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <string>
+
 namespace lockstep::models {
 
 /// What keeps the documents of packed samples apart (training.pack_documents). Blocks capture it, so that one that is
@@ -18,11 +20,12 @@ Documents current_documents();
 /// Causal attention inside of each document: query [batch, heads, length, size], key and value with as many heads or a
 /// divisor of them, each for as many neighbouring queries. A share `dropout` of the weights is dropped.
 ///
+/// With a cache (current_cache()) the keys and values of `path` that it has come first; there are no documents then.
 /// Without documents scaled_dot_product_attention(). With them it is composed of ops in float32 at least and holds the
 /// matrix of all weights, 4 bytes each in the forward pass and as many in the backward one, and a byte of the mask for
 /// each of a head's.
-at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, double dropout,
-                            const Documents& documents);
+at::Tensor causal_attention(const std::string& path, const at::Tensor& query, const at::Tensor& key,
+                            const at::Tensor& value, double dropout, const Documents& documents);
 
 /// rotate() with rows of the tables for each token: cosines and sines [batch, length, head_size / 2].
 at::Tensor rotate_each(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines);

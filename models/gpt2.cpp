@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "models/key_value_cache.h"
 #include "models/sizes.h"
 
 namespace lockstep::models {
@@ -96,7 +97,7 @@ Tensor Gpt2Attention::forward(const Tensor& x, const Documents& documents) {
   const auto parts = qkv_.forward(x).view({batch, length, heads_, 3, width / heads_}).unbind(3);
   const auto query = parts[0].transpose(1, 2);
   const auto key = whole(parts[1].transpose(1, 2), 2), value = whole(parts[2].transpose(1, 2), 2);
-  const auto mixed = causal_attention(query, key, value, trains() ? attention_dropout_ : 0, documents);
+  const auto mixed = causal_attention(path(), query, key, value, trains() ? attention_dropout_ : 0, documents);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, width}));
 }
 
@@ -144,12 +145,15 @@ Gpt2::Gpt2(const Gpt2Options& options)
 
 Tensor Gpt2::forward(const Tensor& tokens) {
   const int64_t length = tokens.size(1);
-  if (length > options_.positions)
-    fail<BadInput>("a sequence of {} tokens is longer than the model's {} positions", length, options_.positions);
+  const int64_t first = first_position();
+  if (first + length > options_.positions)
+    fail<BadInput>("a sequence of {} tokens is longer than the model's {} positions", first + length,
+                   options_.positions);
   // Each sample reads the table by itself, so that its gradient is a sum over samples, as that of the tokens' is.
   const auto documents = current_documents();
-  const auto positions =
-      documents.are_packed() ? documents.positions : at::zeros_like(tokens) + constant(positions_.narrow(0, 0, length));
+  const auto positions = documents.are_packed()
+                             ? documents.positions
+                             : at::zeros_like(tokens) + constant(positions_.narrow(0, first, length));
   auto x = run_block(embeddings_, tokens,
                      [this, positions](const Tensor& input) { return embeddings_.forward(input, positions); });
   for (auto& layer : layers_)

@@ -6,6 +6,7 @@
 
 namespace lockstep::models {
 
+class KeyValueCache;
 class Module;
 class Parameter;
 
@@ -30,6 +31,9 @@ class Hooks {
   /// Of each token of the microbatch that runs in its document, int64 [batch, length], where the tokens are; undefined:
   /// a sample is one document.
   virtual at::Tensor positions() const { return {}; }
+
+  /// Keys and values of the tokens before those that run; null: there are none, and none are kept.
+  virtual KeyValueCache* cache() const { return nullptr; }
 
   /// Whether the model is trained: then it drops what it is told to drop.
   virtual bool trains() const { return true; }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "models/key_value_cache.h"
 #include "models/sizes.h"
 #include "runtime/own_ops/mesh_ops.h"
 
@@ -119,8 +120,8 @@ Tensor Attention::forward(const Tensor& x, const Places& places) {
   const auto query = parts[0].reshape({batch, length, options_.heads, size}).transpose(1, 2);
   const auto key = whole(rotated(parts[1].squeeze(3).transpose(1, 2), places), 2);
   const auto value = whole(parts[2].squeeze(3).transpose(1, 2), 2);
-  const auto mixed =
-      causal_attention(rotated(query, places), key, value, trains() ? options_.attention_dropout : 0, places.documents);
+  const auto mixed = causal_attention(path(), rotated(query, places), key, value,
+                                      trains() ? options_.attention_dropout : 0, places.documents);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, options_.width}));
 }
 
@@ -184,7 +185,8 @@ Llama::Llama(const LlamaOptions& options)
 }
 
 Places Llama::places(int64_t length) const {
-  Places places{constant(tables_.cosines.narrow(0, 0, length)), constant(tables_.sines.narrow(0, 0, length)),
+  const int64_t first = first_position();
+  Places places{constant(tables_.cosines.narrow(0, first, length)), constant(tables_.sines.narrow(0, first, length)),
                 current_documents()};
   if (!places.documents.are_packed()) return places;
   const auto& rows = places.documents.positions;
@@ -192,8 +194,8 @@ Places Llama::places(int64_t length) const {
 }
 
 Tensor Llama::forward(const Tensor& tokens) {
-  if (tokens.size(1) > options_.length)
-    fail<BadInput>("a sequence of {} tokens is longer than the model's {}", tokens.size(1), options_.length);
+  if (const auto length = first_position() + tokens.size(1); length > options_.length)
+    fail<BadInput>("a sequence of {} tokens is longer than the model's {}", length, options_.length);
   const auto places = this->places(tokens.size(1));
   auto x = run_block(embedding_, tokens, [this](const Tensor& input) {
     return annotate(embedding_.forward(input), "batch norm_length embed");

@@ -20,6 +20,7 @@ std::vector<uint64_t> seeds_of(const char* option, const std::string& text);
 BenchOptions checked(const BenchOptions& bench);
 MutateOptions checked(const MutateOptions& mutate);
 FuzzOptions checked(const FuzzOptions& fuzz);
+GenerateCommand checked(const GenerateCommand& generate);
 ReplayOptions checked(const ReplayOptions& replay);
 
 }  // namespace lockstep::tool

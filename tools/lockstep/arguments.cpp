@@ -8,12 +8,13 @@
 #include "core/error.h"
 #include "core/suggest.h"
 #include "tools/lockstep/argument_checks.h"
-#include "tools/lockstep/checkpoint_arguments.h"
 #include "tools/lockstep/data/data_arguments.h"
 #include "tools/lockstep/fuzz_arguments.h"
 #include "tools/lockstep/launch_arguments.h"
 #include "tools/lockstep/overrides.h"
 #include "tools/lockstep/recording_arguments.h"
+#include "tools/lockstep/weights/checkpoint_arguments.h"
+#include "tools/lockstep/weights/generate_arguments.h"
 #include "trainer/job/job_keys.h"
 #include "trainer/job/job_reference.h"
 
@@ -46,6 +47,7 @@ struct Parser {
   DoctorOptions doctor;
   CheckpointOptions checkpoint;
   WeightsOptions weights;
+  GenerateCommand generate;
   LaunchOptions launch;
   ReplayOptions replay;
   TraceOptions trace;
@@ -64,6 +66,7 @@ struct Parser {
     add_mutate();
     add_fuzz_options(
         *command("fuzz", "Search for cases in which a mesh and one device differ", kFuzzExamples, fuzz.output), fuzz);
+    add_generate_options(*command("generate", "Go on with a text", kGenerateExamples, generate.output), generate);
     add_shrink_options(
         *command("shrink", "Make the case of a finding as small as it gets", kShrinkExamples, shrink.output), shrink);
     command("doctor", "Show what this machine can run", "lockstep doctor --json doctor.json", doctor.output);
@@ -247,6 +250,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "mutate") return checked(parser.mutate);
   if (name == "fuzz") return checked(parser.fuzz);
   if (name == "shrink") return parser.shrink;
+  if (name == "generate") return checked(parser.generate);
   if (name == "doctor") return parser.doctor;
   if (!parser.weights.action.empty()) return parser.weights;
   if (name == "data") return parser.data;

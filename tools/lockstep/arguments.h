@@ -139,6 +139,16 @@ struct WeightsOptions {
   Output output;
 };
 
+struct GenerateCommand {
+  std::string folder, prompt;
+  std::vector<int64_t> tokens;  ///< instead of a prompt
+  bool bytes = false, uncached = false;
+  int64_t count = 64, samples = 1, seed = 0;
+  double temperature = 0, top_p = 1;
+  std::string mesh = "tp=1";
+  Output output;
+};
+
 struct DataOptions {
   std::string action;               ///< "prepare", "adopt" or "inspect"
   std::vector<std::string> inputs;  ///< of prepare: files, folders, globs; of adopt: a file of tokens
@@ -159,7 +169,7 @@ struct PrintText {
 
 using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
                              FuzzOptions, ShrinkOptions, DoctorOptions, CheckpointOptions, WeightsOptions,
-                             LaunchOptions, ReplayOptions, TraceOptions, ReportOptions, DataOptions>;
+                             LaunchOptions, ReplayOptions, TraceOptions, ReportOptions, DataOptions, GenerateCommand>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

@@ -18,6 +18,7 @@ namespace lockstep::tool {
 ExitCode run_doctor(const DoctorOptions& options);
 ExitCode run_checkpoint(const CheckpointOptions& options);
 ExitCode run_weights(const WeightsOptions& options);
+ExitCode run_generate(const GenerateCommand& options);
 ExitCode run_trace(const TraceOptions& options);
 ExitCode run_report(const ReportOptions& options);
 

@@ -68,6 +68,7 @@ ExitCode run(const DoctorOptions& options) { return require_json_place(options.o
 ExitCode run(const DataOptions& options) { return require_json_place(options.output), run_data(options); }
 ExitCode run(const LaunchOptions& options) { return run_launch(options); }
 ExitCode run(const CheckpointOptions& options) { return require_json_place(options.output), run_checkpoint(options); }
+ExitCode run(const GenerateCommand& options) { return require_json_place(options.output), run_generate(options); }
 ExitCode run(const WeightsOptions& options) { return require_json_place(options.output), run_weights(options); }
 
 constexpr std::string_view kNoMemory =

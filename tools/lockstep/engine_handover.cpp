@@ -80,6 +80,7 @@ ExitCode run_mutate(const MutateOptions&) { hand_over(); }
 ExitCode run_fuzz(const FuzzOptions&) { hand_over(); }
 ExitCode run_shrink(const ShrinkOptions&) { hand_over(); }
 ExitCode run_weights(const WeightsOptions&) { hand_over(); }
+ExitCode run_generate(const GenerateCommand&) { hand_over(); }
 ExitCode run_bench(const BenchOptions& options) {
   limit_instructions(options.instructions);
   hand_over();

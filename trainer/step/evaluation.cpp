@@ -8,6 +8,7 @@
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "runtime/tensor/spec.h"
 #include "trainer/step/training_run.h"
 
@@ -17,8 +18,10 @@ namespace {
 /// What the hooks run in a scope is not trained.
 class NotTrained {
  public:
-  explicit NotTrained(MeshHooks& hooks) : hooks_(hooks) { hooks_.set_trains(false); }
-  ~NotTrained() { hooks_.set_trains(true); }
+  explicit NotTrained(MeshHooks& hooks, models::KeyValueCache* cache = nullptr) : hooks_(hooks) {
+    hooks_.set_trains(false), hooks_.set_cache(cache);
+  }
+  ~NotTrained() { hooks_.set_trains(true), hooks_.set_cache(nullptr); }
   NotTrained(const NotTrained&) = delete;
   NotTrained& operator=(const NotTrained&) = delete;
 
@@ -50,6 +53,22 @@ TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& ba
   }
   evaluation.loss_sum = value_of(whole(sum));
   return evaluation;
+}
+
+at::Tensor TrainingRun::logits(const at::Tensor& tokens, models::KeyValueCache* cache) {
+  const RunContext::Use use(context_);
+  LOCKSTEP_CHECK(!underway_ && !options_.meta, "a step is under way");
+  const at::NoGradGuard no_grad;
+  const models::HooksScope hooks(*hooks_);
+  const NotTrained scope(*hooks_, cache);
+  context_.begin_microbatch(0, 0);
+  hooks_->begin_microbatch();
+  const BatchScope batch_scope({.count = tokens.size(0)});
+  const PhaseScope phase(Phase::kForward);
+  const auto placed = distribute(tokens, plan_->activation(tokens.sizes(), "batch whole"));
+  auto result = gather(model_->forward(placed).to(c10::kFloat));
+  if (cache) cache->set_length(cache->length() + tokens.size(1));
+  return result;
 }
 
 double TrainingRun::value_of(const at::Tensor& sum) const {

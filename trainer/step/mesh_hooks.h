@@ -40,9 +40,12 @@ class MeshHooks final : public models::Hooks {
   /// Of the tokens of the next forwards (Hooks::positions).
   void set_positions(at::Tensor positions) { positions_ = std::move(positions); }
   void set_trains(bool trains) { trains_ = trains; }
+  /// Borrowed (Hooks::cache).
+  void set_cache(models::KeyValueCache* cache) { cache_ = cache; }
 
   at::Tensor positions() const override { return positions_; }
   bool trains() const override { return trains_; }
+  models::KeyValueCache* cache() const override { return cache_; }
 
   at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
   at::Tensor whole(const at::Tensor& tensor, int dim) override;
@@ -61,6 +64,7 @@ class MeshHooks final : public models::Hooks {
   BlockOptions options_;
   at::Tensor positions_;
   bool trains_ = true;
+  models::KeyValueCache* cache_ = nullptr;
   std::shared_ptr<GatherOrder> gather_order_ = std::make_shared<GatherOrder>();
   /// By sizes, then by axes.
   std::map<std::vector<int64_t>, std::map<std::string, Layout, std::less<>>> activation_layouts_;

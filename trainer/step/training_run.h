@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "models/key_value_cache.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "trainer/data/dataset.h"
@@ -98,6 +99,11 @@ class TrainingRun {
     double tokens = 0;
   };
   Evaluation evaluate(int64_t step, const TokenBatch& batch);
+
+  /// What the model makes of tokens [batch, count], int64, without dropout: float32 [batch, count, vocabulary], on
+  /// every rank whole. With a cache the tokens follow those that it has, and are in it afterwards; canonical: the same
+  /// bits as if all had been read at once, on every mesh. Nothing of the run changes. REQUIRES: no step is under way.
+  at::Tensor logits(const at::Tensor& tokens, models::KeyValueCache* cache = nullptr);
 
   /// The rows of a batch that this process's ranks need: of each microbatch their share, and what they count labels of.
   std::vector<Range> own_rows() const;

@@ -1,4 +1,4 @@
-#include "tools/lockstep/checkpoint_arguments.h"
+#include "tools/lockstep/weights/checkpoint_arguments.h"
 
 #include <CLI/CLI.hpp>
 
