@@ -115,7 +115,7 @@ constexpr Key kKeys[] = {
     {"lr_scheduler", "decay_ratio", at<&Job::lr_scheduler, &SchedulerSection::decay_ratio>(), kFraction,
      "Share of the schedule that decays, at its end; without it decay starts after the warmup."},
     {"lr_scheduler", "decay_type", at<&Job::lr_scheduler, &SchedulerSection::decay_type>(), one_of(kDecayNames),
-     "Shape of the decay."},
+     "Shape of the decay"},
     {"lr_scheduler", "min_lr_factor", at<&Job::lr_scheduler, &SchedulerSection::min_lr_factor>(), kFraction,
      "The decay ends at this multiple of the peak."},
 

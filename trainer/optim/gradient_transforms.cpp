@@ -38,7 +38,7 @@ at::Tensor clipped_by_units(const at::Tensor& gradient, const at::Tensor& parame
 
 at::Tensor centralised(const at::Tensor& gradient) {
   if (gradient.dim() < 2 || gradient.numel() == 0) return gradient;
-  const auto row = static_cast<double>(gradient.numel() / gradient.size(0));
+  const auto row = static_cast<double>(gradient.numel()) / static_cast<double>(gradient.size(0));
   return at::sub(gradient, at::div(sum_of_units(gradient), row));
 }
 

@@ -21,7 +21,7 @@ class Lion final : public Optimizer {
               std::span<const StepScalar> scalars) const override {
     const double rate = rate_of(parameter, scalars), decay = weight_decay_of(settings_, parameter);
     auto value = parameter.value;
-    auto momentum = parameter.slot("momentum");
+    const auto& momentum = parameter.slot("momentum");
     const auto scaled = at::mul(gradient, value_of(scalars, "gradient_scale"));
     const auto direction = at::sign(at::mul(momentum, settings_.beta1).add_(scaled, 1 - settings_.beta1));
     if (decay > 0) value.mul_(1 - rate * decay);

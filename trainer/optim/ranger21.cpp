@@ -61,10 +61,10 @@ class Ranger21 final : public Optimizer {
   /// Into the moments.
   void take(const ParameterState& parameter, const at::Tensor& gradient) const {
     const double share = settings_.beta1 * settings_.beta1;
-    auto mean = parameter.slot("mean");
-    auto square = parameter.slot("square");
+    const auto& mean = parameter.slot("mean");
+    const auto& square = parameter.slot("square");
     if (has_.positive_negative_momentum) {
-      auto previous = parameter.slot("previous_mean");
+      const auto& previous = parameter.slot("previous_mean");
       const auto next = at::mul(previous, share).add_(gradient, 1 - share);
       previous.copy_(mean);
       mean.copy_(next);
@@ -73,7 +73,7 @@ class Ranger21 final : public Optimizer {
     }
     square.mul_(settings_.beta2).add_(at::mul(gradient, gradient), 1 - settings_.beta2);
     if (!has_.positive_negative_momentum) return;
-    auto largest = parameter.slot("largest_square");
+    const auto& largest = parameter.slot("largest_square");
     largest.copy_(at::maximum(largest, square));
   }
 
