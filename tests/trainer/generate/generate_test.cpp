@@ -14,8 +14,8 @@
 namespace lockstep::trainer {
 namespace {
 
-using testing::message_of;
 using ::testing::HasSubstr;
+using testing::message_of;
 
 constexpr int64_t kLength = 12;
 
@@ -68,8 +68,10 @@ std::unique_ptr<models::Model> gpt2_without_dropout() {
 RC_GTEST_PROP(Generate, GivesTheBitsOfTrainingHoweverItIsDone, ()) {
   const auto make_model = *rc::gen::element<MakeModel>(llama_without_dropout, gpt2_without_dropout);
   const auto* dtype = *rc::gen::element("float32", "bfloat16");
-  const auto mesh = *rc::gen::element<std::string>("tp=1", "tp=2", "tp=3", "dp_shard=2", "dp_shard=2,tp=2", "dp_replicate=4");
-  const auto prompt = *rc::gen::container<std::vector<int64_t>>(*rc::gen::inRange<size_t>(1, 9), rc::gen::inRange<int64_t>(0, 29));
+  const auto mesh =
+      *rc::gen::element<std::string>("tp=1", "tp=2", "tp=3", "dp_shard=2", "dp_shard=2,tp=2", "dp_replicate=4");
+  const auto prompt =
+      *rc::gen::container<std::vector<int64_t>>(*rc::gen::inRange<size_t>(1, 9), rc::gen::inRange<int64_t>(0, 29));
   GenerateOptions options;
   options.count = *rc::gen::inRange<int64_t>(0, kLength - static_cast<int64_t>(prompt.size()) + 1);
   options.samples = *rc::gen::element<int64_t>(1, 2, 5);
@@ -80,7 +82,8 @@ RC_GTEST_PROP(Generate, GivesTheBitsOfTrainingHoweverItIsDone, ()) {
   const auto texts = generate(run, prompt, options);
   RC_ASSERT(texts.size() == static_cast<size_t>(options.samples));
   // Plainly: one rank, one sample after the other is what the last one has to be, too.
-  GenerateOptions plain{.count = options.count, .samples = options.samples, .sampling = options.sampling, .cached = false};
+  GenerateOptions plain{
+      .count = options.count, .samples = options.samples, .sampling = options.sampling, .cached = false};
   auto alone = run_on("tp=1", make_model, dtype);
   const auto expected = generate(alone, prompt, plain);
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -95,7 +98,8 @@ RC_GTEST_PROP(Generate, GivesTheBitsOfTrainingHoweverItIsDone, ()) {
 TEST(Generate, DropsNothing) {
   auto dropping = run_on("tp=1", small_gpt2), keeping = run_on("tp=1", gpt2_without_dropout);
   const GenerateOptions options{.count = 6};
-  EXPECT_EQ(generate(dropping, {3}, options)[0].log_probabilities, generate(keeping, {3}, options)[0].log_probabilities);
+  EXPECT_EQ(generate(dropping, {3}, options)[0].log_probabilities,
+            generate(keeping, {3}, options)[0].log_probabilities);
 }
 
 TEST(Generate, RefusesWhatTheModelDoesNotKnow) {
@@ -121,7 +125,8 @@ TEST(NextToken, IsTheLikeliestOrDrawnAmongThose) {
   // exp of them by their sum, within four deviations.
   const double shares[] = {0.0619, 0.4576, 0.4576, 0.0228};
   for (size_t i = 0; i < 4; ++i)
-    EXPECT_NEAR(static_cast<double>(counts[i]) / 4000, shares[i], 4 * std::sqrt(shares[i] * (1 - shares[i]) / 4000)) << i;
+    EXPECT_NEAR(static_cast<double>(counts[i]) / 4000, shares[i], 4 * std::sqrt(shares[i] * (1 - shares[i]) / 4000))
+        << i;
   EXPECT_EQ(of_top[0] + of_top[3], 0);
   EXPECT_GT(of_top[2], 1700);  // the first one alone has 0.458
 }
