@@ -66,7 +66,7 @@ std::unique_ptr<trainer::Dataset> make_squares(const trainer::Job& job, int64_t 
 /// Each element moves by the learning rate, whatever its gradient's size (signSGD; Bernstein et al., 2018).
 class SignDescent final : public trainer::Optimizer {
  public:
-  std::vector<trainer::SlotKind> slots() const override { return {}; }
+  std::vector<trainer::SlotKind> slots(const trainer::ParameterState&) const override { return {}; }
   std::vector<trainer::StepScalar> scalars(int64_t, double learning_rate, double) const override {
     return {{"learning_rate", learning_rate}};
   }
@@ -80,7 +80,7 @@ class SignDescent final : public trainer::Optimizer {
 std::unique_ptr<trainer::Optimizer> make_sign_descent(const trainer::Job&) { return std::make_unique<SignDescent>(); }
 
 /// Slow at the end: (1 - p)^2.
-double quadratic(double progress) { return (1 - progress) * (1 - progress); }
+double quadratic(const trainer::DecayPoint& at) { return (1 - at.progress) * (1 - at.progress); }
 
 }  // namespace
 

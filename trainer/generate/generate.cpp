@@ -1,9 +1,12 @@
 #include "trainer/generate/generate.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 
 #include "core/error.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -56,7 +59,12 @@ class Writer {
 
   /// What was said of tokens [samples, count]: as training's loss has it.
   void note(const at::Tensor& logits, const at::Tensor& tokens) {
-    const auto losses = mesh_ops::token_losses(logits.contiguous(), tokens.contiguous(), kIgnoredLabel);
+    const RunContext::Use use(run_.context());
+    const at::NoGradGuard no_grad;
+    const auto everywhere = [&](const at::Tensor& x) {
+      return distribute(x.contiguous(), Layout::replicated(run_.mesh()));
+    };
+    const auto losses = gather(mesh_ops::token_losses(everywhere(logits), everywhere(tokens), kIgnoredLabel));
     for (size_t i = 0; i < texts_.size(); ++i)
       for (int64_t k = 0; k < tokens.size(1); ++k)
         texts_[i].log_probabilities.push_back(-losses[static_cast<int64_t>(i)][k].item<double>());
