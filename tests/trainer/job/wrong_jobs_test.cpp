@@ -17,6 +17,12 @@ void expect_lines_with_places(const std::string& message) {
     EXPECT_TRUE(line.starts_with("job.toml:") || line.starts_with("command line: ")) << line;
 }
 
+/// Whose numbers have to fit each other.
+constexpr auto kFitting =
+    "[parallelism]\ndata_parallel_shard_degree = 3\ndata_parallel_replicate_degree = 2\n[training]\nlocal_batch_size = "
+    "2\n"
+    "global_batch_size = 36\nseq_len = 64\n";
+
 TEST(WrongJobs, AreRefusedOrJobs) {
   const auto demo = file_content(LOCKSTEP_SOURCE_DIR "/jobs/demo.toml");
   ASSERT_FALSE(demo.empty());
@@ -25,7 +31,7 @@ TEST(WrongJobs, AreRefusedOrJobs) {
   int refused = 0, accepted = 0, unresolved = 0;
   for (int i = 0; i < count; ++i) {
     testing::Mutations mutations(static_cast<uint64_t>(i));
-    const auto text = mutations.changed(i % 2 == 0 ? demo : whole);
+    const auto text = mutations.changed(i % 3 == 0 ? demo : i % 3 == 1 ? whole : kFitting);
     SCOPED_TRACE("seed " + std::to_string(i));
     try {
       const auto job = parse_job(text, "job.toml");
