@@ -12,6 +12,11 @@ std::vector<at::Tensor> reference_if_any(const OpCase& op_case, const OpCall& ca
 /// Whether an error of LibTorch's says that it has no kernel for a dtype whose name begins so; for any, by default.
 bool lacks_kernel(std::string_view error, std::string_view dtype = "");
 
+/// LibTorch negates no bools. A view of negated ones it finds out when it is read, and of no elements never.
+inline bool negates_bools(std::string_view error) {
+  return error.find("operator, on a bool tensor is not supported") != error.npos;
+}
+
 /// Of some sizes LibTorch multiplies float8 numbers in a loop that it has, of others in one that it has not.
 constexpr std::string_view kFloat8 = "Float8_";
 
