@@ -9,10 +9,17 @@
 namespace lockstep {
 namespace {
 
+/// LibTorch multiplies one summand by a complex 1, which makes a NaN of an infinity's other part.
+at::Tensor complex_sum(const at::Tensor& left, const at::Tensor& right) {
+  const auto parts = [](const at::Tensor& x) { return at::view_as_real(at::resolve_conj(x)); };
+  return at::view_as_complex(at::add(parts(left), parts(right)));
+}
+
 at::Tensor combine(const at::Tensor& left, const at::Tensor& right, Reduction reduction) {
   switch (reduction) {
     case Reduction::kSum:
     case Reduction::kAvg:
+      if (left.is_complex()) return complex_sum(left, right);
       return left.scalar_type() == c10::kBool ? at::logical_or(left, right) : at::add(left, right);
     case Reduction::kMax:
       return at::maximum(left, right);

@@ -21,12 +21,12 @@ struct BadCall {
 
 constexpr BadCall kBadCalls[] = {
     {"", 2,
-     "a command is needed: train, verify, replay, trace, report, rules, bench, mutate, fuzz, shrink, doctor, "
+     "a command is needed: train, verify, replay, trace, report, rules, bench, mutate, fuzz, generate, shrink, doctor, "
      "checkpoint, "
      "data, launch."},
     {"trian", 2,
      "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, report, rules, bench, "
-     "mutate, fuzz, shrink, doctor, "
+     "mutate, fuzz, generate, shrink, doctor, "
      "checkpoint, "
      "data, launch."},
     {"--quiet", 2, "--quiet is not an option. 'lockstep --help' lists what is."},
@@ -68,7 +68,8 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --lr_scheduler.decay_type cosin", 2,
      "command line: lr_scheduler.decay_type is \"cosin\", must be linear, sqrt, cosine or inverse_root. Did you mean "
      "cosine?"},
-    {"train jobs/demo.toml --training.dataset csv", 2, "command line: training.dataset is \"csv\", must be text."},
+    {"train jobs/demo.toml --training.dataset csv", 2,
+     "command line: training.dataset is \"csv\", must be text or tokens."},
     {"train jobs/demo.toml --numerics.mode natve", 2,
      "command line: numerics.mode is \"natve\", must be canonical or native. Did you mean native?"},
     {"train jobs/demo.toml --optimizer.momentum 0.9", 2,

@@ -72,8 +72,13 @@ OpSharding written_by_indices(const Call& call) {
                    place.size());
   for (size_t d = 0; d < sizes.size(); ++d) {
     const auto label = place[place.size() - sizes.size() + d].label;
-    if (label != OpShardingDim::kWhole && sizes[d] == call.operand_sizes[0][static_cast<size_t>(label)])
-      sharding.operands[values][d] = {label};
+    if (label == OpShardingDim::kWhole) continue;
+    // No shard is asked: it may have just as many.
+    const auto wanted = call.operand_sizes[0][static_cast<size_t>(label)];
+    if (sizes[d] == wanted) sharding.operands[values][d] = {label};
+    if (sizes[d] != wanted && sizes[d] != 1)
+      fail<BadInput>("{}: values of sizes {} do not broadcast to the {} elements of dimension {}", call.op,
+                     c10::str(c10::IntArrayRef(sizes)), wanted, label);
   }
   return sharding;
 }

@@ -1,4 +1,6 @@
 // Indices of the whole tensor that were taken for a shard's, or the other way round.
+#include <limits>
+
 #include "tests/runtime/known_errors/on_mesh.h"
 
 namespace lockstep::testing {
@@ -49,6 +51,29 @@ TEST(PyTorch170934, IndicesOfACutDimensionAreGlobal) {
     x.index_put_(at_rows, three.put(values, "[tp=S(0)]"));
     expect_same(x, at::index_put(plain, plain_rows, values));
   }
+}
+
+/// As many values as one rank's shard has are not as many as the whole has.
+TEST(WrittenValues, OfAShardsSizeAreRefused) {
+  const OnMesh two({{"tp", 2}});
+  const auto plain = exact_tensor({1, 1, 6});
+  auto x = two.put(plain, "[tp=S(2)]");
+  const auto first = two.put(at::zeros({1}, at::kLong), "[]");
+  const c10::List<std::optional<at::Tensor>> indices({first, first});
+  EXPECT_THROW(x.index_put_(indices, two.put(exact_tensor({3}), "[]")), BadInput);
+  EXPECT_THROW(at::index_put(x, indices, two.put(exact_tensor({3}), "[]")), std::exception);
+  expect_same(x, plain);
+  expect_same(at::index_put(x, indices, two.put(exact_tensor({6}) + 7, "[]")), (exact_tensor({6}) + 7).view({1, 1, 6}));
+  expect_same(at::index_put(x, indices, two.put(exact_tensor({1}), "[]")), exact_tensor({1}).expand({1, 1, 6}));
+}
+
+/// A complex sum that multiplies by 1 + 0i makes a NaN of infinity times 0.
+TEST(UnfinishedSums, OfComplexInfinitiesStayInfinite) {
+  const OnMesh three({{"tp", 3}});
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto plain = at::complex(at::tensor({kInfinity, 1.0f, -kInfinity}), at::tensor({2.0f, -kInfinity, 3.0f}));
+  expect_same(at::isnan(three.put(plain, "[tp=P(sum)]")), at::isnan(plain));
+  expect_same(three.put(plain, "[tp=P(sum)]").clone(), plain);
 }
 
 TEST(PyTorch139735, WhatIsWrittenThroughASliceArrives) {
