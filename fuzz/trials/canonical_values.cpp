@@ -97,6 +97,8 @@ void canonical_values_are_close(const OpCase& op_case, Reach reach, bool gradien
                                 std::shared_ptr<const RuleSet> rules) {
   auto trial = draw_canonical(op_case, reach, gradients);
   trial.rounded_levels = 0;  // they round on purpose
+  // Second derivatives cancel, and overflow where float32 ends and float64 does not: their bits alone are compared.
+  trial.functions.second.clear();
   const auto outcome = on_one_rank(trial, std::move(rules));
   if (!outcome.refusal.empty() || (gradients && trial.functions.first.empty())) return;
   const auto dtype = trial.call.slots.empty() ? c10::kFloat : trial.call.tensor(0).scalar_type();
