@@ -65,7 +65,8 @@ Documents current_documents() {
 }
 
 Tensor causal_attention(const std::string& path, const Tensor& query, const Tensor& key, const Tensor& value,
-                        double dropout, const Documents& documents) {
+                        double share, const Documents& documents) {
+  const double dropout = trains() ? share : 0;
   if (auto* cache = current_cache()) return after_cached(*cache, path, query, key, value);
   const int64_t heads = query.size(1);
   if (!documents.are_packed())

@@ -18,7 +18,7 @@ struct Documents {
 Documents current_documents();
 
 /// Causal attention inside of each document: query [batch, heads, length, size], key and value with as many heads or a
-/// divisor of them, each for as many neighbouring queries. A share `dropout` of the weights is dropped.
+/// divisor of them, each for as many neighbouring queries. A share `dropout` of the weights is dropped in training.
 ///
 /// With a cache (current_cache()) the keys and values of `path` that it has come first; there are no documents then.
 /// Without documents scaled_dot_product_attention(). With them it is composed of ops in float32 at least and holds the

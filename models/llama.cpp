@@ -120,8 +120,8 @@ Tensor Attention::forward(const Tensor& x, const Places& places) {
   const auto query = parts[0].reshape({batch, length, options_.heads, size}).transpose(1, 2);
   const auto key = whole(rotated(parts[1].squeeze(3).transpose(1, 2), places), 2);
   const auto value = whole(parts[2].squeeze(3).transpose(1, 2), 2);
-  const auto mixed = causal_attention(path(), rotated(query, places), key, value,
-                                      trains() ? options_.attention_dropout : 0, places.documents);
+  const auto mixed =
+      causal_attention(path(), rotated(query, places), key, value, options_.attention_dropout, places.documents);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, options_.width}));
 }
 

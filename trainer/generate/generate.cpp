@@ -83,7 +83,6 @@ class Writer {
     }
     note(last_.unsqueeze(1), next);
     tokens_ = at::cat({tokens_, next}, 1);
-    if (options_.on_token) options_.on_token(texts_[0].tokens.back());
     return next;
   }
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "trainer/generate/sampling.h"
@@ -19,8 +18,6 @@ struct GenerateOptions {
   Sampling sampling = {};
   bool cached = true;  ///< false: all tokens are read again for each new one
   int64_t chunk = 0;   ///< tokens of the prompt that are read at once; 0: all
-  /// Hears of each token as it comes, of the first text.
-  std::function<void(int64_t token)> on_token = {};
 };
 
 /// Goes on with a prompt. Canonical: text and log-probabilities have the same bits on every mesh, cached or not,

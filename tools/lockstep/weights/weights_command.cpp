@@ -19,8 +19,8 @@ trainer::WeightsProgress progress_of(const Output& output) {
 }
 
 /// What a job has to say to train it.
-void print_model(const std::string& folder) {
-  const auto job = trainer::parse_saved_job(trainer::saved_metadata(folder).job, folder);
+void print_model(const trainer::CheckpointMetadata& metadata, const std::string& folder) {
+  const auto job = trainer::parse_saved_job(metadata.job, folder);
   print_out("[model]\n");
   for (const auto& key : trainer::job_keys())
     if (const auto text = key.text(job); key.section == "model" && !text.empty())
@@ -29,9 +29,10 @@ void print_model(const std::string& folder) {
 
 ExitCode run_import(const WeightsOptions& options) {
   trainer::import_weights(options.from, options.to, progress_of(options.output));
-  if (!options.output.quiet) print_model(options.to);
-  print_out("weights {}\n", trainer::saved_metadata(options.to).state);
-  write_json(options.output, {{"folder", options.to}, {"weights", trainer::saved_metadata(options.to).state}});
+  const auto metadata = trainer::saved_metadata(options.to);
+  if (!options.output.quiet) print_model(metadata, options.to);
+  print_out("weights {}\n", metadata.state);
+  write_json(options.output, {{"folder", options.to}, {"weights", metadata.state}});
   return ExitCode::kFine;
 }
 
