@@ -38,6 +38,9 @@ class Hooks {
   /// Whether the model is trained: then it drops what it is told to drop.
   virtual bool trains() const { return true; }
 
+  /// Whether changes of low rank (models/low_rank.h) are made; without them the model is the one that it began as.
+  virtual bool adapts() const { return true; }
+
   /// Runs one block of the model; may run it again in backward instead of keeping its activations, so
   /// `forward` owns what it captures (the model itself outlives the step).
   virtual at::Tensor run_block(Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
@@ -71,6 +74,9 @@ at::Tensor run_block(Module& block, const at::Tensor& input,
 
 /// Whether what runs is training; without hooks it is.
 bool trains();
+
+/// Whether changes of low rank are made; without hooks they are.
+bool adapts();
 
 /// A table where the model runs.
 at::Tensor constant(const at::Tensor& table);

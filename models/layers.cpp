@@ -25,7 +25,8 @@ Linear::Linear(Module& owner, std::string name, const Options& options)
 
 at::Tensor Linear::forward(const at::Tensor& x) {
   const auto open = scope();
-  return bias_ ? at::linear(x, weight_, at::Tensor(*bias_)) : at::linear(x, weight_);
+  const auto bias = bias_ ? std::optional(at::Tensor(*bias_)) : std::nullopt;
+  return change_ && adapts() ? change_->forward(x, weight_, bias) : at::linear(x, weight_, bias);
 }
 
 RmsNorm::RmsNorm(Module& owner, std::string name, int64_t width, double epsilon)

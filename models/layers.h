@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "models/low_rank.h"
 #include "models/module.h"
 
 namespace lockstep::models {
@@ -35,9 +36,16 @@ class Linear : public Module {
   Linear(Module& owner, std::string name, const Options& options);
   at::Tensor forward(const at::Tensor& x);
 
+  Parameter& weight() { return weight_; }
+  /// From now on W is changed by what of low rank is trained in its place. REQUIRES: no tensor was assigned yet.
+  void adapt(const LowRankOptions& options) { change_ = std::make_unique<LowRankChange>(*this, weight_, options); }
+  /// Null: W is as it is.
+  LowRankChange* change() { return change_.get(); }
+
  private:
   Parameter weight_;
   std::optional<Parameter> bias_;
+  std::unique_ptr<LowRankChange> change_;
 };
 
 /// Root mean square norm over the last dimension (Zhang and Sennrich, 2019).

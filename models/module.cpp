@@ -33,6 +33,8 @@ at::Tensor run_block(Module& block, const at::Tensor& input,
 
 bool trains() { return !current_hooks || current_hooks->trains(); }
 
+bool adapts() { return !current_hooks || current_hooks->adapts(); }
+
 at::Tensor constant(const at::Tensor& table) { return current_hooks ? current_hooks->constant(table) : table; }
 
 Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> sizes, std::string axes, Initial initial,
@@ -67,6 +69,15 @@ std::vector<Parameter*> Module::parameters() const {
   auto all = own_;
   for (const auto* child : children_) {
     const auto below = child->parameters();
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
+
+std::vector<Module*> Module::modules() {
+  std::vector<Module*> all{this};
+  for (auto* child : children_) {
+    const auto below = child->modules();
     all.insert(all.end(), below.begin(), below.end());
   }
   return all;

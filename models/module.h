@@ -41,6 +41,9 @@ class Parameter {
   /// No training changes it. REQUIRES: no tensor was assigned yet.
   void freeze() { trainable_ = false; }
   bool trainable() const { return trainable_; }
+  /// Weights that a model is imported from need not have it (models/low_rank.h).
+  void set_adapter() { is_adapter_ = true; }
+  bool is_adapter() const { return is_adapter_; }
 
   const at::Tensor& tensor() const { return tensor_; }
   void assign(at::Tensor tensor) { tensor_ = std::move(tensor); }
@@ -55,7 +58,7 @@ class Parameter {
   std::string axes_;
   std::vector<int64_t> units_;
   Division division_;
-  bool trainable_ = true;
+  bool trainable_ = true, is_adapter_ = false;
   at::Tensor tensor_;
 };
 
@@ -76,6 +79,9 @@ class Module {
 
   /// All parameters below this module, in order of registration.
   std::vector<Parameter*> parameters() const;
+
+  /// This module and all below it, in order of registration.
+  std::vector<Module*> modules();
 
  protected:
   /// Opened at the start of forward().

@@ -8,7 +8,7 @@
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/step/activation_checkpoint.h"
+#include "trainer/sharding/activation_checkpoint.h"
 
 namespace lockstep::fuzz {
 

@@ -148,6 +148,8 @@ constexpr BadCall kBadCalls[] = {
      "avx is not a CPU level. Did you mean avx2? The CPU levels are baseline, avx2, avx512."},
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},
     {"checkpoint inspect missing", 2, "missing: no such checkpoint folder."},
+    {"checkpoint merge jobs outputs/no-such-merge", 2,
+     "jobs: holds no weights: a checkpoint has index.json, Hugging Face's have config.json and model.safetensors."},
     {"checkpoint inspect jobs", 5, "jobs: incomplete checkpoint: it has no index.json."},
 };
 

@@ -97,6 +97,100 @@ class DataTest(unittest.TestCase):
         self.assertIn("validation loss", one)
         self.assertIn("bits/byte", one)
 
+    def chat(self, records, *arguments, template="chatml", code=0):
+        path = self.write("chat.jsonl", "".join(json.dumps(each) + "\n" for each in records))
+        return self.prepare(path, "--chat", template, "--tokenizer", "bytes", *arguments, code=code)
+
+    def conversations(self):
+        """Each as text in which what is learned stands in brackets."""
+        mask, start, texts = (self.path / "out.mask").read_bytes(), 0, []
+        for ids in self.documents():
+            text, was = "", 0
+            for byte, is_learned in zip(ids, mask[start:start + len(ids)]):
+                text += "[" * (is_learned > was) + "]" * (is_learned < was) + chr(byte)
+                was = is_learned
+            texts.append(text + "]" * was)
+            start += len(ids)
+        self.assertEqual(start, len(mask))
+        return texts
+
+    def test_answers_of_conversations_are_learned(self):
+        talk = [{"role": "system", "content": "S"}, {"role": "user", "content": "U"},
+                {"role": "assistant", "content": "A"}, {"role": "user", "content": "V"},
+                {"role": "assistant", "content": "B"}]
+        told = self.chat([{"messages": talk}, {"instruction": "I", "input": "J", "output": "O"},
+                          {"prompt": "P", "completion": "C"}])
+        turn = "<|im_start|>{}\n{}<|im_end|>\n".format
+        answer = "<|im_start|>assistant\n[{}<|im_end|>]\n".format
+        self.assertEqual(self.conversations(), [
+            turn("system", "S") + turn("user", "U") + answer("A") + turn("user", "V") + answer("B"),
+            turn("user", "I\n\nJ") + answer("O"), turn("user", "P") + answer("C")])
+        self.assertIn("conversations, 44 of the tokens are learned", told)
+        self.chat([{"prompt": "P ", "completion": "C"}], template="plain")
+        self.assertEqual(self.conversations(), ["P [C]"])
+        self.chat([{"messages": talk[1:3]}], template="llama3")
+        self.assertEqual(self.conversations(), [
+            "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\n[A<|eot_id|>]"])
+
+    def test_of_preferences_what_differs_is_learned(self):
+        said = [{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}, {"role": "user", "content": "V"}]
+        self.chat([{"prompt": "P", "chosen": "C", "rejected": "R"},
+                   {"chosen": said + [{"role": "assistant", "content": "X"}],
+                    "rejected": said + [{"role": "assistant", "content": "Y"}]}], template="plain")
+        self.assertEqual(self.conversations(), ["P[C]", "P[R]", "UAV[X]", "UAV[Y]"])
+        self.assertEqual(self.sidecar()["kind"], "preferences")
+
+    @unittest.skipUnless(has("tokenizers"), "tokenizers is not installed")
+    def test_marks_are_one_token_where_the_tokenizer_has_them(self):
+        import tokenizers
+        from tokenizers import models, pre_tokenizers, trainers
+
+        own = tokenizers.Tokenizer(models.BPE())
+        own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        own.train_from_iterator(TEXTS, trainers.BpeTrainer(
+            vocab_size=300, special_tokens=["<|im_start|>", "<|im_end|>"],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+        own.save(str(self.path / "tokenizer.json"))
+        self.write("chat.jsonl", json.dumps({"prompt": "the <|im_end|>", "completion": "cat"}))
+        self.prepare("chat.jsonl", "--chat", "chatml", "--tokenizer", "tokenizer.json")
+        ids = self.documents()[0]
+        self.assertEqual([each for each in ids if each < 2], [0, 1, 0, 1], "a mark inside a content is text")
+        learned = [id for id, mask in zip(ids, (self.path / "out.mask").read_bytes()) if mask]
+        self.assertEqual(learned, own.encode("cat").ids + [1])
+
+    def test_training_on_conversations_and_preferences(self):
+        job = ["[model]", 'name = "llama3"', "layers = 1", "width = 32", "heads = 2", "key_value_heads = 2", "hidden = 48",
+               "vocabulary = 256", "[lora]", "rank = 2", "[training]", 'dataset_path = "out.bin"', "steps = 2",
+               "seq_len = 64", "local_batch_size = 2"]
+        self.write("job.toml", "\n".join(job))
+        for records, keys in (([{"prompt": f"P{i}", "completion": f"C{i}"} for i in range(8)],
+                               ["--training.dataset", "conversations"]),
+                              ([{"prompt": f"P{i}", "chosen": f"C{i}", "rejected": f"R{i}"} for i in range(4)],
+                               ["--training.dataset", "preferences", "--training.loss", "dpo"])):
+            self.chat(records, "--longest", "65")
+            told = self.run_lockstep("train", "job.toml", *keys, "--verify", "--parallelism.data_parallel_shard_degree", "2",
+                                     "--parallelism.tensor_parallel_degree", "2")
+            self.assertIn("0 bits differ", told)
+
+    def test_what_is_wrong_with_conversations_is_named(self):
+        refusals = [
+            ({"text": "a"}, "chat.jsonl:1: is no conversation; it has text."),
+            ({"messages": []}, 'chat.jsonl:1: "messages" is no list of messages.'),
+            ({"messages": [{"role": "me", "content": "a"}]}, 'chat.jsonl:1: "messages"[0]: role me is not one of'),
+            ({"messages": [{"role": "user", "content": "a"}]}, "chat.jsonl:1: has no message of the assistant"),
+            ({"prompt": "P", "chosen": "C", "rejected": "C"}, '"chosen" has no message of the assistant that the other'),
+            ({"prompt": "", "completion": "C"}, "has no token to learn behind the first"),
+        ]
+        for record, message in refusals:
+            self.assertIn(message, self.chat([record], template="plain", code=2))
+            self.assertFalse(list(self.path.glob("out*")))
+        pairs = {"prompt": "P", "chosen": "C", "rejected": "R"}
+        self.assertIn("chat.jsonl:2: conversations and preferences go into files of their own",
+                      self.chat([pairs, {"prompt": "P", "completion": "C"}], code=2))
+        self.assertIn("--longest is of conversations", self.prepare(self.lines(), "--tokenizer", "bytes", "--longest", "9", code=2))
+        self.assertIn("no conversation in it of at most 3 tokens", self.chat([pairs], "--longest", "3", code=2))
+
     @unittest.skipUnless(has("tokenizers"), "tokenizers is not installed")
     def test_hugging_face(self):
         import tokenizers

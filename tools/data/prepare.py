@@ -12,6 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
+from conversations import TEMPLATES, Encoder, entries_of  # noqa: E402
 from documents import documents_of, files_of  # noqa: E402
 from problem import Problem  # noqa: E402
 from vocabularies import tokenizer_of  # noqa: E402
@@ -69,6 +70,47 @@ def write(options, out, borders):
     }
 
 
+def write_conversations(options, out, borders, mask):
+    """The same of conversations; of preferences the chosen one, then the rejected one."""
+    tokenizer = tokenizer_of(options.tokenizer, options.pattern)
+    encoder = Encoder(tokenizer, options.chat)
+    files, left_out = files_of(options.inputs)
+    kind = "H" if tokenizer.vocabulary <= 1 << 16 else "I"
+    tokens = text_bytes = documents = too_long = together = 0
+    for where, conversations, given in itertools.chain.from_iterable(entries_of(path) for path in files):
+        if together not in (0, len(conversations)):
+            raise Problem(f"{where}: conversations and preferences go into files of their own; this is one of the other kind.")
+        together = len(conversations)
+        encoded = [encoder.encode(messages, given) for messages in conversations]
+        for _, learned in encoded:
+            if not any(learned[1:]):
+                raise Problem(f"{where}: has no token to learn behind the first.")
+        if options.longest and max(len(ids) for ids, _ in encoded) > options.longest:
+            too_long += 1
+            continue
+        for (ids, learned), messages in zip(encoded, conversations):
+            array.array("Q", [tokens]).tofile(borders)
+            array.array(kind, ids).tofile(out)
+            mask.write(learned)
+            tokens, documents = tokens + len(ids), documents + 1
+            text_bytes += sum(len(content.encode("utf-8")) for _, content in messages)
+    if tokens == 0:
+        raise Problem(f"{', '.join(options.inputs)}: there is no conversation in it"
+                      + (f" of at most {options.longest} tokens." if too_long else "."))
+    return {
+        "dtype": "uint16" if kind == "H" else "uint32",
+        "tokens": tokens,
+        "vocabulary": tokenizer.vocabulary,
+        "text_bytes": text_bytes,
+        "documents": documents,
+        "empty": 0,
+        "too_long": too_long,
+        "kind": "preferences" if together == 2 else "conversations",
+        "files": len(files),
+        "left_out": left_out,
+    }
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("inputs", nargs="+")
@@ -76,7 +118,9 @@ def arguments():
     parser.add_argument("--pattern")
     parser.add_argument("--field", default="text")
     parser.add_argument("--end-of-document")
-    for name in ("--tokens", "--borders", "--result"):
+    parser.add_argument("--chat", choices=TEMPLATES)
+    parser.add_argument("--longest", type=int, default=0)
+    for name in ("--tokens", "--borders", "--mask", "--result"):
         parser.add_argument(name, required=True, help="file to write")
     return parser.parse_args()
 
@@ -85,7 +129,11 @@ def main():
     options = arguments()
     try:
         with open(options.tokens, "wb") as out, open(options.borders, "wb") as borders:
-            result = write(options, out, borders)
+            if options.chat:
+                with open(options.mask, "wb") as mask:
+                    result = write_conversations(options, out, borders, mask)
+            else:
+                result = write(options, out, borders)
         with open(options.result, "w", encoding="utf-8") as file:
             json.dump(result, file)
     except Problem as error:

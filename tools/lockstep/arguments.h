@@ -133,6 +133,7 @@ struct CheckpointOptions {
 /// `lockstep checkpoint import`, `export`, `diff` and `reshard`.
 struct WeightsOptions {
   std::string action, from, to;
+  bool averages = false;
   std::string dtype = "float32";
   int64_t length = 0;  ///< 0: the job's
   int64_t chunks = 1;
@@ -156,6 +157,8 @@ struct DataOptions {
   std::string field = "text";
   std::string end_of_document;  ///< a token or an id; empty: none
   std::string pattern;          ///< of tiktoken's ranks; empty: not said
+  std::string chat;             ///< of prepare: the template of conversations; empty: documents are texts
+  int64_t longest = 0;          ///< conversations of more tokens are left out; 0: none
   std::string dtype;            ///< of adopt; empty: as the file is
   int64_t vocabulary = 0;       ///< of adopt
   std::string file;             ///< to write, or to look into

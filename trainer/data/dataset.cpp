@@ -4,6 +4,7 @@
 
 #include "core/digest/digest.h"
 #include "core/error.h"
+#include "trainer/data/conversations_dataset.h"
 #include "trainer/data/data_file.h"
 #include "trainer/data/text_dataset.h"
 #include "trainer/data/tokens_dataset.h"
@@ -35,11 +36,28 @@ std::unique_ptr<Dataset> make_tokens(const Job& job, int64_t vocabulary) {
                              static_cast<uint64_t>(job.debug.seed), job.training.pack_documents});
 }
 
+template <bool kPairs>
+std::unique_ptr<Dataset> make_conversations(const Job& job, int64_t vocabulary) {
+  if (kPairs && job.training.pack_documents)
+    fail<BadInput>("training.pack_documents: a conversation of a pair is a sample of its own.");
+  return std::make_unique<ConversationsDataset>(
+      ConversationsDataset::Options{data_sources(job.training.dataset_path), job.training.seq_len, vocabulary,
+                                    static_cast<uint64_t>(job.debug.seed), job.training.pack_documents, kPairs});
+}
+
+/// Kinds of data that are files of tokens.
+bool are_tokens(const std::string& dataset) {
+  return dataset == "tokens" || dataset == "conversations" || dataset == "preferences";
+}
+
 }  // namespace
 
 Registry<DatasetBuilder>& dataset_registry() {
   static Registry<DatasetBuilder> all("training.dataset", kDatasetNames,
-                                      {{"text", make_text}, {"tokens", make_tokens}});
+                                      {{"text", make_text},
+                                       {"tokens", make_tokens},
+                                       {"conversations", make_conversations<false>},
+                                       {"preferences", make_conversations<true>}});
   return all;
 }
 
@@ -50,7 +68,8 @@ std::unique_ptr<Dataset> make_dataset(const Job& job, int64_t vocabulary) {
 std::string dataset_digest(const Job& job) {
   const auto& training = job.training;
   if (training.dataset_path.empty()) return "";
-  if (training.dataset == "tokens") return tokens_digest(data_sources(training.dataset_path), training.pack_documents);
+  if (are_tokens(training.dataset))
+    return tokens_digest(data_sources(training.dataset_path), training.pack_documents || training.dataset != "tokens");
   const bool is_text = training.dataset == "text";
   if (is_text && training.dataset_path.size() == 1) return data_digest(training.dataset_path[0]);
   Digester digester;

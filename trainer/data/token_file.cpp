@@ -36,13 +36,15 @@ MappedFile open_mapped(const std::string& path) {
   }
 }
 
-std::optional<MappedFile> open_borders(const std::string& path, const std::optional<TokenSidecar>& sidecar) {
+/// What stands beside a file, if it is to.
+std::optional<MappedFile> open_beside(const std::string& path, bool is_wanted, const std::string& name,
+                                      const char* what) {
   std::optional<MappedFile> file;
-  if (!sidecar || sidecar->documents == 0) return file;
+  if (!is_wanted) return file;
   try {
-    file.emplace(borders_path(path));
+    file.emplace(name);
   } catch (const FileError& error) {
-    fail<BadInput>("dataset {}: its document borders {}", path, error.what());
+    fail<BadInput>("dataset {}: its {} {}", path, what, error.what());
   }
   return file;
 }
@@ -54,9 +56,11 @@ TokenFile::TokenFile(const std::string& path, int64_t vocabulary)
       sidecar_(read_sidecar(path)),
       format_(token_format(path, file_.bytes(), sidecar_)),
       vocabulary_(vocabulary),
-      borders_(open_borders(path, sidecar_)) {
+      borders_(open_beside(path, sidecar_ && sidecar_->documents > 0, borders_path(path), "document borders")),
+      mask_(open_beside(path, sidecar_ && sidecar_->has_mask(), mask_path(path), "mask")) {
   if (sidecar_) check_sidecar(vocabulary);
   if (borders_) check_borders();
+  if (mask_) check_mask();
   check_first_ids();
 }
 
@@ -88,6 +92,16 @@ void TokenFile::check_borders() const {
                    name, digest(borders_->bytes()).text(), sidecar_->borders_digest);
 }
 
+void TokenFile::check_mask() const {
+  const auto name = mask_path(path());
+  if (mask_->size() != tokens())
+    fail<BadInput>("dataset {}: {} has {} bytes, one for each of {} tokens was expected.", path(), name, mask_->size(),
+                   tokens());
+  if (digest(mask_->bytes()).text() != sidecar_->mask_digest)
+    fail<BadInput>("dataset {}: {} is not the file that the sidecar is of: its digest is {}, {} was expected.", path(),
+                   name, digest(mask_->bytes()).text(), sidecar_->mask_digest);
+}
+
 void TokenFile::check_first_ids() const {
   file_.require_unchanged();
   visit_ids(file_, format_, [&](auto ids) {
@@ -102,6 +116,15 @@ void TokenFile::check_first_ids() const {
 std::span<const uint64_t> TokenFile::borders() const {
   if (!borders_) return {};
   return {reinterpret_cast<const uint64_t*>(borders_->bytes().data()), borders_->bytes().size() / sizeof(uint64_t)};
+}
+
+void TokenFile::read_mask(int64_t start, std::span<std::byte> out) const {
+  LOCKSTEP_CHECK(mask_ && start >= 0 && start + static_cast<int64_t>(out.size()) <= tokens(), "{} tokens at {} of {}",
+                 out.size(), start, tokens());
+  mask_->require_unchanged();
+  const auto run = mask_->bytes().subspan(static_cast<size_t>(start), out.size());
+  std::copy(run.begin(), run.end(), out.begin());
+  mask_->require_unchanged();
 }
 
 void TokenFile::read(int64_t start, std::span<int64_t> out) const {

@@ -9,8 +9,8 @@
 
 namespace lockstep::trainer {
 
-/// A file of token ids in memory, with its sidecar and its document borders if it has them. Safe to share between
-/// threads.
+/// A file of token ids in memory, with its sidecar, its document borders and its mask if it has them. Safe to share
+/// between threads.
 class TokenFile {
  public:
   /// BadInput that names the file for whatever is missing, damaged or does not fit (token_format(), the sidecar's
@@ -26,6 +26,10 @@ class TokenFile {
   /// Where documents begin: ascending, the first at 0. Empty: not known.
   std::span<const uint64_t> borders() const;
 
+  /// Of tokens `start` ... `start + out.size() - 1` whether they are learned, 1, or given, 0. Errors as read().
+  /// REQUIRES: the sidecar has a mask, the file so many tokens.
+  void read_mask(int64_t start, std::span<std::byte> out) const;
+
   /// Tokens `start` ... `start + out.size() - 1`. BadInput for an id outside the vocabulary, FileError if the file
   /// changed since it was opened. REQUIRES: it has so many.
   void read(int64_t start, std::span<int64_t> out) const;
@@ -33,13 +37,14 @@ class TokenFile {
  private:
   void check_sidecar(int64_t vocabulary) const;
   void check_borders() const;
+  void check_mask() const;
   void check_first_ids() const;
 
   MappedFile file_;
   std::optional<TokenSidecar> sidecar_;
   TokenFormat format_;
   int64_t vocabulary_;
-  std::optional<MappedFile> borders_;
+  std::optional<MappedFile> borders_, mask_;
 };
 
 }  // namespace lockstep::trainer

@@ -18,9 +18,24 @@ std::string beside(const std::string& token_file, const char* ending) {
   return std::filesystem::path(path).replace_extension(ending).string();
 }
 
-TokenSidecar sidecar_of(const JsonPlace& json) {
-  json.require_keys({"format", "dtype", "tokens", "vocabulary", "text_bytes", "documents", "digest", "data_digest",
-                     "borders_digest", "tokenizer", "tokenizer_digest"});
+/// Sidecars of texts do not speak of conversations.
+void take_kind(const JsonPlace& json, TokenSidecar& sidecar) {
+  sidecar.kind = json["kind"].text();
+  if (sidecar.kind != "conversations" && sidecar.kind != "preferences")
+    json["kind"].fail_expected("conversations or preferences");
+  sidecar.mask_digest = json["mask_digest"].text();
+  if (sidecar.documents == 0) json["documents"].fail_expected("at least 1");
+  if (sidecar.kind == "preferences" && sidecar.documents % 2 != 0)
+    json["documents"].fail_expected("an even number: preferences are pairs");
+}
+
+TokenSidecar sidecar_of(const JsonPlace& json, bool has_kind) {
+  if (has_kind)
+    json.require_keys({"format", "dtype", "tokens", "vocabulary", "text_bytes", "documents", "digest", "data_digest",
+                       "borders_digest", "tokenizer", "tokenizer_digest", "kind", "mask_digest"});
+  else
+    json.require_keys({"format", "dtype", "tokens", "vocabulary", "text_bytes", "documents", "digest", "data_digest",
+                       "borders_digest", "tokenizer", "tokenizer_digest"});
   if (json["format"].count() != TokenSidecar::kFormat) json["format"].fail_expected("1, all that this build knows");
   TokenSidecar sidecar;
   sidecar.dtype = json["dtype"].text();
@@ -34,6 +49,7 @@ TokenSidecar sidecar_of(const JsonPlace& json) {
   sidecar.borders_digest = json["borders_digest"].text();
   sidecar.tokenizer = json["tokenizer"].text();
   sidecar.tokenizer_digest = json["tokenizer_digest"].text();
+  if (has_kind) take_kind(json, sidecar);
   return sidecar;
 }
 
@@ -41,6 +57,7 @@ TokenSidecar sidecar_of(const JsonPlace& json) {
 
 std::string sidecar_path(const std::string& token_file) { return beside(token_file, ".json"); }
 std::string borders_path(const std::string& token_file) { return beside(token_file, ".borders"); }
+std::string mask_path(const std::string& token_file) { return beside(token_file, ".mask"); }
 
 std::optional<TokenSidecar> read_sidecar(const std::string& token_file) {
   const auto path = sidecar_path(token_file);
@@ -48,24 +65,25 @@ std::optional<TokenSidecar> read_sidecar(const std::string& token_file) {
   if (!std::filesystem::exists(path, none)) return std::nullopt;
   try {
     const auto document = parse_strict_json(RandomAccessFile(path).text(kMostBytes), path);
-    return sidecar_of(JsonPlace(document, path));
+    return sidecar_of(JsonPlace(document, path), document.is_object() && document.contains("kind"));
   } catch (const FileError& error) {
     fail<BadInput>("dataset {}: its sidecar {}", token_file, error.what());
   }
 }
 
 void write_sidecar(const std::string& token_file, const TokenSidecar& s) {
-  const nlohmann::ordered_json json = {{"format", TokenSidecar::kFormat},
-                                       {"dtype", s.dtype},
-                                       {"tokens", s.tokens},
-                                       {"vocabulary", s.vocabulary},
-                                       {"text_bytes", s.text_bytes},
-                                       {"documents", s.documents},
-                                       {"digest", s.digest},
-                                       {"data_digest", s.data_digest},
-                                       {"borders_digest", s.borders_digest},
-                                       {"tokenizer", s.tokenizer},
-                                       {"tokenizer_digest", s.tokenizer_digest}};
+  nlohmann::ordered_json json = {{"format", TokenSidecar::kFormat},
+                                 {"dtype", s.dtype},
+                                 {"tokens", s.tokens},
+                                 {"vocabulary", s.vocabulary},
+                                 {"text_bytes", s.text_bytes},
+                                 {"documents", s.documents},
+                                 {"digest", s.digest},
+                                 {"data_digest", s.data_digest},
+                                 {"borders_digest", s.borders_digest},
+                                 {"tokenizer", s.tokenizer},
+                                 {"tokenizer_digest", s.tokenizer_digest}};
+  if (s.has_mask()) json["kind"] = s.kind, json["mask_digest"] = s.mask_digest;
   write_file_atomically(sidecar_path(token_file), json.dump(2) + "\n");
 }
 

@@ -7,6 +7,7 @@ namespace lockstep::trainer {
 
 /// What stands beside a file of tokens NAME.bin, in NAME.json: what the ids mean and what the file must be. Where
 /// documents begin is in NAME.borders: the position of each one's first token, uint64, little-endian, ascending from 0.
+/// Documents that are conversations have NAME.mask: a byte for each token, 1 where it is learned, 0 where it is given.
 struct TokenSidecar {
   static constexpr int64_t kFormat = 1;
 
@@ -20,11 +21,17 @@ struct TokenSidecar {
   std::string borders_digest = {};    ///< of all bytes of NAME.borders; empty without
   std::string tokenizer = {};         ///< "bytes", or the name of its file
   std::string tokenizer_digest = {};  ///< of that file; empty for bytes
+  std::string kind = "texts";         ///< what documents are; or "conversations", or "preferences": of each pair the
+                                      ///< chosen conversation, then the rejected one
+  std::string mask_digest = {};       ///< of all bytes of NAME.mask; empty for texts
+
+  bool has_mask() const { return kind != "texts"; }
 };
 
 /// "a/b.bin" -> "a/b.json"; any other ending stays: "a/b.tok" -> "a/b.tok.json".
 std::string sidecar_path(const std::string& token_file);
 std::string borders_path(const std::string& token_file);
+std::string mask_path(const std::string& token_file);
 
 /// The sidecar of a file of tokens, none if there is none. BadInput, with the place, for one that is damaged or of
 /// another format.

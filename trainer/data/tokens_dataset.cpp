@@ -94,7 +94,7 @@ std::optional<double> TokensDataset::bytes_per_token() const {
   return sum / weights;
 }
 
-std::string tokens_digest(const std::vector<DataSource>& sources, bool packs_documents) {
+std::string tokens_digest(const std::vector<DataSource>& sources, bool reads_borders) {
   Digester digester;
   for (const auto& source : sources) {
     digester.update(fmt::format("source {} {}\n", source.weight, source.files.size()));
@@ -102,7 +102,8 @@ std::string tokens_digest(const std::vector<DataSource>& sources, bool packs_doc
       digester.update(data_digest(file) + "\n");
       const auto sidecar = read_sidecar(file);
       digester.update(fmt::format("dtype {}\n", sidecar ? sidecar->dtype : ""));
-      if (packs_documents && sidecar) digester.update(sidecar->borders_digest + "\n");
+      if (reads_borders && sidecar) digester.update(sidecar->borders_digest + "\n");
+      if (reads_borders && sidecar && sidecar->has_mask()) digester.update(sidecar->mask_digest + "\n");
     }
   }
   return digester.result().text();

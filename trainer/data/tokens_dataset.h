@@ -50,7 +50,7 @@ class TokensDataset final : public Dataset {
 };
 
 /// A digest of what all these files make of a run: which there are, in which order and shares, and the data_digest() of
-/// each, with `packs_documents` of its borders, too.
-std::string tokens_digest(const std::vector<DataSource>& sources, bool packs_documents);
+/// each, with `reads_borders` of its borders and of what is learned, too.
+std::string tokens_digest(const std::vector<DataSource>& sources, bool reads_borders);
 
 }  // namespace lockstep::trainer

@@ -16,6 +16,7 @@ inline constexpr double kHuge = std::numeric_limits<double>::max();
 inline constexpr Allowed kAtLeast0{"at least 0", [](double x) { return x >= 0 && x <= kHuge; }};
 inline constexpr Allowed kAtLeast1{"at least 1", [](double x) { return x >= 1; }};
 inline constexpr Allowed kLevels{"from 0 to 6", [](double x) { return x >= 0 && x <= 6; }};
+inline constexpr Allowed kRank{"from 0 to 65536", [](double x) { return x >= 0 && x <= 65536; }};
 inline constexpr Allowed kTimeout{"from 1 to 1000000", [](double x) { return x >= 1 && x <= 1e6; }};
 inline constexpr Allowed kAboveZero{"above 0", [](double x) { return x > 0 && x <= kHuge; }};
 inline constexpr Allowed kFactor{"at least 1", [](double x) { return x >= 1 && x <= kHuge; }};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "core/error.h"
@@ -72,6 +73,30 @@ void require_data_fit(const Job& job) {
         "training.pack_documents and record.folder: recordings do not hold document borders yet. Leave one out.");
 }
 
+void require_loss_fits(const Job& job) {
+  const auto& training = job.training;
+  const bool prefers = training.loss == kPreferenceLoss;
+  if (prefers != (training.dataset == "preferences"))
+    fail<BadInput>("training.loss \"{}\" does not learn from training.dataset \"{}\": dpo and preferences go together.",
+                   training.loss, training.dataset);
+  if (job.validation.enable && job.validation.dataset == "preferences")
+    fail<BadInput>("validation.dataset \"preferences\": validation tells the loss of tokens; name conversations.");
+  if (!prefers && std::abs(training.dpo_beta - TrainingSection{}.dpo_beta) > 0)
+    fail<BadInput>("training.dpo_beta is of training.loss \"dpo\"; it is \"{}\".", training.loss);
+  if (prefers && !job.lora.enabled())
+    fail<BadInput>("training.loss \"dpo\" needs lora.rank: what the model began as is the model without its changes.");
+}
+
+/// Both conversations of a pair are of one rank and one microbatch.
+void require_whole_pairs(const Job& job, int64_t local, const MeshDegrees& mesh) {
+  if (job.training.loss == kPreferenceLoss && local % 2 != 0)
+    fail<BadInput>(
+        "training.loss \"dpo\": mesh {} has {} samples of the global batch of {} to a rank and microbatch; pairs need "
+        "an "
+        "even number. Choose other training.global_batch_size and local_batch_size.",
+        mesh.text(), local, job.training.global_batch_size);
+}
+
 /// The sizes named are such that the job's own mesh divides, too.
 void require_even(const Job& job, const MeshDegrees& mesh) {
   const auto global = job.training.global_batch_size, groups = mesh.data_parallel();
@@ -99,6 +124,7 @@ Job resolve(Job job, const Launch& launch) {
   require_optimizer_heeds(job);
   require_float_range(job.optimizer);
   require_data_fit(job);
+  require_loss_fits(job);
   if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);
   if (!launch.simulated && mesh.ranks() != launch.world)
     fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),
@@ -129,6 +155,7 @@ Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   };
   auto local = std::min(job.training.local_batch_size, rows);
   while (local > 1 && !fits(local)) --local;
+  require_whole_pairs(job, local, mesh);
   return {global, groups, mesh.dp_replicate, local, rows / local};
 }
 

@@ -66,6 +66,17 @@ struct Ranger21Section {
   bool softplus = true;
 };
 
+/// Changes of low rank that are trained in the place of the model's weights (models/low_rank.h).
+struct LoraSection {
+  int64_t rank = 0;  ///< 0: none; the weights themselves are trained
+  double alpha = 16;
+  double dropout = 0;
+  std::vector<std::string> targets{"layers.*"};  ///< patterns of names of linear weights
+  bool dora = false;
+
+  bool enabled() const { return rank > 0; }
+};
+
 struct SchedulerSection {
   int64_t warmup_steps = 200;
   std::optional<int64_t> total_steps;  ///< none: training.steps
@@ -79,6 +90,8 @@ struct TrainingSection {
   std::vector<std::string>
       dataset_path;  ///< files, globs or folders, perhaps with weights: trainer/data/data_sources.h
   bool pack_documents = false;
+  std::string loss = "cross_entropy";
+  double dpo_beta = 0.1;
   int64_t local_batch_size = 8;
   int64_t global_batch_size = -1;  ///< -1: local_batch_size x data-parallel degree; resolve() fills it in
   int64_t seq_len = 2048;
@@ -144,7 +157,11 @@ struct ValidationSection {
   std::optional<int64_t> seq_len;  ///< none: training.seq_len
   int64_t freq = 10;
   int64_t steps = -1;  ///< -1: all of the data once
+  bool averages = false;
 };
+
+/// Values of training.loss.
+inline constexpr std::string_view kPreferenceLoss = "dpo";
 
 /// Values of verify.modes.
 inline constexpr std::string_view kOpsMode = "ops";
@@ -185,6 +202,7 @@ struct Job {
   ModelSection model;
   OptimizerSection optimizer;
   Ranger21Section ranger21;
+  LoraSection lora;
   SchedulerSection lr_scheduler;
   TrainingSection training;
   ParallelismSection parallelism;

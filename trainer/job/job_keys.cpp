@@ -108,6 +108,18 @@ constexpr Key kKeys[] = {
     {"ranger21", "softplus", at<&Job::ranger21, &Ranger21Section::softplus>(), kAnything,
      "The root of the second moment goes through softplus. (Not in torchtitan.)"},
 
+    {"lora", "rank", at<&Job::lora, &LoraSection::rank>(), kRank,
+     "Train changes of this rank to linear weights in their place (docs/fine_tuning.md); all else is frozen. 0: train the "
+     "weights. (Not in torchtitan.)"},
+    {"lora", "alpha", at<&Job::lora, &LoraSection::alpha>(), kAboveZero,
+     "The changes are multiplied by alpha / rank. (Not in torchtitan.)"},
+    {"lora", "dropout", at<&Job::lora, &LoraSection::dropout>(), kBelowOne,
+     "Share of the changes' inputs that training drops. (Not in torchtitan.)"},
+    {"lora", "targets", at<&Job::lora, &LoraSection::targets>(), kNotEmpty,
+     "Which linear weights: patterns of their names, * for any characters. (Not in torchtitan.)"},
+    {"lora", "dora", at<&Job::lora, &LoraSection::dora>(), kAnything,
+     "DoRA: rows of the changed weights have lengths of their own, which are trained, too. (Not in torchtitan.)"},
+
     {"lr_scheduler", "warmup_steps", at<&Job::lr_scheduler, &SchedulerSection::warmup_steps>(), kAtLeast0,
      "Steps of linear warmup; cut to the schedule's length."},
     {"lr_scheduler", "total_steps", at<&Job::lr_scheduler, &SchedulerSection::total_steps>(), kAtLeast1,
@@ -127,6 +139,10 @@ constexpr Key kKeys[] = {
     {"training", "pack_documents", at<&Job::training, &TrainingSection::pack_documents>(), kAnything,
      "Documents of a sample do not see each other: attention stays inside of each, its positions begin anew, no loss "
      "crosses a border (docs/data.md). (Not in torchtitan.)"},
+    {"training", "loss", at<&Job::training, &TrainingSection::loss>(), one_of(kLossNames),
+     "What is made small. (Not in torchtitan.) Choices"},
+    {"training", "dpo_beta", at<&Job::training, &TrainingSection::dpo_beta>(), kAboveZero,
+     "Of dpo: how strongly the model is held at what it began as. (Not in torchtitan.)"},
     {"training", "local_batch_size", at<&Job::training, &TrainingSection::local_batch_size>(), kBatch,
      "Samples per data-parallel rank and microbatch."},
     {"training", "global_batch_size", at<&Job::training, &TrainingSection::global_batch_size>(), kOpenBatch,
@@ -221,6 +237,8 @@ constexpr Key kKeys[] = {
     {"validation", "freq", at<&Job::validation, &ValidationSection::freq>(), kAtLeast1, "Steps between validations."},
     {"validation", "steps", at<&Job::validation, &ValidationSection::steps>(), kOpenCount,
      "Batches of training.global_batch_size samples, from the first sample on; -1 = all samples once."},
+    {"validation", "averages", at<&Job::validation, &ValidationSection::averages>(), kAnything,
+     "Of each parameter the average that optimizer.ema_decay keeps is validated, in its place. (Not in torchtitan.)"},
 
     {"verify", "enable", at<&Job::verify, &VerifySection::enable>(), kAnything,
      "Compare with one device what verify.modes says; the same as train --verify. (Not in torchtitan.)"},
@@ -257,11 +275,12 @@ constexpr Key kKeys[] = {
 };
 // clang-format on
 
-constexpr std::string_view kSections[] = {"job",          "model",      "optimizer",   "ranger21",
-                                          "lr_scheduler", "training",   "parallelism", "activation_checkpoint",
-                                          "checkpoint",   "metrics",    "comm",        "profiling",
-                                          "debug",        "validation", "verify",      "record",
-                                          "numerics"};
+constexpr std::string_view kSections[] = {"job",        "model",       "optimizer",
+                                          "ranger21",   "lora",        "lr_scheduler",
+                                          "training",   "parallelism", "activation_checkpoint",
+                                          "checkpoint", "metrics",     "comm",
+                                          "profiling",  "debug",       "validation",
+                                          "verify",     "record",      "numerics"};
 
 template <class T>
 std::string toml_text(const T& value) {

@@ -25,6 +25,12 @@ inline constexpr Choice kDecayNames[] = {
 inline constexpr Choice kDatasetNames[] = {
     {"text", "the bytes of a UTF-8 file, one token a byte"},
     {"tokens", "files of token ids (docs/data.md)"},
+    {"conversations", "files of conversations, of which answers are learned (docs/fine_tuning.md)"},
+    {"preferences", "files of pairs of conversations for training.loss dpo"},
+};
+inline constexpr Choice kLossNames[] = {
+    {"cross_entropy", "of each token"},
+    {"dpo", "direct preference optimization, of each pair of conversations (docs/fine_tuning.md)"},
 };
 inline constexpr Choice kNumericsNames[] = {{kCanonicalMode}, {kNativeMode}};
 

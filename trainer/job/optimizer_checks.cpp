@@ -68,9 +68,24 @@ void require_groups_heeded(const OptimizerSection& optimizer) {
           group.pattern, optimizer.name);
 }
 
+/// Without a rank nothing of [lora] is read.
+void require_lora_heeded(const Job& job) {
+  if (job.lora.enabled()) {
+    if (job.lora.targets.empty()) fail<BadInput>("lora.rank is {}, but lora.targets names no weights.", job.lora.rank);
+    return;
+  }
+  for (const auto& key : job_keys())
+    if (key.section == "lora" && is_set(key, job))
+      fail<BadInput>("{} {} is of changes of low rank; lora.rank is 0. Leave it out or give a rank.", key.dotted(),
+                     key.text(job));
+}
+
 }  // namespace
 
 void require_optimizer_heeds(const Job& job) {
+  if (job.validation.averages && !job.optimizer.ema_decay)
+    fail<BadInput>("validation.averages needs optimizer.ema_decay, which keeps averages; there is none.");
+  require_lora_heeded(job);
   require_keys_read(job);
   if (job.optimizer.nesterov && job.optimizer.momentum.value_or(0) <= 0)
     fail<BadInput>("optimizer.nesterov needs optimizer.momentum above 0; there is none.");

@@ -21,8 +21,9 @@ std::string groups_text(const std::vector<ParameterGroup>& groups);
 /// Whether `pattern` describes the whole of `name`: `*` stands for any characters, also none and dots, `?` for one.
 bool fits(std::string_view pattern, std::string_view name);
 
-/// Throws BadInput where [optimizer], [ranger21] or [lr_scheduler] says something that the chosen optimizer would not
-/// heed, or that contradicts what else they say. A value that is the default asks for nothing: printed jobs have all.
+/// Throws BadInput where [lora], [optimizer], [ranger21] or [lr_scheduler] says something that the chosen optimizer
+/// would not heed, or that contradicts what else they say. A value that is the default asks for nothing: printed jobs
+/// have all.
 void require_optimizer_heeds(const Job& job);
 
 /// Throws BadInput for numbers that float32, which parameters and their updates are, makes infinite or 0.

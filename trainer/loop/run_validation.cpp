@@ -54,7 +54,7 @@ ValidationMetrics RunValidation::validate(int64_t step) const {
   double loss_sum = 0, tokens = 0;
   for (int64_t i = 0; i < batches(); ++i) {
     const auto read = batch(i);
-    const auto part = run_.evaluate(step, read);
+    const auto part = run_.evaluate(step, read, job_.validation.averages);
     loss_sum += part.loss_sum;
     tokens += part.tokens;
   }

@@ -41,6 +41,7 @@ struct ParameterState {
   std::vector<OptimizerSlot> slots;  ///< in the optimizer's order
   models::Division division;         ///< the tensors that it is stored as
   ParameterSettings settings = {};
+  bool is_adapter = false;  ///< of [lora]: weights that a run begins with need not have it
 
   /// REQUIRES: there is a slot of this name.
   const at::Tensor& slot(std::string_view slot_name) const;

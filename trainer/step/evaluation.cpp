@@ -10,28 +10,33 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/tensor/spec.h"
+#include "trainer/optim/weight_average.h"
+#include "trainer/sharding/not_trained.h"
 #include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
 namespace {
 
-/// What the hooks run in a scope is not trained.
-class NotTrained {
+/// The model computes with averages in a scope.
+class WithAverages {
  public:
-  explicit NotTrained(MeshHooks& hooks, models::KeyValueCache* cache = nullptr) : hooks_(hooks) {
-    hooks_.set_trains(false), hooks_.set_cache(cache);
+  WithAverages(models::Model& model, const TrainingState& state) : parameters_(model.parameters()), state_(state) {
+    for (size_t p = 0; p < state.size(); ++p) parameters_[p]->assign(averaged_value(state[p]));
   }
-  ~NotTrained() { hooks_.set_trains(true), hooks_.set_cache(nullptr); }
-  NotTrained(const NotTrained&) = delete;
-  NotTrained& operator=(const NotTrained&) = delete;
+  ~WithAverages() {
+    for (size_t p = 0; p < state_.size(); ++p) parameters_[p]->assign(state_[p].value);
+  }
+  WithAverages(const WithAverages&) = delete;
+  WithAverages& operator=(const WithAverages&) = delete;
 
  private:
-  MeshHooks& hooks_;
+  std::vector<models::Parameter*> parameters_;
+  const TrainingState& state_;
 };
 
 }  // namespace
 
-TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& batch) {
+TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& batch, bool averages) {
   const RunContext::Use use(context_);
   LOCKSTEP_CHECK(!underway_ && !options_.meta, "a step is under way");
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
@@ -40,7 +45,9 @@ TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& ba
   context_.begin_microbatch(step, 0);
   Evaluation evaluation;
   evaluation.tokens = labels_of(batch);
-  const NotTrained scope(*hooks_);
+  const NotTrained scope(*hooks_, {});
+  std::optional<WithAverages> averaged;
+  if (averages) averaged.emplace(*model_, state_);
   at::Tensor sum;
   for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
     context_.begin_microbatch(step, m);
@@ -60,7 +67,7 @@ at::Tensor TrainingRun::logits(const at::Tensor& tokens, models::KeyValueCache* 
   LOCKSTEP_CHECK(!underway_ && !options_.meta, "a step is under way");
   const at::NoGradGuard no_grad;
   const models::HooksScope hooks(*hooks_);
-  const NotTrained scope(*hooks_, cache);
+  const NotTrained scope(*hooks_, {.cache = cache});
   context_.begin_microbatch(0, 0);
   hooks_->begin_microbatch();
   const BatchScope batch_scope({.count = tokens.size(0)});

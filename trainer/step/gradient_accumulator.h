@@ -14,7 +14,7 @@
 #include "runtime/context/numerics.h"
 #include "runtime/tensor/layout.h"
 #include "trainer/job/batching.h"
-#include "trainer/step/replica_sums.h"
+#include "trainer/sharding/replica_sums.h"
 
 namespace lockstep::trainer {
 

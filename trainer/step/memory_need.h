@@ -2,7 +2,7 @@
 #include "models/module.h"
 #include "trainer/job/batching.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/step/sharding_plan.h"
+#include "trainer/sharding/sharding_plan.h"
 
 namespace lockstep::trainer {
 

@@ -18,9 +18,10 @@
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/launch/together.h"
 #include "trainer/optim/parameter_settings.h"
+#include "trainer/state/adapters.h"
 #include "trainer/step/gradient_norm.h"
 #include "trainer/step/memory_need.h"
-#include "trainer/weights/load_weights.h"
+#include "trainer/weights/exchange/load_weights.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -71,18 +72,10 @@ std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job, const 
   return axes;
 }
 
-at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows) {
-  std::vector<at::Tensor> runs;
-  for (const auto& run : rows.runs({0, rows.count}))
-    runs.push_back(at::from_blob(const_cast<int64_t*>(values.data()) + (run.rows.start + run.shift) * batch.seq_len,
-                                 {run.rows.length, batch.seq_len}, at::kLong));
-  return at::cat(runs);
-}
-
-/// Of which tokens there is a loss.
-at::Tensor labelled(const TokenBatch& batch, const BatchRows& rows) {
-  const PlainTensors guard;
-  return at::ne(plain_rows(batch.labels, batch, rows), kIgnoredLabel);
+std::unique_ptr<models::Model> model_of(const Job& job, const TrainingRun::Options& options) {
+  auto model = options.make_model ? options.make_model() : make_model(job);
+  attach_adapters(*model, job.lora);
+  return model;
 }
 
 /// What brings gradients of this norm down to the job's limit.
@@ -98,7 +91,7 @@ TrainingRun::TrainingRun(Job job, Options options)
       options_(std::move(options)),
       batching_(derive_batching(job_, options_.mesh)),
       world_(make_world(options_, job_)),
-      model_(options_.make_model ? options_.make_model() : make_model(job_)),
+      model_(model_of(job_, options_)),
       plan_(
           std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_, batching_)), default_axis_rules())),
       hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
@@ -118,10 +111,12 @@ TrainingState TrainingRun::first_state(const std::vector<ParameterSettings>& set
   if (!options_.meta && !world_->shard_device().is_cuda())
     require_memory(*model_, *plan_, *optimizer_, settings, batching_, job_.training.seq_len);
   auto state = initial_state(*model_, *plan_, *optimizer_, settings, static_cast<uint64_t>(job_.debug.seed));
+  if (options_.meta) return state;
   const auto& folder = job_.checkpoint.initial_load_path;
-  if (folder.empty() || !options_.loads_weights || options_.meta) return state;
-  load_weights_together(folder, job_.model, state);
-  follow_values(state);
+  const bool loads = !folder.empty() && options_.loads_weights;
+  const auto loaded = loads ? load_weights_together(folder, job_, state) : LoadedWeights::kModel;
+  if (loaded == LoadedWeights::kModel) start_magnitudes(*model_, state);
+  if (loads || job_.lora.dora) follow_values(state);
   return state;
 }
 
@@ -171,15 +166,6 @@ void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learn
   underway_ = Underway{step, &batch, learning_rate, told_number(mesh(), "valid_tokens", valid_tokens(batch))};
 }
 
-double TrainingRun::labels_of(const TokenBatch& batch) const {
-  const auto labels = placed(batch.labels, batch, {.count = batch.rows}, "batch length");
-  const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
-  return options_.meta ? 1 : static_cast<double>(count.item<int64_t>());
-}
-
-/// What losses are divided by: at least 1, so that a batch without labels has a loss of 0.
-double TrainingRun::valid_tokens(const TokenBatch& batch) const { return std::max(labels_of(batch), 1.0); }
-
 at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
   const RunContext::Use use(context_);
   const auto& batch = *underway().batch;
@@ -191,18 +177,7 @@ at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
   accumulator_->enter(microbatch);
   const BatchScope batch_scope(rows);
   const models::HooksScope hooks(*hooks_);
-  return token_losses(batch, rows);
-}
-
-at::Tensor TrainingRun::token_losses(const TokenBatch& batch, const BatchRows& rows) {
-  // A table is read for the whole length at once: its gradient is a sum over all of it.
-  const auto tokens = placed(batch.tokens, batch, rows, "batch whole");
-  const auto labels = placed(batch.labels, batch, rows, "batch length");
-  hooks_->set_positions(batch.positions.empty() ? at::Tensor() : placed(batch.positions, batch, rows, "batch whole"));
-  const PhaseScope phase(Phase::kForward);
-  const auto logits = model_->forward(tokens).to(c10::kFloat);
-  const ModuleScope scope("loss");
-  return mesh_ops::token_losses(logits, labels, kIgnoredLabel);
+  return losses(batch, rows);
 }
 
 void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
@@ -223,7 +198,7 @@ void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
     kept_losses.resize(static_cast<size_t>(batching_.accumulation_steps));
     kept_losses[static_cast<size_t>(microbatch)] = values;
   }
-  if (!options_.meta) local_losses.add(values, labelled(*batch, batching_.rows(microbatch)));
+  if (!options_.meta) local_losses.add(values, counted(*batch, batching_.rows(microbatch)));
   sum = sum.defined() ? at::add(sum, part) : part;
 }
 
@@ -275,12 +250,6 @@ bool TrainingRun::any_rank(bool here) const {
 
 at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {
   return redistribute_values(scalar, Layout::replicated(mesh()), "whole");
-}
-
-at::Tensor TrainingRun::placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
-                               std::string_view axes) const {
-  const auto plain = plain_rows(values, batch, rows);
-  return distribute(plain, plan_->activation(plain.sizes(), axes));
 }
 
 void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<StepScalar>& scalars) {

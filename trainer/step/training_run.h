@@ -13,8 +13,8 @@
 #include "trainer/job/job.h"
 #include "trainer/measure/local_loss.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/sharding/mesh_hooks.h"
 #include "trainer/step/gradient_accumulator.h"
-#include "trainer/step/mesh_hooks.h"
 #include "trainer/step/model_registry.h"
 #include "trainer/step/training_state.h"
 
@@ -22,7 +22,7 @@ namespace lockstep::trainer {
 
 /// What one step gives besides the new state.
 struct StepResult {
-  double loss = 0;                       ///< mean over the valid tokens of the global batch
+  double loss = 0;                       ///< mean over the valid tokens, or pairs, of the global batch
   double gradient_norm = 0;              ///< before clipping
   double valid_tokens = 0;               ///< of the global batch: what losses are divided by
   std::vector<StepScalar> scalars = {};  ///< that the optimizer took
@@ -79,7 +79,8 @@ class TrainingRun {
   /// applied is forgotten.
   void begin_step(int64_t step, const TokenBatch& batch, double learning_rate);
 
-  /// The forward of one microbatch: the loss of each of its tokens, with the graph that its backward needs. Any number
+  /// The forward of one microbatch: the loss of each of its tokens, or pairs (training.loss), with the graph that its
+  /// backward needs. Any number
   /// of microbatches may be under way; each holds its activations.
   at::Tensor forward_loss(int64_t microbatch);
 
@@ -92,13 +93,13 @@ class TrainingRun {
   StepResult apply();
 
   /// What the model makes of a batch that it is not trained on, without dropout: the sum of its tokens' losses, and of
-  /// how many. Canonical: the same bits on every mesh. Nothing of the
-  /// run changes. REQUIRES: no step is under way; a batch of the global batch's size.
+  /// how many. With `averages` the model is that of averaged_value(). Canonical: the same bits on every mesh. Nothing
+  /// of the run changes. REQUIRES: no step is under way; a batch of the global batch's size.
   struct Evaluation {
     double loss_sum = 0;
     double tokens = 0;
   };
-  Evaluation evaluate(int64_t step, const TokenBatch& batch);
+  Evaluation evaluate(int64_t step, const TokenBatch& batch, bool averages = false);
 
   /// What the model makes of tokens [batch, count], int64, without dropout: float32 [batch, count, vocabulary], on
   /// every rank whole. With a cache the tokens follow those that it has, and are in it afterwards; canonical: the same
@@ -137,6 +138,8 @@ class TrainingRun {
   };
 
   at::Tensor token_losses(const TokenBatch& batch, const BatchRows& rows);
+  at::Tensor losses(const TokenBatch& batch, const BatchRows& rows);
+  at::Tensor counted(const TokenBatch& batch, const BatchRows& rows) const;
   at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
                     std::string_view axes) const;
   TrainingState first_state(const std::vector<ParameterSettings>& settings);

@@ -57,7 +57,7 @@ at::Tensor initial_value(const models::Parameter& parameter, const Layout& layou
 }  // namespace
 
 ParameterState description_of(const models::Parameter& parameter, const ParameterSettings& settings) {
-  return {parameter.name(), {}, parameter.trainable(), {}, parameter.division(), settings};
+  return {parameter.name(), {}, parameter.trainable(), {}, parameter.division(), settings, parameter.is_adapter()};
 }
 
 TrainingState initial_state(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,

@@ -1,7 +1,7 @@
 #pragma once
 #include "models/module.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/step/sharding_plan.h"
+#include "trainer/sharding/sharding_plan.h"
 
 namespace lockstep::trainer {
 

@@ -19,7 +19,8 @@ class CheckpointWeights final : public WeightSource {
   CheckpointWeights(const std::string& folder, CheckpointPart part)
       : folder_(folder),
         checkpoint_(folder),
-        model_(with_all_sizes(parse_saved_job(checkpoint_.metadata().job, folder).model)) {
+        job_(parse_saved_job(checkpoint_.metadata().job, folder)),
+        model_(with_all_sizes(job_.model)) {
     for (const auto& [name, record] : checkpoint_.tensors()) {
       if (part == CheckpointPart::kWeights && name.starts_with(kOptimizerPrefix)) continue;
       if (record.dtype != "F32") fail<BadInput>("{}: {} is {}, not F32.", folder, name, record.dtype);
@@ -29,6 +30,7 @@ class CheckpointWeights final : public WeightSource {
 
   const std::string& path() const override { return folder_; }
   const ModelSection& model() const override { return model_; }
+  const LoraSection& lora() const override { return job_.lora; }
   const std::map<std::string, std::vector<int64_t>>& sizes() const override { return sizes_; }
 
   at::Tensor rows(const std::string& name, int64_t first, int64_t count) const override {
@@ -44,6 +46,7 @@ class CheckpointWeights final : public WeightSource {
  private:
   std::string folder_;
   Checkpoint checkpoint_;
+  Job job_;
   ModelSection model_;
   std::map<std::string, std::vector<int64_t>> sizes_;
 };

@@ -20,6 +20,11 @@ class WeightSource {
   virtual const std::string& path() const = 0;
   /// The model that they belong to, with all its sizes.
   virtual const ModelSection& model() const = 0;
+  /// Whose changes of low rank are among the tensors; of rank 0: there are none.
+  virtual const LoraSection& lora() const {
+    static const LoraSection none;
+    return none;
+  }
   /// Every tensor and its sizes.
   virtual const std::map<std::string, std::vector<int64_t>>& sizes() const = 0;
   /// Rows `first` to `first + count - 1` as float32 on the CPU: [count, ...]; REQUIRES: there are these rows.

@@ -10,11 +10,11 @@
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/weights/foreign_folder.h"
-#include "trainer/weights/hugging_face_config.h"
-#include "trainer/weights/hugging_face_names.h"
+#include "trainer/weights/exchange/open_weights.h"
+#include "trainer/weights/hugging_face/config.h"
+#include "trainer/weights/hugging_face/names.h"
+#include "trainer/weights/hugging_face/rotary_rows.h"
 #include "trainer/weights/model_sizes.h"
-#include "trainer/weights/open_weights.h"
-#include "trainer/weights/rotary_rows.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -16,9 +16,9 @@
 #include "trainer/state/state_checkpoint.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/step/training_run.h"
-#include "trainer/weights/compare_weights.h"
-#include "trainer/weights/exchange_weights.h"
-#include "trainer/weights/open_weights.h"
+#include "trainer/weights/exchange/compare_weights.h"
+#include "trainer/weights/exchange/exchange_weights.h"
+#include "trainer/weights/exchange/open_weights.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "runtime/redistribution/gather.h"
 #include "trainer/step/training_run.h"
-#include "trainer/weights/open_weights.h"
-#include "trainer/weights/safetensors_folder.h"
+#include "trainer/weights/exchange/open_weights.h"
+#include "trainer/weights/hugging_face/safetensors_folder.h"
 
 namespace lockstep::trainer {
 namespace {

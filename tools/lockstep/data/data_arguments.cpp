@@ -7,7 +7,8 @@ namespace {
 
 constexpr const char* kPrepareExamples =
     "lockstep data prepare data/kjv.txt --tokenizer bytes --output data/kjv\n"
-    "  lockstep data prepare 'wiki/*.parquet' more.jsonl --tokenizer tokenizer.json --output data/wiki";
+    "  lockstep data prepare 'wiki/*.parquet' more.jsonl --tokenizer tokenizer.json --output data/wiki\n"
+    "  lockstep data prepare chats.jsonl --chat chatml --tokenizer tokenizer.json --output data/chats";
 constexpr const char* kAdoptExample =
     "lockstep data adopt nanoGPT/data/openwebtext/train.bin --vocabulary 50257 --end-of-document 50256 --output owt";
 constexpr const char* kInspectExample = "lockstep data inspect data/kjv.bin";
@@ -45,6 +46,14 @@ void add_data_commands(CLI::App& command, DataOptions& options) {
   prepare.add_option("--field", options.field, "Of .jsonl and .parquet: what is the text (text)")->type_name("NAME");
   prepare.add_option("--end-of-document", options.end_of_document, "Ends each document with this token, or id")
       ->type_name("TOKEN|ID");
+  prepare
+      .add_option("--chat", options.chat,
+                  "Inputs are conversations, .jsonl with messages or preferences, written so (docs/fine_tuning.md)")
+      ->type_name("chatml|llama3|plain")
+      ->check(CLI::IsMember({"chatml", "llama3", "plain"}));
+  prepare.add_option("--longest", options.longest, "Of --chat: conversations of more tokens are left out")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 30));
   prepare.add_option("--pattern", options.pattern, "Of tiktoken's ranks: how text is cut")
       ->type_name("gpt2|cl100k|llama3");
   auto& adopt = action(command, options, "adopt",

@@ -24,23 +24,26 @@ constexpr int64_t kMostResult = 1 << 16;
 /// Files that are there until they have their names.
 class Unfinished {
  public:
-  explicit Unfinished(const std::string& name) : tokens(name + ".tokens"), borders(name + ".borders"), result(name) {}
+  explicit Unfinished(const std::string& name)
+      : tokens(name + ".tokens"), borders(name + ".borders"), mask(name + ".mask"), result(name) {}
   ~Unfinished() {
     std::error_code none;
-    for (const auto& path : {tokens, borders, result}) fs::remove(path, none);
+    for (const auto& path : {tokens, borders, mask, result}) fs::remove(path, none);
   }
   Unfinished(const Unfinished&) = delete;
   Unfinished& operator=(const Unfinished&) = delete;
 
-  std::string tokens, borders, result;
+  std::string tokens, borders, mask, result;
 };
 
 std::string digest_of(const std::string& path) { return digest(MappedFile(path).bytes()).text(); }
 
 std::vector<std::string> command_of(const DataOptions& options, const Unfinished& files) {
-  std::vector<std::string> command{data_python(), data_program(), "--tokenizer", options.tokenizer,
-                                   "--tokens",    files.tokens,   "--borders",   files.borders,
-                                   "--result",    files.result,   "--field",     options.field};
+  std::vector<std::string> command{data_python(), data_program(), "--tokenizer", options.tokenizer, "--tokens",
+                                   files.tokens,  "--borders",    files.borders, "--result",        files.result,
+                                   "--field",     options.field,  "--mask",      files.mask};
+  if (!options.chat.empty()) command.insert(command.end(), {"--chat", options.chat});
+  if (options.longest > 0) command.insert(command.end(), {"--longest", std::to_string(options.longest)});
   if (!options.pattern.empty()) command.insert(command.end(), {"--pattern", options.pattern});
   if (!options.end_of_document.empty()) command.insert(command.end(), {"--end-of-document", options.end_of_document});
   command.emplace_back("--");
@@ -58,13 +61,26 @@ trainer::TokenSidecar sidecar_of(const DataOptions& options, const Unfinished& f
   sidecar.borders_digest = digest_of(files.borders);
   sidecar.tokenizer = options.tokenizer == "bytes" ? "bytes" : fs::path(options.tokenizer).filename().string();
   if (options.tokenizer != "bytes") sidecar.tokenizer_digest = digest_of(options.tokenizer);
+  if (options.chat.empty()) return sidecar;
+  sidecar.kind = told.at("kind");
+  sidecar.mask_digest = digest_of(files.mask);
   return sidecar;
+}
+
+/// What would not be heeded.
+void require_fitting(const DataOptions& options) {
+  if (options.chat.empty() && options.longest > 0) fail<BadInput>("--longest is of conversations: give --chat.");
+  if (!options.chat.empty() && options.field != "text")
+    fail<BadInput>("--field {} names the text of documents; --chat reads conversations.", options.field);
+  if (!options.chat.empty() && !options.end_of_document.empty())
+    fail<BadInput>("--end-of-document: the template of --chat says how turns end.");
 }
 
 /// The sidecar last: without it, or with that of files that were there before, nothing trains on half of this.
 void name_all(const Unfinished& files, const std::string& name, const trainer::TokenSidecar& sidecar) {
   try {
     if (sidecar.documents > 0) fs::rename(files.borders, trainer::borders_path(name));
+    if (sidecar.has_mask()) fs::rename(files.mask, trainer::mask_path(name));
     fs::rename(files.tokens, name);
   } catch (const fs::filesystem_error& error) {
     fail<FileError>("{}: cannot be written: {}.", name, error.code().message());
@@ -82,9 +98,16 @@ nlohmann::ordered_json to_json(const trainer::TokenFile& file) {
     json["vocabulary"] = sidecar->vocabulary;
     json["text_bytes"] = sidecar->text_bytes;
     json["tokenizer"] = sidecar->tokenizer;
+    json["kind"] = sidecar->kind;
     json["digest"] = sidecar->digest;
   }
   return json;
+}
+
+int64_t learned(const trainer::TokenFile& file) {
+  std::vector<std::byte> mask(static_cast<size_t>(file.tokens()));
+  file.read_mask(0, mask);
+  return file.tokens() - std::count(mask.begin(), mask.end(), std::byte{0});
 }
 
 void print(const trainer::TokenFile& file) {
@@ -93,6 +116,7 @@ void print(const trainer::TokenFile& file) {
   const auto& sidecar = file.sidecar();
   if (!sidecar) return print_out("no sidecar: tokenizer, documents and bytes of the text are not known\n");
   print_out("tokenizer {} {}, vocabulary {}\n", sidecar->tokenizer, sidecar->tokenizer_digest, sidecar->vocabulary);
+  if (sidecar->has_mask()) print_out("{}, {} of the tokens are learned\n", sidecar->kind, learned(file));
   print_out("{} documents, {} bytes of text, {:.4f} bytes a token\n", sidecar->documents, sidecar->text_bytes,
             static_cast<double>(sidecar->text_bytes) / static_cast<double>(std::max<int64_t>(sidecar->tokens, 1)));
   print_out("digest {}\n", sidecar->digest);
@@ -101,6 +125,7 @@ void print(const trainer::TokenFile& file) {
 std::string with_ending(const std::string& name) { return fs::path(name).extension() == ".bin" ? name : name + ".bin"; }
 
 ExitCode prepare(const DataOptions& options) {
+  require_fitting(options);
   const auto name = with_ending(options.file);
   require_place(name);
   const Unfinished files(name + ".unfinished");
@@ -111,6 +136,8 @@ ExitCode prepare(const DataOptions& options) {
   if (!options.output.quiet) {
     if (const int64_t empty = told.at("empty"); empty > 0)
       print_err("{} documents without a token are left out\n", empty);
+    if (const int64_t longer = told.value("too_long", int64_t{0}); longer > 0)
+      print_err("{} lines are left out: they have conversations of more than {} tokens\n", longer, options.longest);
     if (const int64_t other = told.at("left_out"); other > 0)
       print_err("{} files of folders are left out: they have other endings\n", other);
     print(file);

@@ -22,6 +22,10 @@ CLI::App* add_action(CLI::App& command, WeightsOptions& weights, const char* nam
   return action;
 }
 
+void add_averages(CLI::App& action, WeightsOptions& weights) {
+  action.add_flag("--averages", weights.averages, "Of each weight the average that optimizer.ema_decay keeps");
+}
+
 }  // namespace
 
 void add_checkpoint_commands(CLI::App& command, CheckpointOptions& inspect, WeightsOptions& weights) {
@@ -39,10 +43,17 @@ void add_checkpoint_commands(CLI::App& command, CheckpointOptions& inspect, Weig
       ->footer(
           "Example:\n  lockstep checkpoint import Llama-3.2-1B weights\n"
           "  lockstep train job.toml --checkpoint.initial_load_path weights");
+  auto* plain = add_action(command, weights, "merge", "Make a checkpoint of weights alone: changes of [lora] merged in",
+                           "Checkpoint folder", "Folder of the new checkpoint");
+  plain->footer(
+      "Example:\n  lockstep checkpoint merge outputs/checkpoint/step-100 tuned\n"
+      "  lockstep generate tuned --prompt Hello --bytes");
+  add_averages(*plain, weights);
   auto* out =
       add_action(command, weights, "export", "Write the weights of a checkpoint for Hugging Face's transformers",
                  "Checkpoint folder", "Folder to write");
   out->footer("Example:\n  lockstep checkpoint export outputs/checkpoint/step-100 model --dtype bfloat16");
+  add_averages(*out, weights);
   out->add_option("--dtype", weights.dtype, "float32 or bfloat16 (float32)")->type_name("DTYPE");
   out->add_option("--length", weights.length, "Longest sequence, for config.json (training.seq_len of the job)")
       ->type_name("N")

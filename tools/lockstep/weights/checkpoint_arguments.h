@@ -5,7 +5,7 @@
 
 namespace lockstep::tool {
 
-/// `lockstep checkpoint inspect|import|export|diff|reshard`.
+/// `lockstep checkpoint inspect|import|merge|export|diff|reshard`.
 void add_checkpoint_commands(CLI::App& command, CheckpointOptions& inspect, WeightsOptions& weights);
 
 }  // namespace lockstep::tool

@@ -11,7 +11,7 @@
 #include "trainer/generate/generate.h"
 #include "trainer/job/job_file.h"
 #include "trainer/weights/checkpoint_weights.h"
-#include "trainer/weights/open_weights.h"
+#include "trainer/weights/exchange/open_weights.h"
 
 namespace lockstep::tool {
 namespace {

@@ -6,8 +6,8 @@
 #include "trainer/checkpoint/checkpoint_file.h"
 #include "trainer/job/job_file.h"
 #include "trainer/job/job_keys.h"
-#include "trainer/weights/compare_weights.h"
-#include "trainer/weights/exchange_weights.h"
+#include "trainer/weights/exchange/compare_weights.h"
+#include "trainer/weights/exchange/exchange_weights.h"
 
 namespace lockstep::tool {
 namespace {
@@ -36,8 +36,17 @@ ExitCode run_import(const WeightsOptions& options) {
   return ExitCode::kFine;
 }
 
+ExitCode run_merge(const WeightsOptions& options) {
+  trainer::merge_weights(options.from, options.to, options.averages, progress_of(options.output));
+  const auto metadata = trainer::saved_metadata(options.to);
+  print_out("weights {}\n", metadata.state);
+  write_json(options.output, {{"folder", options.to}, {"weights", metadata.state}});
+  return ExitCode::kFine;
+}
+
 ExitCode run_export(const WeightsOptions& options) {
-  trainer::export_weights(options.from, options.to, {.dtype = options.dtype, .length = options.length},
+  trainer::export_weights(options.from, options.to,
+                          {.averages = options.averages, .dtype = options.dtype, .length = options.length},
                           progress_of(options.output));
   print_out("{}: config.json and weights in {}\n", options.to, options.dtype);
   write_json(options.output, {{"folder", options.to}, {"dtype", options.dtype}});
@@ -78,6 +87,7 @@ ExitCode run_diff(const WeightsOptions& options) {
 
 ExitCode run_weights(const WeightsOptions& options) {
   if (options.action == "import") return run_import(options);
+  if (options.action == "merge") return run_merge(options);
   if (options.action == "export") return run_export(options);
   if (options.action == "reshard") return run_reshard(options);
   return run_diff(options);

@@ -1,0 +1,76 @@
+// Which blocks are recomputed and which stay gathered: torchtitan's choices for the same keys.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trainer/sharding/mesh_hooks.h"
+#include "trainer/step/model_registry.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Paths = std::vector<std::string>;
+
+Job job_of(int64_t layers, const char* mode = "none", const char* option = "2") {
+  Job job;
+  job.model.name = "mlp";
+  job.model.layers = layers;
+  job.activation_checkpoint = {mode, option};
+  return job;
+}
+
+/// The chosen blocks, in the order of their use.
+Paths paths_of(const std::set<const models::Module*>& chosen, models::Model& model) {
+  Paths paths;
+  for (const auto* block : model.blocks())
+    if (chosen.contains(block)) paths.push_back(block->path());
+  EXPECT_EQ(paths.size(), chosen.size());
+  return paths;
+}
+
+Paths recomputed(const Job& job) {
+  const auto model = make_model(job);
+  return paths_of(block_options(job, *model).recompute, *model);
+}
+
+Paths staying_gathered(const char* reshard) {
+  auto job = job_of(2);
+  job.parallelism.fsdp_reshard_after_forward = reshard;
+  const auto model = make_model(job);
+  return paths_of(block_options(job, *model).stay_gathered, *model);
+}
+
+TEST(BlockOptions, RecomputeTheNthOfEveryNLayers) {
+  EXPECT_THAT(recomputed(job_of(4, "selective", "1")), ElementsAre("layers.0", "layers.1", "layers.2", "layers.3"));
+  EXPECT_THAT(recomputed(job_of(4, "selective", "2")), ElementsAre("layers.1", "layers.3"));
+  EXPECT_THAT(recomputed(job_of(4, "selective", "3")), ElementsAre("layers.2"));
+  EXPECT_THAT(recomputed(job_of(4, "selective", "5")), IsEmpty());
+  EXPECT_THAT(recomputed(job_of(5, "selective", "1")),
+              ElementsAre("layers.0", "layers.1", "layers.2", "layers.3", "layers.4"));
+  EXPECT_THAT(recomputed(job_of(5, "selective", "2")), ElementsAre("layers.1", "layers.3"));
+  EXPECT_THAT(recomputed(job_of(5, "selective", "3")), ElementsAre("layers.2"));
+}
+
+TEST(BlockOptions, RecomputeEveryLayerOrNone) {
+  EXPECT_THAT(recomputed(job_of(4, "full", "3")), ElementsAre("layers.0", "layers.1", "layers.2", "layers.3"));
+  EXPECT_THAT(recomputed(job_of(4, "none", "1")), IsEmpty());
+}
+
+TEST(BlockOptions, KeepTheLastBlockGatheredUnlessAlwaysIsSaid) {
+  EXPECT_THAT(staying_gathered("default"), ElementsAre("output"));
+  EXPECT_THAT(staying_gathered("always"), IsEmpty());
+  EXPECT_THAT(staying_gathered("never"), ElementsAre("tok_embeddings", "layers.0", "layers.1", "output"));
+}
+
+/// Norm and output, of a Llama.
+TEST(BlockOptions, TheLastBlockOfALlamaIsItsHead) {
+  auto job = job_of(2);
+  job.model.name = "llama3";
+  job.training.seq_len = 8;
+  const auto model = make_model(job);
+  EXPECT_THAT(paths_of(block_options(job, *model).stay_gathered, *model), ElementsAre("head"));
+}
+
+}  // namespace
+}  // namespace lockstep::trainer

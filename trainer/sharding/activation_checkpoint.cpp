@@ -1,0 +1,49 @@
+#include "trainer/sharding/activation_checkpoint.h"
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "runtime/context/scopes.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using Forward = std::function<at::Tensor(const at::Tensor&)>;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Keeps the function alive in the context.
+struct Held : torch::CustomClassHolder {
+  explicit Held(Forward f) : forward(std::move(f)) {}
+  Forward forward;
+};
+
+struct Checkpoint : torch::autograd::Function<Checkpoint> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, c10::intrusive_ptr<Held> held) {
+    context->save_for_backward({input});
+    context->saved_data["held"] = c10::IValue::make_capsule(held);
+    const at::NoGradGuard no_grad;
+    return held->forward(input);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto held = c10::static_intrusive_pointer_cast<Held>(context->saved_data["held"].toCapsule());
+    const auto input = context->get_saved_variables()[0].detach().requires_grad_();
+    at::Tensor output;
+    {
+      const PhaseScope phase(Phase::kRecompute);
+      const at::AutoGradMode with_grad(true);
+      output = held->forward(input);
+    }
+    torch::autograd::backward({output}, {gradients[0]});
+    return {input.grad(), {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor checkpointed(const Forward& forward, const at::Tensor& input) {
+  return Checkpoint::apply(input, c10::make_intrusive<Held>(forward));
+}
+
+}  // namespace lockstep::trainer

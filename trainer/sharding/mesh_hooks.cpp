@@ -1,0 +1,108 @@
+#include "trainer/sharding/mesh_hooks.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include "runtime/context/world.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/job/mesh_degrees.h"
+#include "trainer/sharding/activation_checkpoint.h"
+
+namespace lockstep::trainer {
+namespace {
+
+c10::ScalarType compute_dtype(const Job& job) {
+  return job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
+}
+
+using Blocks = std::vector<models::Module*>;
+
+std::set<const models::Module*> recomputed(const ActivationCheckpointSection& settings, const Blocks& blocks) {
+  std::set<const models::Module*> chosen;
+  if (settings.mode == "none") return chosen;
+  const size_t every = settings.mode == "selective" ? std::stoul(settings.selective_ac_option) : 1;
+  for (size_t layer = every; layer + 1 < blocks.size(); layer += every) chosen.insert(blocks[layer]);
+  return chosen;
+}
+
+std::set<const models::Module*> staying_gathered(const std::string& reshard, const Blocks& blocks) {
+  if (reshard == "always" || blocks.empty()) return {};
+  return {reshard == "never" ? blocks.begin() : blocks.end() - 1, blocks.end()};
+}
+
+}  // namespace
+
+BlockOptions block_options(const Job& job, models::Model& model) {
+  const auto blocks = model.blocks();
+  return {compute_dtype(job), staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
+          recomputed(job.activation_checkpoint, blocks)};
+}
+
+MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
+
+at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) {
+  auto& layouts = activation_layouts_[tensor.sizes().vec()];
+  auto found = layouts.find(axes);
+  if (found == layouts.end()) found = layouts.emplace(std::string(axes), plan_.activation(tensor.sizes(), axes)).first;
+  return redistribute(tensor, found->second);
+}
+
+at::Tensor MeshHooks::whole(const at::Tensor& tensor, int dim) {
+  const auto& layout = layout_of(tensor);
+  const auto cutters = layout.cutters(dim);
+  if (cutters.empty()) return tensor;
+  auto placements = layout.placements();
+  for (const int axis : cutters) placements[static_cast<size_t>(axis)] = Placement::replicate();
+  return redistribute(tensor, Layout(plan_.mesh(), std::move(placements)));
+}
+
+/// Under canonical numerics every further read is a use of its own: gradients of two reads are not added before the
+/// step's samples are.
+at::Tensor MeshHooks::use(const models::Parameter& parameter) {
+  const auto found = gathered_.find(&parameter);
+  const bool shares = !plan_.mesh().world().canonical();
+  if (found != gathered_.end() && (shares || !std::exchange(found->second.is_read, true))) return found->second.tensor;
+  return gather({const_cast<models::Parameter*>(&parameter)}).tensors()[0];
+}
+
+at::Tensor MeshHooks::constant(const at::Tensor& table) {
+  auto& placed = constants_[{table.const_data_ptr(), table.sizes().vec()}];
+  if (!placed.defined()) placed = distribute(table, Layout::replicated(plan_.mesh()));
+  return placed;
+}
+
+at::Tensor MeshHooks::run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
+                                const at::Tensor& input) {
+  const auto run = [this, &block, forward](const at::Tensor& x) { return run_gathered(block, forward, x); };
+  return options_.recompute.contains(&block) && at::GradMode::is_enabled() ? checkpointed(run, input) : run(input);
+}
+
+at::Tensor MeshHooks::run_gathered(const models::Module& block,
+                                   const std::function<at::Tensor(const at::Tensor&)>& forward,
+                                   const at::Tensor& input) {
+  const auto parameters = block.parameters();
+  auto bucket = gather(parameters, block.path());
+  for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = {bucket.tensors()[p]};
+  auto output = forward(input);
+  for (const auto* parameter : parameters) gathered_.erase(parameter);
+  if (!options_.stay_gathered.contains(&block) && plan_.mesh().find_axis(axis::kShard) >= 0) bucket.evict();
+  return output;
+}
+
+GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& parameters, std::string_view block) const {
+  std::vector<at::Tensor> tensors;
+  std::vector<Layout> layouts;
+  for (const auto* parameter : parameters) {
+    tensors.push_back(options_.leaf ? options_.leaf(parameter->tensor()) : parameter->tensor());
+    layouts.push_back(plan_.computing(*parameter));
+  }
+  const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it
+  return {tensors,
+          {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard)},
+          gather_order_,
+          options_.node_taker};
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,81 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "models/module.h"
+#include "trainer/job/job.h"
+#include "trainer/sharding/gathered_parameters.h"
+#include "trainer/sharding/sharding_plan.h"
+
+namespace lockstep::trainer {
+
+/// How blocks are run.
+struct BlockOptions {
+  c10::ScalarType compute_dtype = c10::kFloat;
+  std::set<const models::Module*> stay_gathered = {};  ///< blocks that do not free their parameters after forward
+  std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
+  /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
+  std::function<at::Tensor(const at::Tensor&)> leaf = {};
+  NodeTaker node_taker = {};  ///< nobody: gradients are summed over dp_shard
+};
+
+/// How a job wants a model's blocks run, as torchtitan would: activation_checkpoint counts layers from 1
+/// (Model::blocks), the n-th of every n are recomputed; the last block's parameters, which backward needs at once, stay
+/// gathered unless fsdp_reshard_after_forward is "always".
+BlockOptions block_options(const Job& job, models::Model& model);
+
+/// Runs a model on a mesh: moves annotated activations to the plan's layouts, gathers a block's parameters for its
+/// forward (and again for its backward), recomputes blocks that asked for it.
+class MeshHooks final : public models::Hooks {
+ public:
+  MeshHooks(ShardingPlan plan, BlockOptions options);
+
+  /// What follows reads the parameters in the order of the microbatch before, most likely.
+  void begin_microbatch() { gather_order_->restart(); }
+
+  /// Of the tokens of the next forwards (Hooks::positions).
+  void set_positions(at::Tensor positions) { positions_ = std::move(positions); }
+  void set_trains(bool trains) { trains_ = trains; }
+  void set_adapts(bool adapts) { adapts_ = adapts; }
+  /// Borrowed (Hooks::cache).
+  void set_cache(models::KeyValueCache* cache) { cache_ = cache; }
+
+  at::Tensor positions() const override { return positions_; }
+  bool trains() const override { return trains_; }
+  bool adapts() const override { return adapts_; }
+  models::KeyValueCache* cache() const override { return cache_; }
+
+  at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
+  at::Tensor whole(const at::Tensor& tensor, int dim) override;
+  at::Tensor use(const models::Parameter& parameter) override;
+  at::Tensor constant(const at::Tensor& table) override;
+  at::Tensor run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
+                       const at::Tensor& input) override;
+
+ private:
+  at::Tensor run_gathered(const models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
+                          const at::Tensor& input);
+  /// `block`: the path of the module that they are gathered for, below the open one; empty: that itself.
+  GatheredParameters gather(const std::vector<models::Parameter*>& parameters, std::string_view block = {}) const;
+
+  ShardingPlan plan_;
+  BlockOptions options_;
+  at::Tensor positions_;
+  bool trains_ = true, adapts_ = true;
+  models::KeyValueCache* cache_ = nullptr;
+  std::shared_ptr<GatherOrder> gather_order_ = std::make_shared<GatherOrder>();
+  /// By sizes, then by axes.
+  std::map<std::vector<int64_t>, std::map<std::string, Layout, std::less<>>> activation_layouts_;
+  struct Gathered {
+    at::Tensor tensor;
+    bool is_read = false;
+  };
+  std::unordered_map<const models::Parameter*, Gathered> gathered_;
+  std::map<std::pair<const void*, std::vector<int64_t>>, at::Tensor> constants_;
+};
+
+}  // namespace lockstep::trainer

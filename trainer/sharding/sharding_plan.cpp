@@ -1,0 +1,67 @@
+#include "trainer/sharding/sharding_plan.h"
+
+#include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/kernels/sums/sum_tree.h"
+#include "trainer/job/mesh_degrees.h"
+
+namespace lockstep::trainer {
+namespace {
+
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> result;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    if (end > 0) result.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return result;
+}
+
+}  // namespace
+
+AxisRules default_axis_rules() {
+  return {{"batch", {axis::kReplicate, axis::kShard}},
+          {"heads", {axis::kTensor}},
+          {"ffn", {axis::kTensor}},
+          {"vocab", {axis::kTensor}},
+          {"length", {axis::kContext}},
+          {"norm_length", {axis::kContext, axis::kTensor}}};
+}
+
+Placements ShardingPlan::placements(std::string_view axes) const {
+  Placements cuts(static_cast<size_t>(mesh_->axis_count()), Placement::replicate());
+  const auto names = words(axes);
+  for (size_t dim = 0; dim < names.size(); ++dim) {
+    const auto rule = rules_.find(names[dim]);
+    if (rule == rules_.end()) continue;
+    for (const auto& axis : rule->second)
+      if (const int found = mesh_->find_axis(axis); found >= 0)
+        cuts[static_cast<size_t>(found)] = Placement::shard(static_cast<int>(dim));
+  }
+  return with_mesh_order(cuts);
+}
+
+Layout ShardingPlan::activation(at::IntArrayRef sizes, std::string_view axes) const {
+  auto cuts = placements(axes);
+  if (mesh_->world().canonical())
+    for (auto& placement : cuts)
+      if (placement.is_shard() && placement.dim > 0)
+        placement.unit = SumTree::over_elements(sizes[static_cast<size_t>(placement.dim)]).leaf;
+  return Layout(*mesh_, std::move(cuts));
+}
+
+Layout ShardingPlan::computing(const models::Parameter& parameter) const {
+  auto cuts = placements(parameter.axes());
+  for (auto& placement : cuts)
+    if (placement.is_shard()) placement.unit = parameter.units()[static_cast<size_t>(placement.dim)];
+  return Layout(*mesh_, std::move(cuts));
+}
+
+Layout ShardingPlan::stored(const models::Parameter& parameter) const {
+  const auto layout = computing(parameter);
+  const int axis = mesh_->find_axis(axis::kShard);
+  return axis < 0 || parameter.sizes().empty() ? layout : layout.with(axis, Placement::shard(0));
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,77 @@
+// What a run's batches are to the model: where their rows lie, and the loss of each token or pair.
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include "runtime/context/scopes.h"
+#include "runtime/own_ops/mesh_ops.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/sharding/not_trained.h"
+#include "trainer/step/preference_loss.h"
+#include "trainer/step/training_run.h"
+
+namespace lockstep::trainer {
+namespace {
+
+at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows) {
+  std::vector<at::Tensor> runs;
+  for (const auto& run : rows.runs({0, rows.count}))
+    runs.push_back(at::from_blob(const_cast<int64_t*>(values.data()) + (run.rows.start + run.shift) * batch.seq_len,
+                                 {run.rows.length, batch.seq_len}, at::kLong));
+  return at::cat(runs);
+}
+
+}  // namespace
+
+/// Of which tokens there is a loss; of pairs of all.
+at::Tensor TrainingRun::counted(const TokenBatch& batch, const BatchRows& rows) const {
+  const PlainTensors guard;
+  if (job_.training.loss == kPreferenceLoss) return at::ones({rows.count / 2}, at::kBool);
+  return at::ne(plain_rows(batch.labels, batch, rows), kIgnoredLabel);
+}
+
+double TrainingRun::labels_of(const TokenBatch& batch) const {
+  const auto labels = placed(batch.labels, batch, {.count = batch.rows}, "batch length");
+  const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
+  return options_.meta ? 1 : static_cast<double>(count.item<int64_t>());
+}
+
+/// What losses are divided by: at least 1, so that a batch without labels has a loss of 0.
+double TrainingRun::valid_tokens(const TokenBatch& batch) const {
+  if (job_.training.loss == kPreferenceLoss) return static_cast<double>(batch.rows / 2);
+  return std::max(labels_of(batch), 1.0);
+}
+
+/// The model that the run began as is the one without its changes of low rank.
+at::Tensor TrainingRun::losses(const TokenBatch& batch, const BatchRows& rows) {
+  if (job_.training.loss != kPreferenceLoss) return token_losses(batch, rows);
+  at::Tensor reference;
+  {
+    const at::NoGradGuard no_grad;
+    const NotTrained scope(*hooks_, {.adapts = false});
+    reference = token_losses(batch, rows);
+  }
+  const auto own = token_losses(batch, rows);
+  const PhaseScope phase(Phase::kForward);
+  const ModuleScope scope("loss");
+  return preference_losses(own, reference, job_.training.dpo_beta);
+}
+
+at::Tensor TrainingRun::token_losses(const TokenBatch& batch, const BatchRows& rows) {
+  // A table is read for the whole length at once: its gradient is a sum over all of it.
+  const auto tokens = placed(batch.tokens, batch, rows, "batch whole");
+  const auto labels = placed(batch.labels, batch, rows, "batch length");
+  hooks_->set_positions(batch.positions.empty() ? at::Tensor() : placed(batch.positions, batch, rows, "batch whole"));
+  const PhaseScope phase(Phase::kForward);
+  const auto logits = model_->forward(tokens).to(c10::kFloat);
+  const ModuleScope scope("loss");
+  return mesh_ops::token_losses(logits, labels, kIgnoredLabel);
+}
+
+at::Tensor TrainingRun::placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
+                               std::string_view axes) const {
+  const auto plain = plain_rows(values, batch, rows);
+  return distribute(plain, plan_->activation(plain.sizes(), axes));
+}
+
+}  // namespace lockstep::trainer
