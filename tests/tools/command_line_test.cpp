@@ -135,7 +135,7 @@ constexpr BadCall kBadCalls[] = {
     {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
     {"bench dispach", 2,
-     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, gpu, "
+     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, gpu, month, "
      "numerics, peers, processes, record, rng, scale, step, verify."},
     {"mutate --class M21", 2,
      "--class: there is no class M21; they are M1 to M20, as docs/mutation_score.md lists them."},

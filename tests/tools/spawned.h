@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -28,6 +29,15 @@ inline FileDescriptor without_reader() {
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   ::close(ends[0]);
   return FileDescriptor(ends[1]);
+}
+
+/// The processes that a process has started, in their order.
+inline std::vector<pid_t> children_of(pid_t parent) {
+  const auto id = std::to_string(parent);
+  std::ifstream file("/proc/" + id + "/task/" + id + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
 }
 
 /// A program that runs beside the test, with nothing on stdin; a stream whose descriptor is not open is closed in it.
@@ -60,6 +70,8 @@ class Spawned {
   }
   Spawned(const Spawned&) = delete;
   Spawned& operator=(const Spawned&) = delete;
+
+  pid_t id() const { return id_; }
 
   void signal(int number) const {
     if (!status_) ::kill(id_, number);

@@ -37,6 +37,7 @@ constexpr Drawn kDrawn[] = {
     {"time_metrics/end_to_end(s)", "step_seconds"},
     {"time_metrics/data_loading(s)", "data_seconds"},
     {"time_metrics/communication(s)", "communication_seconds"},
+    {"time_metrics/checkpoint(s)", "checkpoint_seconds"},
     {"time_metrics/left(s)", "seconds_left"},
     {"memory/resident(GiB)", "memory_bytes", kGibibyte},
     {"memory/peak_resident(GiB)", "peak_memory_bytes", kGibibyte},

@@ -10,7 +10,7 @@
 #include "tools/lockstep/argument_checks.h"
 #include "tools/lockstep/data/data_arguments.h"
 #include "tools/lockstep/fuzz_arguments.h"
-#include "tools/lockstep/launch_arguments.h"
+#include "tools/lockstep/launch/launch_arguments.h"
 #include "tools/lockstep/overrides.h"
 #include "tools/lockstep/recording_arguments.h"
 #include "tools/lockstep/weights/checkpoint_arguments.h"
@@ -150,7 +150,7 @@ struct Parser {
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
     sub->add_option("name", bench.name,
-                    "collectives, dispatch, gpu, numerics, peers, processes, record, rng, scale, step or verify")
+                    "collectives, dispatch, gpu, month, numerics, peers, processes, record, rng, scale, step or verify")
         ->required()
         ->type_name("NAME");
     sub->add_option(
@@ -165,6 +165,9 @@ struct Parser {
         ->check(CLI::NonNegativeNumber);
     sub->add_option("--device", bench.device, "Of peers (cpu); cuda: on one GPU, beside compiled PyTorch, too")
         ->type_name("cpu|cuda");
+    sub->add_option("--kills", bench.kills, "Of month: so many losses, instead of a month's 233")
+        ->type_name("N")
+        ->check(CLI::Range(int64_t{1}, int64_t{100000}));
     sub->add_flag("--profile", bench.profile, "Of step: op by op, beside what the machine can do");
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
         ->type_name("baseline|avx2|avx512");

@@ -48,11 +48,12 @@ struct RulesOptions {
 };
 
 struct BenchOptions {
-  std::string name;                 ///< "dispatch", "numerics", "step" or "rng"
+  std::string name;                 ///< "dispatch", "numerics", "step", ...
   std::optional<std::string> rows;  ///< shell wildcards, separated by commas; none: the bench's own choice
   std::optional<double> seconds;    ///< for each row; none: the bench's own
   std::string device = "cpu";       ///< of peers
   bool profile = false;             ///< of step
+  std::optional<int64_t> kills;     ///< of month; none: 233
   std::string instructions;         ///< of Lockstep and LibTorch; empty: whatever the machine and the environment allow
   Output output;
 };
@@ -90,6 +91,9 @@ struct ShrinkOptions {
 struct LaunchOptions {
   int64_t processes = 0;
   double grace_seconds = 4;          ///< after the first failure, for the others to end by themselves
+  std::optional<int64_t> restarts;   ///< after a loss; none: it ends the launch
+  std::optional<int64_t> min_ranks;  ///< to go on with; none: all
+  std::optional<double> back_after;  ///< seconds until the slot of a lost rank is used again; none: at once
   std::string json;                  ///< of the command; empty: as the command says
   std::vector<std::string> command;  ///< of lockstep: "train", "job.toml", ...
 };

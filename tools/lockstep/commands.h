@@ -27,6 +27,7 @@ ExitCode run_data(const DataOptions& options);
 
 /// Starts processes, one rank each, on this machine, and ends when all have ended: with the most telling exit code.
 ExitCode run_launch(const LaunchOptions& options);
+ExitCode run_launch_with_restarts(const LaunchOptions& options);
 
 // With LibTorch. The job is resolved; its batch divides over every mesh, unless other shapes are asked for.
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job);

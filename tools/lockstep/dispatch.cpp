@@ -66,7 +66,9 @@ ExitCode run(const ShrinkOptions& options) {
 }
 ExitCode run(const DoctorOptions& options) { return require_json_place(options.output), run_doctor(options); }
 ExitCode run(const DataOptions& options) { return require_json_place(options.output), run_data(options); }
-ExitCode run(const LaunchOptions& options) { return run_launch(options); }
+ExitCode run(const LaunchOptions& options) {
+  return options.restarts ? run_launch_with_restarts(options) : run_launch(options);
+}
 ExitCode run(const CheckpointOptions& options) { return require_json_place(options.output), run_checkpoint(options); }
 ExitCode run(const GenerateCommand& options) { return require_json_place(options.output), run_generate(options); }
 ExitCode run(const WeightsOptions& options) { return require_json_place(options.output), run_weights(options); }

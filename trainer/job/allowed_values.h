@@ -63,6 +63,7 @@ inline constexpr Choice kComputeTypes[] = {{"float32"}, {"bfloat16"}};
 inline constexpr Choice kFloat32[] = {{"float32"}};
 inline constexpr Choice kDevices[] = {{"cpu"}, {"cuda"}};
 inline constexpr Choice kReshard[] = {{"default"}, {"always"}, {"never"}};
+inline constexpr Choice kAsyncModes[] = {{"disabled"}, {"async"}};
 inline constexpr Choice kRecompute[] = {{"none"}, {"full"}, {"selective"}};
 inline constexpr Choice kVerifyModes[] = {{kStepMode}, {kOpsMode}, {kReplicasMode}};
 inline constexpr Choice kTransports[] = {{"auto"}, {"shared_memory"}, {"tcp"}};

@@ -20,9 +20,10 @@ void require_offered(const MeshDegrees& mesh) {
                      each.name, each.key);
 }
 
-int64_t rest_of_the_ranks(MeshDegrees degrees, const Launch& launch) {
+int64_t rest_of_the_ranks(MeshDegrees degrees, const Launch& launch, bool is_elastic) {
   if (launch.simulated) return 1;
   degrees.dp_shard = 1;
+  if (is_elastic) return std::max<int64_t>(launch.world / degrees.ranks(), 1);
   if (launch.world % degrees.ranks() != 0)
     fail<BadInput>(
         "parallelism.data_parallel_shard_degree = -1 cannot be resolved: {} ranks are no multiple of {} ({}).",
@@ -97,6 +98,32 @@ void require_whole_pairs(const Job& job, int64_t local, const MeshDegrees& mesh)
         mesh.text(), local, job.training.global_batch_size);
 }
 
+/// The batch must not depend on how many ranks happen to be there.
+void require_batch_of_elastic(const Job& job) {
+  if (job.parallelism.elastic && job.parallelism.data_parallel_shard_degree == -1 &&
+      job.training.global_batch_size == -1)
+    fail<BadInput>(
+        "parallelism.elastic with parallelism.data_parallel_shard_degree = -1 needs training.global_batch_size: -1 "
+        "would be another batch with each number of ranks. Give one of the two.");
+}
+
+bool is_on_other_ranks(const MeshDegrees& mesh, const Launch& launch) {
+  return !launch.simulated && mesh.ranks() != launch.world;
+}
+
+/// A job whose global batch is resolved, on what there is.
+Job on_largest_mesh(Job job, int64_t ranks) {
+  const auto mesh = mesh_of(job);
+  const auto found = largest_mesh(mesh, job.training.global_batch_size, ranks);
+  if (!found)
+    fail<BadInput>(
+        "mesh {} needs {} ranks, this launch has {}: too few for any mesh with smaller data-parallel degrees. Start {} "
+        "ranks at least.",
+        mesh.text(), mesh.ranks(), ranks, mesh.ranks() / mesh.data_parallel());
+  for (const auto& each : MeshDegrees::axes()) job.parallelism.*each.degree = (*found).*each.size;
+  return job;
+}
+
 /// The sizes named are such that the job's own mesh divides, too.
 void require_even(const Job& job, const MeshDegrees& mesh) {
   const auto global = job.training.global_batch_size, groups = mesh.data_parallel();
@@ -115,8 +142,11 @@ bool is_power_of_two(int64_t count) { return std::has_single_bit(static_cast<uin
 
 Job resolve(Job job, const Launch& launch) {
   auto& parallelism = job.parallelism;
+  require_batch_of_elastic(job);
+  const bool takes_what_is_there =
+      parallelism.elastic && parallelism.data_parallel_shard_degree == -1 && !launch.simulated;
   if (parallelism.data_parallel_shard_degree == -1)
-    parallelism.data_parallel_shard_degree = rest_of_the_ranks(degrees_of(parallelism), launch);
+    parallelism.data_parallel_shard_degree = rest_of_the_ranks(degrees_of(parallelism), launch, parallelism.elastic);
   const auto mesh = mesh_of(job);
   require_offered(mesh);
   require_device_offered(job);
@@ -126,11 +156,12 @@ Job resolve(Job job, const Launch& launch) {
   require_data_fit(job);
   require_loss_fits(job);
   if (mesh.ranks() > kMaxRanks) fail<BadInput>("mesh {} has more than {} ranks.", mesh.text(), kMaxRanks);
-  if (!launch.simulated && mesh.ranks() != launch.world)
+  const bool is_other = is_on_other_ranks(mesh, launch);
+  if (is_other && !parallelism.elastic)
     fail<BadInput>("mesh {} needs {} ranks, this launch has {}. Change the degrees or start {} ranks.", mesh.text(),
                    mesh.ranks(), launch.world, mesh.ranks());
-  job.training.global_batch_size = resolved_global_batch(job.training, mesh);
-  return job;
+  if (!takes_what_is_there) job.training.global_batch_size = resolved_global_batch(job.training, mesh);
+  return is_other || takes_what_is_there ? on_largest_mesh(std::move(job), launch.world) : job;
 }
 
 BatchRows Batching::rows(int64_t microbatch) const {

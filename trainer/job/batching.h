@@ -17,8 +17,9 @@ struct Launch {
 
 /// The job with every -1 replaced: dp_shard by the rest of the launch's ranks (1 when simulated), the global batch by
 /// local batch x data-parallel degree. The global batch belongs to the job from here on, whatever mesh it runs on.
-/// BadInput when the mesh does not have the launch's number of ranks, the batch does not divide, or an axis that is
-/// not offered yet is larger than 1.
+/// parallelism.elastic: on a launch of another number of ranks the degrees are those of largest_mesh(), the batch stays
+/// the job's own mesh's; ranks from the mesh's number on are spares. BadInput when the mesh does not have the launch's
+/// number of ranks, the batch does not divide, or an axis that is not offered yet is larger than 1.
 Job resolve(Job job, const Launch& launch);
 
 /// One step's batch on a mesh: global = data_parallel x local x accumulation samples.

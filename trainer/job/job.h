@@ -110,6 +110,7 @@ struct ParallelismSection {
   int64_t context_parallel_degree = 1;
   int64_t pipeline_parallel_degree = 1;
   bool strict = false;
+  bool elastic = false;
 };
 
 struct ActivationCheckpointSection {
@@ -123,9 +124,12 @@ struct CheckpointSection {
   int64_t interval = 500;
   int64_t keep_latest_k = 10;
   int64_t load_step = -1;
+  std::string async_mode = "disabled";
   std::string initial_load_path;           ///< weights to begin with; empty: drawn ones
   std::string initial_load_digest;         ///< of what lies there (weights_digest()); filled in when a run begins
   std::vector<std::string> allow_changed;  ///< keys
+
+  bool is_async() const { return async_mode == "async"; }
 };
 
 struct MetricsSection {

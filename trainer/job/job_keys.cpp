@@ -176,6 +176,10 @@ constexpr Key kKeys[] = {
      kDegree, "Mesh axis pp."},
     {"parallelism", "strict", at<&Job::parallelism, &ParallelismSection::strict>(), kAnything,
      "An implicit gather of sharded data is an error, not a counted warning. (Not in torchtitan.)"},
+    {"parallelism", "elastic", at<&Job::parallelism, &ParallelismSection::elastic>(), kAnything,
+     "A launch of fewer ranks than the mesh has runs the largest mesh with smaller data-parallel degrees that they are "
+     "enough for, on the same global batch; ranks that are left over wait as spares (docs/processes.md). (Not in "
+     "torchtitan.)"},
 
     {"activation_checkpoint", "mode", at<&Job::activation_checkpoint, &ActivationCheckpointSection::mode>(), one_of(kRecompute),
      "Whether layers are recomputed in backward."},
@@ -193,6 +197,9 @@ constexpr Key kKeys[] = {
      "Older checkpoints are removed; 0 keeps all."},
     {"checkpoint", "load_step", at<&Job::checkpoint, &CheckpointSection::load_step>(), kOpenIndex,
      "Step to resume from; -1 = the latest complete checkpoint, if there is one."},
+    {"checkpoint", "async_mode", at<&Job::checkpoint, &CheckpointSection::async_mode>(), one_of(kAsyncModes),
+     "async = a run stands still for a copy of its state only, which takes as much memory again, and writes that while it "
+     "goes on (docs/checkpoint.md); disabled = until the checkpoint is written."},
     {"checkpoint", "initial_load_path", at<&Job::checkpoint, &CheckpointSection::initial_load_path>(), kAnything,
      "Weights that a new run begins with: a checkpoint's folder, or one of Hugging Face's. Empty: drawn ones. A run that "
      "resumes does not look at it."},

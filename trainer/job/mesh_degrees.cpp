@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <limits>
+#include <utility>
 
 #include "core/error.h"
 #include "core/mesh_text.h"
@@ -58,6 +59,16 @@ MeshDegrees mesh_of(const Job& job) {
     LOCKSTEP_CHECK(degrees.*axis.size >= 1, "parallelism.{} is not resolved", axis.key);
   }
   return degrees;
+}
+
+std::optional<MeshDegrees> largest_mesh(const MeshDegrees& mesh, int64_t global_batch_size, int64_t ranks) {
+  const auto size = [](const MeshDegrees& degrees) { return std::pair(degrees.ranks(), degrees.dp_shard); };
+  std::optional<MeshDegrees> best;
+  auto tried = mesh;
+  for (tried.dp_replicate = 1; tried.dp_replicate <= mesh.dp_replicate; ++tried.dp_replicate)
+    for (tried.dp_shard = 1; tried.dp_shard <= mesh.dp_shard && tried.ranks() <= ranks; ++tried.dp_shard)
+      if (global_batch_size % tried.data_parallel() == 0 && (!best || size(tried) > size(*best))) best = tried;
+  return best;
 }
 
 MeshDegrees parse_mesh(std::string_view text) {

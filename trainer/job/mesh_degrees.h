@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,11 @@ struct MeshDegrees {
 
 /// The mesh of a resolved job.
 MeshDegrees mesh_of(const Job& job);
+
+/// The largest mesh with at most `ranks` ranks that a global batch divides over, where the data-parallel degrees may be
+/// smaller than those of `mesh`; pp, cp and tp stay. Of two that are as large the one with the larger dp_shard, which
+/// needs less memory on each rank. None where the ranks are not enough for any.
+std::optional<MeshDegrees> largest_mesh(const MeshDegrees& mesh, int64_t global_batch_size, int64_t ranks);
 
 /// "dp_shard=2,tp=2" -> degrees; axes in any order, absent axes are 1, "one device" is all 1. BadInput otherwise.
 MeshDegrees parse_mesh(std::string_view text);

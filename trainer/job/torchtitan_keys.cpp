@@ -66,7 +66,6 @@ constexpr TorchtitanKey kKeys[] = {
     {"checkpoint.last_save_model_only", "*", "the last checkpoint holds everything, the model included"},
     {"checkpoint.last_save_in_hf", "false"},
     {"checkpoint.export_dtype", "float32"},
-    {"checkpoint.async_mode", "disabled"},
     {"checkpoint.exclude_from_loading", "[]"},
     {"checkpoint.enable_first_step_checkpoint", "false"},
     {"checkpoint.create_seed_checkpoint", "false"},
@@ -140,6 +139,7 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"activation_checkpoint.mode", "the default is none, not selective."},
     {"activation_checkpoint.selective_ac_option", "op, which chooses ops instead of layers, is not offered."},
     {"checkpoint.load_step", "a checkpoint of another run is refused, see allow_changed."},
+    {"checkpoint.async_mode", "async_with_pinned_mem is not offered."},
     {"comm.train_timeout_seconds",
      "time counts while nothing moves, not from a collective's begin; a resumed run's first step has the other "
      "timeout, "

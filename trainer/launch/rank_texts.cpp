@@ -45,9 +45,16 @@ std::vector<std::string> texts_of_all_ranks(const Mesh& mesh, const std::string&
   return texts;
 }
 
-bool any_rank(const Mesh& mesh, bool mine) {
+std::vector<int64_t> numbers_of_all_ranks(const Mesh& mesh, int64_t mine) {
   const PlainTensors guard;
-  return rows_of_all_ranks(mesh, at::full({}, static_cast<int64_t>(mine), at::kLong)).any().item<bool>();
+  const auto rows = rows_of_all_ranks(mesh, at::full({}, mine, at::kLong));
+  const auto* numbers = rows.const_data_ptr<int64_t>();
+  return {numbers, numbers + mesh.rank_count()};
+}
+
+bool any_rank(const Mesh& mesh, bool mine) {
+  const auto numbers = numbers_of_all_ranks(mesh, mine ? 1 : 0);
+  return std::any_of(numbers.begin(), numbers.end(), [](int64_t number) { return number != 0; });
 }
 
 }  // namespace lockstep::trainer

@@ -15,6 +15,9 @@ std::vector<std::string> texts_of_all_ranks(const Mesh& mesh, const std::string&
 /// `rows`: those of the ranks that live here.
 at::Tensor rows_of_all_ranks(const Mesh& mesh, const Shards& rows);
 
+/// What every rank says, in rank order, on every rank. A collective.
+std::vector<int64_t> numbers_of_all_ranks(const Mesh& mesh, int64_t mine);
+
 /// Whether any rank says so. A collective.
 bool any_rank(const Mesh& mesh, bool mine);
 

@@ -79,10 +79,17 @@ std::unique_ptr<FlightRecorder> recorder_of(const Environment& variable) {
   return memory.is_open() ? std::make_unique<FlightRecorder>(memory) : nullptr;
 }
 
+bool agent_serves(const Environment& variable) { return value_of(variable, "TORCHELASTIC_USE_AGENT_STORE") == "True"; }
+
+/// An agent's store outlives a restart, which all agents then count alike. One that is served by a rank does not, and
+/// agents that have joined later have counted fewer.
+std::string restart_of(const Environment& variable) {
+  return agent_serves(variable) ? value_of(variable, "TORCHELASTIC_RESTART_COUNT", "0") : "0";
+}
+
 /// The socket that serves the store: handed in, or ours at that address. Nothing where another process serves.
 FileDescriptor store_socket(const Launcher& launcher, const Environment& variable, const Address& master) {
-  const bool agent_serves = value_of(variable, "TORCHELASTIC_USE_AGENT_STORE") == "True";
-  if (launcher.launch.rank != 0 || agent_serves) return {};
+  if (launcher.launch.rank != 0 || agent_serves(variable)) return {};
   if (auto socket = handed_in(variable, "LOCKSTEP_STORE_SOCKET"); socket.is_open()) return socket;
   Address bound;
   return listen_on(master, bound);
@@ -105,9 +112,8 @@ SignedStore open_store(const Launcher& launcher, const Environment& variable, co
   auto store = within(membership.timeout + kMore, waiting, [host = master.host, options]() -> SignedStore::Store {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
   });
-  const auto restart = value_of(variable, "TORCHELASTIC_RESTART_COUNT", "0");
-  return {std::move(store), membership.token, fmt::format("lockstep/{}/", restart), membership.timeout + kMore,
-          waiting};
+  return {std::move(store), membership.token, fmt::format("lockstep/{}/", restart_of(variable)),
+          membership.timeout + kMore, waiting};
 }
 
 /// Where ranks can be reached, in the store: "HOST:PORT NAME".
@@ -138,12 +144,36 @@ Streams streams_of(int rank, std::vector<Connection> connections) {
   return streams;
 }
 
+constexpr const char* kOver = "the run is over";
+std::string leaving_key(int rank) { return fmt::format("rank {} leaves", rank); }
+
+/// The ranks of the launch from the mesh's on, as the process of rank 0 sees them.
+struct Spares {
+  int first = 0, end = 0;
+
+  /// Who serves the store stays until they know. Who is gone is not waited for long.
+  void dismiss(const SignedStore& store) const {
+    if (first == end) return;
+    store.set(kOver, "");
+    for (int rank = first; rank < end; ++rank) store.get(leaving_key(rank), std::chrono::seconds(2));
+  }
+};
+
 /// The store lives as long as the transport: ranks that are slower still read from it.
 struct Kept {
   Kept(SignedStore server, int rank, Streams streams, std::chrono::milliseconds timeout,
        std::unique_ptr<FlightRecorder> recorder)
       : store(std::move(server)), transport(rank, std::move(streams), timeout, std::move(recorder)) {}
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  ~Kept() {
+    try {
+      spares.dismiss(store);
+    } catch (const std::exception&) {  // they find that the store is gone
+    }
+  }
   SignedStore store;
+  Spares spares = {};
   StreamTransport transport;
 };
 
@@ -153,9 +183,9 @@ Carrier carrier_of(const CommSection& comm) {
 }
 
 std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& variable, const CommSection& comm,
-                                   const Facts& facts) {
+                                   const Facts& facts, int world) {
   const std::chrono::seconds patience(comm.init_timeout_seconds);
-  const auto rank = static_cast<int>(launcher.launch.rank), world = static_cast<int>(launcher.launch.world);
+  const auto rank = static_cast<int>(launcher.launch.rank);
   const Membership membership{rank, world, token_of(variable), patience, carrier_of(comm)};
   const auto store = open_store(launcher, variable, membership);
   agree(store, rank, world, facts);
@@ -166,21 +196,39 @@ std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& 
   auto connections = connect_ranks(membership, listeners, [&](int other) { return find(store, other); });
   const auto kept =
       std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), patience, recorder_of(variable));
+  if (rank == 0) kept->spares = {world, static_cast<int>(launcher.launch.world)};
   return {kept, &kept->transport};
+}
+
+/// What `work` returns; errors of LibTorch's store as ours.
+template <class Work>
+auto with_store(const Launcher& launcher, const Environment& variable, const Work& work) try {
+  return work();
+} catch (const c10::Error& error) {
+  fail<TransportError>("rank {} could not meet the others through the store at {}: {}", launcher.launch.rank,
+                       master_of(variable).text(), error.what_without_backtrace());
 }
 
 }  // namespace
 
 Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm,
-                         const Facts& facts) {
+                         const Facts& facts, int64_t ranks) {
   if (launcher.launch.simulated) return {};
-  try {
-    return {static_cast<int>(launcher.launch.rank), static_cast<int>(launcher.launch.world),
-            connect(launcher, variable, comm, facts)};
-  } catch (const c10::Error& error) {
-    fail<TransportError>("rank {} could not meet the others through the store at {}: {}", launcher.launch.rank,
-                         master_of(variable).text(), error.what_without_backtrace());
-  }
+  const auto world = static_cast<int>(ranks > 0 ? ranks : launcher.launch.world);
+  return with_store(launcher, variable, [&]() -> Processes {
+    return {static_cast<int>(launcher.launch.rank), world, connect(launcher, variable, comm, facts, world)};
+  });
+}
+
+void wait_as_spare(const Launcher& launcher, const Environment& variable, const CommSection& comm) {
+  constexpr std::chrono::milliseconds kPause{200};
+  const std::chrono::seconds patience(comm.init_timeout_seconds);
+  const auto rank = static_cast<int>(launcher.launch.rank), world = static_cast<int>(launcher.launch.world);
+  with_store(launcher, variable, [&] {
+    const auto store = open_store(launcher, variable, {rank, world, token_of(variable), patience, carrier_of(comm)});
+    while (!store.find(kOver)) std::this_thread::sleep_for(kPause);
+    store.set(leaving_key(rank), "");
+  });
 }
 
 void use_gpus(Processes& processes, const CommSection& comm) {

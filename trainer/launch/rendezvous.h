@@ -24,8 +24,14 @@ struct Processes {
 /// Before that they compare `facts`, and meet only if these are the same. What is in the store is not trusted: it is
 /// signed with the job's token. Throws BadInput for what is missing in the environment, Disagreement, TransportError
 /// for who is missing at the meeting. Whoever waits for another process waits comm.init_timeout_seconds at most.
+///
+/// The first `ranks` of the launch are the run's (0: all); rank 0 tells the others when it is over.
 Processes join_processes(const Launcher& launcher, const Environment& variable, const CommSection& comm,
-                         const Facts& facts);
+                         const Facts& facts, int64_t ranks = 0);
+
+/// For a process of a launch whose rank the mesh has no use for (parallelism.elastic): returns when the run is over.
+/// Throws as join_processes(), and TransportError when the store is gone.
+void wait_as_spare(const Launcher& launcher, const Environment& variable, const CommSection& comm);
 
 /// Each process takes a GPU into use, its rank's modulo their number; the bytes of messages go over NCCL from then on,
 /// their headers as before. Throws BadInput for what is missing, TransportError when NCCL fails.

@@ -46,4 +46,10 @@ std::string SignedStore::get(const std::string& key, std::chrono::milliseconds m
   return text;
 }
 
+std::optional<std::string> SignedStore::find(const std::string& key) const {
+  const bool is_set =
+      within(timeout_, waiting_, [store = store_, name = prefix_ + key] { return store->check({name}); });
+  return is_set ? std::optional(get(key)) : std::nullopt;
+}
+
 }  // namespace lockstep::trainer

@@ -2,6 +2,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -24,6 +25,8 @@ class SignedStore {
   /// Waits until somebody has set it, `most` if that is less than the store's timeout. Throws TransportError for what
   /// is not signed with this job's token, and when nothing comes in time.
   std::string get(const std::string& key, std::chrono::milliseconds most = std::chrono::milliseconds::max()) const;
+  /// What somebody has set, by now; errors as get()'s.
+  std::optional<std::string> find(const std::string& key) const;
 
  private:
   std::string signature(const std::string& key, const std::string& text) const;

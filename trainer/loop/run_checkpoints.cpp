@@ -1,6 +1,7 @@
 #include "trainer/loop/run_checkpoints.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/error.h"
 #include "core/numerics_version.h"
@@ -12,9 +13,26 @@
 #include "trainer/state/state_checkpoint.h"
 
 namespace lockstep::trainer {
+namespace {
+
+/// Adds the seconds of its life to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum) {}
+  ~Stopwatch() { sum_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double& sum_;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace
 
 RunCheckpoints::RunCheckpoints(const Job& job, const Processes& processes, TrainingRun& run)
-    : job_(job), processes_(processes), run_(run), schedule_(job) {
+    : job_(job), processes_(processes), run_(run), schedule_(job), background_(run.mesh()) {
   std::vector<FolderToLock> folders{{job.job.dump_folder, "job.dump_folder"}};
   if (job.checkpoint.enable) folders.push_back({checkpoint_root(job), "checkpoint.folder"});
   together(run.mesh(), [&] {
@@ -87,9 +105,11 @@ bool RunCheckpoints::is_due(int64_t step) const {
 }
 
 std::string RunCheckpoints::save(int64_t step, int64_t sample, int64_t verified) {
+  const Stopwatch watch(waited_);
   if (const auto text = replica_difference(run_.state(), {}); !text.empty())
     fail<Inconsistency>("step {}: {}. A copy has drifted: the state is not saved. Resume {}", step, text,
                         way_back(verified));
+  if (job_.checkpoint.enable && job_.checkpoint.is_async()) return save_in_background(step, sample);
   if (job_.checkpoint.enable) {
     auto folder = save_into(checkpoint_root(job_), step, sample);
     together(run_.mesh(), [&] {
@@ -112,8 +132,40 @@ std::string RunCheckpoints::save_into(const std::string& root, int64_t step, int
     if (processes_.is_first()) remove_abandoned(root, step);
   });
   auto folder = checkpoint_path(root, step);
-  save_state(folder, {step, sample, to_toml(job_), kNumericsVersion, start_.origin, rate_text(step + 1)}, run_.state());
+  save_state(folder, metadata_of(step, sample), run_.state());
   return folder;
+}
+
+CheckpointMetadata RunCheckpoints::metadata_of(int64_t step, int64_t sample) const {
+  return {step, sample, to_toml(job_), kNumericsVersion, start_.origin, rate_text(step + 1)};
+}
+
+std::string RunCheckpoints::save_in_background(int64_t step, int64_t sample) {
+  const auto root = checkpoint_root(job_);
+  BackgroundSave::Chores chores;
+  chores.before = [root, step] { remove_abandoned(root, step); };
+  chores.after = [this, root] { remove_old_checkpoints(root, job_.checkpoint.keep_latest_k, start_.origin, known_); };
+  auto folder = checkpoint_path(root, step);
+  background_.begin(folder, metadata_of(step, sample), run_.state(), std::move(chores));
+  return folder;
+}
+
+void RunCheckpoints::go_on() {
+  const Stopwatch watch(waited_);
+  background_.meet();
+}
+
+void RunCheckpoints::finish() {
+  const Stopwatch watch(waited_);
+  background_.finish();
+}
+
+/// What else was found says more than a save that fails now.
+void RunCheckpoints::finish_or_lose() {
+  try {
+    finish();
+  } catch (const FileError&) {
+  }
 }
 
 /// Where another run writes, the state goes beside it.
@@ -129,6 +181,7 @@ std::string RunCheckpoints::locked_root_for_interrupted(std::vector<FolderLock>&
 }
 
 std::string RunCheckpoints::way_back(int64_t verified) {
+  finish_or_lose();
   const auto root = checkpoint_root(job_);
   std::optional<int64_t> last, last_verified;
   for (const auto step : job_.checkpoint.enable ? own_steps(root, start_.origin, known_) : std::vector<int64_t>{}) {

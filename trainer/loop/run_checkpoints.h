@@ -9,6 +9,7 @@
 #include "trainer/job/job.h"
 #include "trainer/launch/rendezvous.h"
 #include "trainer/optim/schedule.h"
+#include "trainer/state/background_save.h"
 #include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
@@ -35,8 +36,19 @@ class RunCheckpoints {
   bool is_due(int64_t step) const;
 
   /// Saves the state after `step`; `sample` comes next, `verified` is as for way_back(). Returns the folder. Canonical
-  /// numerics: Inconsistency, and nothing is saved, if copies of the state differ.
+  /// numerics: Inconsistency, and nothing is saved, if copies of the state differ. checkpoint.async_mode "async": the
+  /// folder is a checkpoint some steps later, at finish() at the latest.
   std::string save(int64_t step, int64_t sample, int64_t verified);
+
+  /// Between two steps: whether this process can go on with a save that is under way. No collective.
+  bool has_news() const { return background_.has_news(); }
+  /// Goes on with it; all do, if all have news. Throws on all what failed on any.
+  void go_on();
+  /// Waits for it.
+  void finish();
+
+  /// Seconds that this process has stood still for checkpoints since it was last asked.
+  double take_waited() { return std::exchange(waited_, 0); }
 
   /// "from outputs/checkpoint/step-4, ...": where to go back to when a step turns out wrong, and `verified` is the last
   /// one that was found right (0: none was).
@@ -44,6 +56,9 @@ class RunCheckpoints {
 
  private:
   std::string save_into(const std::string& root, int64_t step, int64_t sample);
+  void finish_or_lose();
+  std::string save_in_background(int64_t step, int64_t sample);
+  CheckpointMetadata metadata_of(int64_t step, int64_t sample) const;
   std::string locked_root_for_interrupted(std::vector<FolderLock>& lock) const;
   void require_same_rate(const std::string& folder, const CheckpointMetadata& metadata) const;
   bool may_have_another_rate() const;
@@ -58,7 +73,9 @@ class RunCheckpoints {
   LearningRateSchedule schedule_;
   std::vector<FolderLock> locks_;
   RunStart start_;
-  SavedOrigins known_;
+  SavedOrigins known_;  ///< the background's while it has something under way
+  double waited_ = 0;
+  BackgroundSave background_;  ///< ends before the locks do
 };
 
 }  // namespace lockstep::trainer

@@ -1,6 +1,7 @@
 #include "trainer/loop/run_metrics.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "runtime/context/world.h"
 #include "trainer/job/job.h"
@@ -40,6 +41,7 @@ StepMetrics RunMetrics::end_step(int64_t step, const StepResult& result, double 
   if (is_checked) metrics.checked_tokens_per_second = tokens_of_a_step() / metrics.step_seconds;
   measure(metrics, meter_.end(result.local_losses));
   tell_time(metrics);
+  metrics.checkpoint_seconds = std::exchange(checkpoint_seconds_, 0);
   metrics.validation = validation;
   if (file_) file_->append(metrics);
   if (curves_) curves_->append(metrics.step, wall_time(), scalar_events(metrics));

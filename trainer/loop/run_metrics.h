@@ -23,6 +23,9 @@ class RunMetrics {
   void begin_step() { meter_.begin(); }
   void have_batch() { meter_.have_batch(); }
 
+  /// So many seconds since the last end_step(), or begin_run(): the next end_step() tells them.
+  void waited_for_checkpoints(double seconds) { checkpoint_seconds_ = seconds; }
+
   /// `step` is done; `seconds`: of it on the mesh alone; `is_checked`: with all that was compared it took longer. A
   /// collective of the whole mesh.
   StepMetrics end_step(int64_t step, const StepResult& result, double learning_rate, double seconds, bool is_checked,
@@ -40,6 +43,7 @@ class RunMetrics {
   StateMemory memory_;
   double operations_per_token_;
   int64_t first_ = 1;
+  double checkpoint_seconds_ = 0;
   Clock::time_point start_{};
   std::optional<MetricsFile> file_;
   std::optional<EventFile> curves_;

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -63,7 +64,7 @@ class Loop {
     metrics_.begin_run(first_);
     for (step_ = first_; step_ <= job_.training.steps && outcome_.findings.empty(); ++step_) {
       recorded_step();
-      const bool interrupted = is_interrupted();
+      const bool interrupted = between_steps();
       if (step_ == first_) use_train_timeout(processes_, job_.comm);
       if (interrupted && recorder_) recorder_->give_up(outcome_.interrupted_by);
       // What an inconsistent step left is nothing to go on from.
@@ -71,6 +72,7 @@ class Loop {
         outcome_.saved_to = checkpoints_.save(step_, sample_, verified_);
       if (interrupted) break;
     }
+    checkpoints_.finish();
     if (outcome_.findings.empty() && is_as_left()) all_copies_agree();
     if (recorder_) recorder_->finish();
     outcome_.state_digest = state_digest(run_.state()).text();
@@ -78,13 +80,22 @@ class Loop {
   }
 
  private:
-  /// A signal may come to one process only, or between the same two steps to some: they agree.
-  bool is_interrupted() {
-    const bool here = interruption_requested();
+  /// Whether to end here: a signal may come to one process only, or between the same two steps to some: they agree. In
+  /// the same breath they learn whether a save that is under way can go on.
+  bool between_steps() {
+    const bool here = interruption_requested(), news = checkpoints_.has_news();
     if (here) outcome_.interrupted_by = interruption_signal();
-    if (!processes_.transport || !any_rank(run_.mesh(), here)) return here;
-    if (!here) outcome_.interrupted_by = "a signal to another process";
-    return true;
+    if (!processes_.transport) {
+      if (news) checkpoints_.go_on();
+      return here;
+    }
+    constexpr int64_t kInterrupted = 1, kNews = 2;
+    const auto said = numbers_of_all_ranks(run_.mesh(), (here ? kInterrupted : 0) + (news ? kNews : 0));
+    const auto says = [](int64_t flag) { return [flag](int64_t number) { return (number & flag) != 0; }; };
+    if (std::all_of(said.begin(), said.end(), says(kNews))) checkpoints_.go_on();
+    const bool any = std::any_of(said.begin(), said.end(), says(kInterrupted));
+    if (any && !here) outcome_.interrupted_by = "a signal to another process";
+    return any;
   }
 
   /// Whether the state that is saved, or that the run ends with, is what the step that was checked last has left.
@@ -149,6 +160,7 @@ class Loop {
     sample_ += job_.training.global_batch_size;
     std::optional<ValidationMetrics> validation;
     if (validation_->is_due(step_)) validation = validation_->validate(step_);
+    metrics_.waited_for_checkpoints(checkpoints_.take_waited());
     outcome_.steps.push_back(metrics_.end_step(step_, made.result, rate, made.seconds, is_due, validation));
     events_.on_step(outcome_.steps.back());
     if (validation) events_.on_note(validation_line(*validation, step_, job_.training.steps));

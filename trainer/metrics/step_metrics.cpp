@@ -73,6 +73,7 @@ std::string json_line(const StepMetrics& metrics) {
   line.add("step_seconds", metrics.step_seconds);
   line.add("data_seconds", metrics.data_seconds);
   line.add("communication_seconds", metrics.communication_seconds);
+  line.add("checkpoint_seconds", metrics.checkpoint_seconds);
   line.add("seconds", metrics.seconds);
   line.add("seconds_left", metrics.seconds_left);
   if (const auto& validation = metrics.validation) {
@@ -98,6 +99,7 @@ std::vector<ScalarEvent> scalar_events(const StepMetrics& metrics) {
   curves.add("time_metrics/data_loading(s)", metrics.data_seconds);
   curves.add("time_metrics/data_loading(%)", kPercent * metrics.data_seconds / metrics.step_seconds);
   curves.add("time_metrics/communication(s)", metrics.communication_seconds);
+  curves.add("time_metrics/checkpoint(s)", metrics.checkpoint_seconds);
   curves.add("time_metrics/left(s)", metrics.seconds_left);
   curves.add_bytes("memory/resident(GiB)", metrics.memory_bytes);
   if (metrics.peak_memory_bytes > 0) curves.add_bytes("memory/peak_resident(GiB)", metrics.peak_memory_bytes);

@@ -27,6 +27,7 @@ struct StepMetrics {
   double step_seconds = 0;                           ///< of the whole step, with its data and its check
   double data_seconds = 0;                           ///< to read its batch, on the slowest rank
   std::optional<double> communication_seconds = {};  ///< that a rank waited, the mean; none in one process
+  double checkpoint_seconds = 0;                     ///< that the run stood still for checkpoints since the step before
   double seconds = 0;                                ///< since the run started
   double seconds_left = 0;                           ///< until its last step, at the mean speed so far
   std::optional<ValidationMetrics> validation = {};  ///< of steps after which there is one

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -10,10 +11,10 @@
 #include "core/error.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/shared_folder.h"
 #include "trainer/launch/together.h"
+#include "trainer/state/held_shards.h"
 #include "trainer/state/replicas.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/state/stored_tensors.h"
@@ -26,14 +27,6 @@ at::Tensor plain_of(const Piece& piece, const std::vector<std::byte>& bytes) {
   LOCKSTEP_CHECK_EQ(bytes.size(), plain.nbytes());
   std::memcpy(plain.mutable_data_ptr(), bytes.data(), bytes.size());
   return plain;
-}
-
-/// All processes take the highest number that any sees, before any writes.
-int64_t agreed_attempt(const std::string& folder, const Mesh& mesh) {
-  int64_t attempt = 0;
-  for (const auto& text : texts_of_all_ranks(mesh, std::to_string(next_attempt(folder))))
-    attempt = std::max<int64_t>(attempt, std::stoll(text));
-  return attempt;
 }
 
 void save_together(const std::string& folder, const CheckpointMetadata& metadata, std::span<const ChunkToSave> chunks,
@@ -98,23 +91,16 @@ CheckpointMetadata load_here(const std::string& folder, TrainingState& state) {
 
 }  // namespace
 
+int64_t agreed_attempt(const std::string& folder, const Mesh& mesh) {
+  const auto numbers = numbers_of_all_ranks(mesh, next_attempt(folder));
+  return *std::max_element(numbers.begin(), numbers.end());
+}
+
 void save_state(const std::string& folder, CheckpointMetadata metadata, const TrainingState& state) {
   metadata.state = state_digest(state).text();
-  std::vector<ChunkToSave> chunks;
-  std::vector<at::Tensor> kept;  // the bytes are borrowed until the save is over
-  for (const auto& stored : stored_tensors(state)) {
-    const auto& mesh = stored.spec().layout.mesh();
-    for (size_t i = 0; i < mesh.local_count(); ++i) {
-      if (!stands_for_copies(stored.spec().layout, mesh.local_ranks()[i])) continue;
-      const auto held = held_box(stored.spec(), i);
-      for (const auto& piece : pieces_of(stored.division, held)) {
-        const auto& rows = kept.emplace_back(taken(sharded(stored.tensor).shards()->whole()[i], held, piece));
-        chunks.push_back(
-            {stored.name(piece.part), "F32", stored.division.sizes_of(piece.part), piece.box, bytes_of(rows)});
-      }
-    }
-  }
-  save_together(folder, metadata, chunks, layout_of(state.at(0).value).mesh());
+  const auto held = held_shards(state);
+  const auto all = chunks_of(held);
+  save_together(folder, metadata, all.chunks, layout_of(state.at(0).value).mesh());
 }
 
 CheckpointMetadata load_state(const std::string& folder, TrainingState& state) {

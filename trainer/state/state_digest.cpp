@@ -55,8 +55,8 @@ void add_rows(PlaceDigest& digest, uint64_t key, const Places& places, std::span
 }
 
 /// Not by way of the pieces that checkpoints are made of: what goes wrong with those shows.
-void add_shard(PlaceDigest& digest, const Stored& stored, const Box& held, const at::Tensor& shard) {
-  const auto plain = shard.to(c10::kCPU, c10::kFloat).contiguous();
+void add_shard(PlaceDigest& digest, const HeldShard& shard) {
+  const auto& [stored, held, plain] = shard;
   if (held.size.empty()) return digest.add(PlaceDigest::key(stored.name(0)), 0, bytes_of(plain));
   for (size_t part = 0; part < stored.division.parts().size(); ++part) {
     const Places places(stored.division.sizes_of(part), held);
@@ -86,19 +86,22 @@ Digest sum_of_all_ranks(const Mesh& mesh, const Digest& mine) {
 
 }  // namespace
 
-Digest state_digest(const TrainingState& state) {
+Digest digest_of_held(std::span<const HeldShard> shards) {
   const PlainTensors guard;
   PlaceDigest sum;
-  for (const auto& stored : stored_tensors(state)) {
-    const auto& layout = stored.spec().layout;
-    const auto& ranks = layout.mesh().local_ranks();
-    const auto& shards = sharded(stored.tensor).shards()->whole();
-    for (size_t i = 0; i < ranks.size(); ++i) {
-      const auto held = held_box(stored.spec(), i);
-      if (held.elements() > 0 && stands_for_copies(layout, ranks[i])) add_shard(sum, stored, held, shards[i]);
-    }
-  }
-  return sum_of_all_ranks(layout_of(state.at(0).value).mesh(), sum.result());
+  for (const auto& shard : shards) add_shard(sum, shard);
+  return sum.result();
+}
+
+Digest sum_of_parts(std::span<const std::string> parts) {
+  PlaceDigest sum;
+  for (const auto& part : parts) sum.add(parsed(part));
+  return sum.result();
+}
+
+Digest state_digest(const TrainingState& state) {
+  const PlainTensors guard;
+  return sum_of_all_ranks(layout_of(state.at(0).value).mesh(), digest_of_held(held_shards(state)));
 }
 
 }  // namespace lockstep::trainer

@@ -59,10 +59,4 @@ void put(const at::Tensor& shard, const Box& held, const Piece& piece, const at:
   }
 }
 
-at::Tensor taken(const at::Tensor& shard, const Box& held, const Piece& piece) {
-  std::vector<at::Tensor> rows;
-  for (const auto& run : piece.runs) rows.push_back(rows_of(shard, held, run));
-  return (rows.size() == 1 ? rows[0] : at::cat(rows)).to(c10::kCPU, c10::kFloat).contiguous();
-}
-
 }  // namespace lockstep::trainer

@@ -48,7 +48,4 @@ at::Tensor rows_of(const at::Tensor& shard, const Box& held, const models::PartR
 /// Writes a piece into a shard: `plain` is [rows of the piece, ...], or of no dimensions.
 void put(const at::Tensor& shard, const Box& held, const Piece& piece, const at::Tensor& plain);
 
-/// The piece as a contiguous tensor of float32 on the CPU; shares the shard's bytes where it can.
-at::Tensor taken(const at::Tensor& shard, const Box& held, const Piece& piece);
-
 }  // namespace lockstep::trainer

@@ -81,6 +81,50 @@ TEST_F(Checkpoints, OfARankThatDiesWhileItSavesNothingIsLeft) {
   EXPECT_TRUE(has("out/checkpoint/step-4/index.json"));
 }
 
+constexpr const char* kAsync = " --checkpoint.async_mode async";
+
+TEST_F(Checkpoints, WrittenBesideTheStepsHaveTheSameBytes) {
+  const std::string index = "out/checkpoint/step-2/index.json",
+                    data = "out/checkpoint/step-2/data-0000-00001-0000.safetensors";
+  ASSERT_EQ(run("").code, 0);
+  auto expected = nlohmann::json::parse(file_content(folder_.file(index)));
+  const auto bytes = file_content(folder_.file(data)), digest_before = digest();
+  std::filesystem::remove_all(folder_.file("out"));
+  const auto beside = run(kAsync);
+  ASSERT_EQ(beside.code, 0) << beside.err;
+  auto found = nlohmann::json::parse(file_content(folder_.file(index)));
+  for (auto* each : {&expected, &found}) each->at("contents").erase("job"), each->erase("digest");
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(file_content(folder_.file(data)), bytes);
+  EXPECT_EQ(digest(), digest_before);
+}
+
+/// The steps go on while one rank writes for four seconds; the last save is waited for.
+TEST_F(Checkpoints, BesideTheStepsASlowDiskKillsNobody) {
+  const auto slow = run("--comm.train_timeout_seconds 1" + std::string(kAsync), "slow save");
+  EXPECT_EQ(slow.code, 0) << slow.err;
+  for (const auto* step : {"2", "4"}) EXPECT_TRUE(has("out/checkpoint/step-" + std::string(step) + "/index.json"));
+}
+
+TEST_F(Checkpoints, BesideTheStepsAFullDiskOfOneRankEndsAllWithItsError) {
+  const auto full = run(kAsync, "failed save");
+  EXPECT_EQ(full.code, 5);
+  EXPECT_EQ(exits(), (std::vector<int>{5, 5}));
+  EXPECT_THAT(full.err, AllOf(HasSubstr("lockstep: rank 1: " + folder_.file("out/checkpoint/step-2/data-0000-00001")),
+                              HasSubstr("No space left on device")));
+  EXPECT_FALSE(has("out/checkpoint/step-2/index.json"));
+}
+
+TEST_F(Checkpoints, BesideTheStepsARankThatDiesWhileItSavesLeavesNoCheckpoint) {
+  const auto dead = run(kAsync, "death while saving");
+  EXPECT_EQ(dead.code, 4) << dead.err;
+  EXPECT_TRUE(has("out/checkpoint/step-2"));
+  EXPECT_FALSE(has("out/checkpoint/step-2/index.json"));
+  const auto again = run(kAsync);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(has("out/checkpoint/step-2/index.json"));
+}
+
 TEST_F(Checkpoints, DamageThatOneRankReadsEndsAllWithItsName) {
   ASSERT_EQ(run("--training.steps 2 --lr_scheduler.total_steps 4").code, 0);
   const auto file = folder_.file("out/checkpoint/step-2/data-0000-00001-0000.safetensors");

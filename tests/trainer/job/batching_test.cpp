@@ -66,6 +66,36 @@ TEST(Resolve, RefusesWhatDoesNotFitWithTheNumbers) {
             "mesh pp=2: the axis pp (parallelism.pipeline_parallel_degree) is not available yet, it must be 1.");
 }
 
+Job elastic(Job job) {
+  job.parallelism.elastic = true;
+  return job;
+}
+
+TEST(Resolve, AnElasticJobTakesTheLargestMeshForWhatIsThere) {
+  for (const int64_t world : {1, 2, 3, 5, 8, 11}) {
+    const auto job = resolve(elastic(job_of(1, 4, 2, 3, -1)), ranks(world < 2 ? 2 : world));
+    EXPECT_EQ(mesh_of(job).text(), world < 4 ? "tp=2" : world < 8 ? "dp_shard=2,tp=2" : "dp_shard=4,tp=2") << world;
+    EXPECT_EQ(job.training.global_batch_size, 12) << "of the whole mesh";
+    derive_batching(job, mesh_of(job));
+  }
+  EXPECT_EQ(mesh_of(resolve(elastic(job_of(1, 4, 2, 3, -1)), kSimulated)).text(), "dp_shard=4,tp=2");
+}
+
+TEST(Resolve, AnElasticJobWithAnOpenDegreeUsesAllRanksThatDivideItsBatch) {
+  EXPECT_EQ(mesh_of(resolve(elastic(job_of(1, -1, 2, 1, 12)), ranks(9))).text(), "dp_shard=4,tp=2");
+  EXPECT_EQ(mesh_of(resolve(elastic(job_of(1, -1, 1, 5, 12)), ranks(5))).text(), "dp_shard=4");
+  EXPECT_EQ(mesh_of(resolve(elastic(job_of(1, -1, 2, 1, 12)), kSimulated)).text(), "tp=2");
+  EXPECT_EQ(problem([] { resolve(elastic(job_of(1, -1, 1, 1, -1)), ranks(3)); }),
+            "parallelism.elastic with parallelism.data_parallel_shard_degree = -1 needs training.global_batch_size: -1 "
+            "would be another batch with each number of ranks. Give one of the two.");
+}
+
+TEST(Resolve, AnElasticJobNeedsTheRanksThatCutItsModel) {
+  EXPECT_EQ(problem([] { resolve(elastic(job_of(1, 2, 4, 1, -1)), ranks(3)); }),
+            "mesh dp_shard=2,tp=4 needs 8 ranks, this launch has 3: too few for any mesh with smaller data-parallel "
+            "degrees. Start 4 ranks at least.");
+}
+
 TEST(Resolve, RefusesNumbersThatFloat32CannotHold) {
   const auto message = [](double OptimizerSection::*key, double value) {
     auto job = job_of(1, 1, 1, 1, -1);

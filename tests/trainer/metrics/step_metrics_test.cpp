@@ -28,6 +28,7 @@ constexpr StepMetrics kMetrics{.step = 17,
                                .step_seconds = 0.5,
                                .data_seconds = 0.125,
                                .communication_seconds = 0.0625,
+                               .checkpoint_seconds = 0.03125,
                                .seconds = 62.4,
                                .seconds_left = 671};
 
@@ -47,7 +48,8 @@ TEST(JsonLine, HasAllNumbersInOneOrder) {
             R"("tokens_per_second":5120.4,"checked_tokens_per_second":null,"teraflops":0.03,"mfu":0.25,)"
             R"("memory_bytes":524288000,"peak_memory_bytes":536870912,"parameter_bytes":67108864,)"
             R"("gradient_bytes":33554432,"optimizer_bytes":134217728,"other_bytes":301989888,"step_seconds":0.5,)"
-            R"("data_seconds":0.125,"communication_seconds":0.0625,"seconds":62.4,"seconds_left":671})");
+            R"("data_seconds":0.125,"communication_seconds":0.0625,"checkpoint_seconds":0.03125,"seconds":62.4,)"
+            R"("seconds_left":671})");
 }
 
 TEST(JsonLine, ReadsBackToTheSameBits) {
@@ -87,6 +89,7 @@ TEST(ScalarEvents, AreTheNumbersOfAStep) {
                                           "time_metrics/data_loading(s) 0.125",
                                           "time_metrics/data_loading(%) 25",
                                           "time_metrics/communication(s) 0.0625",
+                                          "time_metrics/checkpoint(s) 0.03125",
                                           "time_metrics/left(s) 671",
                                           "memory/resident(GiB) 0.48828125",
                                           "memory/peak_resident(GiB) 0.5",
@@ -102,7 +105,7 @@ TEST(ScalarEvents, LeaveOutWhatIsNotKnown) {
   metrics.peak_memory_bytes = 0;
   metrics.checked_tokens_per_second = 1480.5;
   const auto curves = curves_of(metrics);
-  EXPECT_EQ(curves.size(), 13U) << "without the largest loss, use, communication, peak and other memory";
+  EXPECT_EQ(curves.size(), 14U) << "without the largest loss, use, communication, peak and other memory";
   EXPECT_EQ(curves[3], "throughput(tps) 1480.5");
 }
 

@@ -1,15 +1,12 @@
 #include "tools/bench/peers/peer_inputs.h"
 
-#include <ATen/Functions.h>
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 #include "tools/bench/peers/contender.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/state/stored_tensors.h"
+#include "trainer/state/held_shards.h"
 
 namespace lockstep::bench {
 namespace {
@@ -45,16 +42,12 @@ std::vector<int64_t> all_tokens(const BatchSize& size) {
 
 void write(const std::string& path, const BatchSize& size) {
   BenchRun run(bench_job(size, trainer::parse_mesh("one device"), Numerics::kNative));
-  std::vector<at::Tensor> kept;
+  std::vector<trainer::HeldShard> parameters;
+  for (const auto& shard : trainer::held_shards(run.run().state()))
+    if (shard.stored.prefix.empty()) parameters.push_back(shard);  // optimizers begin with zeros
+  const auto all = trainer::chunks_of(parameters);
   std::vector<trainer::TensorBytes> tensors;
-  for (const auto& stored : trainer::stored_tensors(run.run().state())) {
-    if (!stored.prefix.empty()) continue;  // optimizers begin with zeros
-    const auto held = trainer::held_box(stored.spec(), 0);
-    for (const auto& piece : trainer::pieces_of(stored.division, held)) {
-      kept.push_back(trainer::taken(sharded(stored.tensor).shards()->whole()[0], held, piece));
-      tensors.push_back({stored.name(piece.part), "F32", kept.back().sizes().vec(), bytes_of(kept.back())});
-    }
-  }
+  for (const auto& chunk : all.chunks) tensors.push_back({chunk.name, chunk.dtype, chunk.box.size, chunk.bytes});
   const auto tokens = all_tokens(size);
   tensors.push_back({"tokens", "I64", {kBatches, size.rows, size.length + 1}, std::as_bytes(std::span(tokens))});
   trainer::write_safetensors(path, tensors);

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -10,6 +11,7 @@
 #include "core/error.h"
 #include "tools/bench/bench_run.h"
 #include "trainer/recording/step_recorder.h"
+#include "trainer/state/background_save.h"
 #include "trainer/state/replicas.h"
 #include "trainer/state/state_digest.h"
 
@@ -73,6 +75,38 @@ BenchRow state_digest_row() {
   return row;
 }
 
+/// Twenty steps of a run that saves beside them, after the last of the twenty, and of one that never does.
+BenchRow background_save_row() {
+  constexpr int kSteps = 20;
+  constexpr PairedOptions kFewSaves{.pairs = 7, .seconds = 0};
+  const ScratchFolder folder;
+  BenchRun saving(job_of("none", "")), plain(job_of("none", ""));
+  trainer::BackgroundSave save(saving.run().mesh());
+  int64_t saves = 0;
+  double waited = 0, all = 0;
+  const auto seconds = [](auto start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const auto ours = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    for (int step = 0; step < kSteps; ++step) {
+      saving();
+      if (save.has_news()) save.meet();
+    }
+    const auto before_save = std::chrono::steady_clock::now();
+    LOCKSTEP_CHECK(trainer::replica_difference(saving.run().state(), {}).empty());
+    save.begin(folder.path(), {.step = ++saves}, saving.run().state(), {});
+    waited += seconds(before_save), all += seconds(start);
+  };
+  const auto peer = [&] {
+    for (int step = 0; step < kSteps; ++step) plain();
+  };
+  auto row = make_row("save_every_20_steps", time_in_pairs(ours, peer, kFewSaves), "no saves", "ms", 1e3);
+  save.finish();
+  row.facts["share_waited"] = waited / all;
+  return row;
+}
+
 BenchRow digest_row() {
   const std::vector<std::byte> bytes(1 << 20, std::byte{7});
   std::vector<std::byte> copy(bytes.size());
@@ -86,7 +120,11 @@ BenchRow digest_row() {
 
 std::vector<BenchRow> record_rows() {
   at::set_num_threads(1);
-  return {digest_row(), state_digest_row(), price_of("record_digests", "none"), price_of("record_ring_2", "ring:2"),
+  return {digest_row(),
+          state_digest_row(),
+          background_save_row(),
+          price_of("record_digests", "none"),
+          price_of("record_ring_2", "ring:2"),
           price_of("record_all", "all")};
 }
 

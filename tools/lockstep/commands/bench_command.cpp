@@ -5,6 +5,7 @@
 
 #include "core/elementary/instruction_set.h"
 #include "core/files/proc_value.h"
+#include "tools/bench/month/month_bench.h"
 #include "tools/bench/rows/collective_rows.h"
 #include "tools/bench/rows/dispatch_rows.h"
 #include "tools/bench/rows/gpu_rows.h"
@@ -81,6 +82,36 @@ std::string today() {
   return text;
 }
 
+/// A month in virtual time is no row: it has no peer.
+ExitCode print_month(const BenchOptions& options) {
+  constexpr int64_t kMonth = 233;
+  const auto result = bench::measure_month(options.kills.value_or(kMonth), [&](const std::string& line) {
+    if (!options.output.quiet) print_err("{}\n", line);
+  });
+  print_out(
+      "{:.2f} % of {:.1f} days were steps that count: {} steps of 10 s, {} ranks lost, {} restarts, {} steps made "
+      "twice\n"
+      "a loss is noticed after {:.2f} s, the first step behind it is done {:.2f} s later; a save is waited for {:.4f} "
+      "s\n"
+      "the last state is {}that of a run that was let alone\n",
+      100 * result.effective, result.days, result.steps, result.kills, result.restarts, result.lost_steps,
+      result.detection_seconds, result.restart_seconds, result.save_seconds, result.digest_equal ? "" : "NOT ");
+  write_json(options.output, {{"effective", result.effective},
+                              {"restarts", result.restarts},
+                              {"digest_equal", result.digest_equal},
+                              {"kills", result.kills},
+                              {"steps", result.steps},
+                              {"days", result.days},
+                              {"lost_steps", result.lost_steps},
+                              {"detection_seconds", result.detection_seconds},
+                              {"restart_seconds", result.restart_seconds},
+                              {"save_seconds", result.save_seconds},
+                              {"cpu", proc_value("/proc/cpuinfo", "model name")},
+                              {"cores", std::thread::hardware_concurrency()},
+                              {"date", today()}});
+  return result.digest_equal ? ExitCode::kFine : ExitCode::kInconsistent;
+}
+
 /// The front has limited LibTorch before this executable was loaded; run by itself, it is too late.
 void check_instructions(const BenchOptions& options) {
   const auto set = name_of(best_instruction_set());
@@ -94,6 +125,7 @@ void check_instructions(const BenchOptions& options) {
 ExitCode run_bench(const BenchOptions& options) {
   check_instructions(options);
   if (options.profile) return print_profile(options.output);
+  if (options.name == "month") return print_month(options);
   if (!options.output.quiet) print_err("Measuring in pairs ...\n");
   const double seconds = options.seconds.value_or(1);
   Table table;

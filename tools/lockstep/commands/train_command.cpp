@@ -214,7 +214,8 @@ trainer::Processes join(const TrainOptions& options, const trainer::Job& job) {
   const auto launcher = trainer::detect_launcher(variable);
   if (launcher.launch.simulated) return {};
   try {
-    return trainer::join_processes(launcher, variable, job.comm, trainer::run_facts(job));
+    const auto ranks = trainer::mesh_of(job).ranks();
+    return trainer::join_processes(launcher, variable, job.comm, trainer::run_facts(job), ranks);
   } catch (const trainer::Disagreement& error) {
     nlohmann::ordered_json values;
     for (const auto& [rank, value] : error.values()) values[std::to_string(rank)] = value;
@@ -222,6 +223,17 @@ trainer::Processes join(const TrainOptions& options, const trainer::Job& job) {
       write_json(options.output, {{"agreed", false}, {"key", error.name()}, {"values", values}});
     throw;
   }
+}
+
+/// Of a launch of more ranks than the mesh has (parallelism.elastic).
+bool waited_as_spare(const trainer::Job& job) {
+  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
+  const auto launcher = trainer::detect_launcher(variable);
+  const auto mesh = trainer::mesh_of(job);
+  if (launcher.launch.simulated || launcher.launch.rank < mesh.ranks()) return false;
+  print_err("rank {} waits as a spare of mesh {}\n", launcher.launch.rank, mesh.text());
+  trainer::wait_as_spare(launcher, variable, job.comm);
+  return true;
 }
 
 /// The option for a checkpoint that is not in the job's folder, because another run's are.
@@ -251,6 +263,7 @@ trainer::TrainOutcome train_reported(const trainer::Job& job, Reporter& reporter
 ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   check_floating_environment();
   if (options.dry_run) return report_dry_run(options, job);
+  if (waited_as_spare(job)) return ExitCode::kFine;
   auto processes = join(options, job);
   if (job.training.device == "cuda") trainer::use_gpus(processes, job.comm);
   TrainPage page(processes.is_first() ? options.html : "", job, options.job);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/lockstep/commands/rank_process.h"
+#include "tools/lockstep/launch/rank_process.h"
 
 /// What the ranks of a launch did last, for one that failed.
 namespace lockstep::tool {

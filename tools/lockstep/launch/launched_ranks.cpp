@@ -1,4 +1,4 @@
-#include "tools/lockstep/commands/launched_ranks.h"
+#include "tools/lockstep/launch/launched_ranks.h"
 
 #include <poll.h>
 
@@ -49,9 +49,11 @@ bool is_loss(ExitCode code) { return code == ExitCode::kTransport || code == Exi
 
 }  // namespace
 
-LaunchedRanks::LaunchedRanks(const LaunchOptions& options) : grace_(options.grace_seconds) {
+LaunchedRanks::LaunchedRanks(const LaunchOptions& options, const std::vector<std::string>& more)
+    : grace_(options.grace_seconds) {
   auto command = options.command;
   command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
+  command.insert(command.end(), more.begin(), more.end());
   Address store;
   const auto socket = listen_on({"127.0.0.1", 0}, store);
   const auto token = fresh_token();
@@ -67,11 +69,12 @@ LaunchedRanks::LaunchedRanks(const LaunchOptions& options) : grace_(options.grac
   }
 }
 
-void LaunchedRanks::wait() {
+void LaunchedRanks::wait(const std::function<bool()>& is_wanted_elsewhere) {
   while (any_runs()) {
     wait_for_news();
     for (auto& rank : ranks_) rank->poll();
     forward_signal();
+    if (!forwarded_ && is_wanted_elsewhere()) call_back();
     note_failures();
     hurry();
   }
@@ -128,6 +131,11 @@ void LaunchedRanks::forward_signal() {
   forwarded_ = true;
   const int number = std::string_view(interruption_signal()) == "SIGINT" ? SIGINT : SIGTERM;
   for (const auto& rank : ranks_) rank->signal(number);
+}
+
+void LaunchedRanks::call_back() {
+  forwarded_ = called_back_ = true;
+  for (const auto& rank : ranks_) rank->signal(SIGTERM);
 }
 
 void LaunchedRanks::note_failures() {

@@ -1,4 +1,4 @@
-#include "tools/lockstep/commands/rank_process.h"
+#include "tools/lockstep/launch/rank_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -1,4 +1,4 @@
-#include "tools/lockstep/launch_arguments.h"
+#include "tools/lockstep/launch/launch_arguments.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -7,9 +7,41 @@
 
 namespace lockstep::tool {
 
+namespace {
+
+void add_restart_options(CLI::App& command, LaunchOptions& options) {
+  command
+      .add_option("--restarts", options.restarts,
+                  "How often a run that has lost a rank goes on from its last checkpoint (docs/processes.md)")
+      ->type_name("K")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--min-ranks", options.min_ranks,
+                  "With so many ranks left it goes on, on the largest mesh for them (all)")
+      ->type_name("M")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}));
+  command
+      .add_option("--back-after", options.back_after,
+                  "Seconds after which the place of a lost rank is used again (0); inf: never")
+      ->type_name("SECONDS");
+}
+
+void require_restarts_fit(const LaunchOptions& launch) {
+  const bool says_more = launch.min_ranks || launch.back_after;
+  if (says_more && !launch.restarts)
+    fail<BadInput>("{} is about restarts: add --restarts K.", launch.min_ranks ? "--min-ranks" : "--back-after");
+  if (!(launch.back_after.value_or(0) >= 0))
+    fail<BadInput>("--back-after is {}, must be at least 0, or inf.", *launch.back_after);
+  if (launch.min_ranks.value_or(1) > launch.processes)
+    fail<BadInput>("--min-ranks {} is more than -n {}.", *launch.min_ranks, launch.processes);
+}
+
+}  // namespace
+
 void add_launch_options(CLI::App& command, LaunchOptions& options) {
   command.footer(
-      "Example:\n  lockstep launch -n 4 train jobs/demo.toml\n\n"
+      "Example:\n  lockstep launch -n 4 train jobs/demo.toml\n"
+      "  lockstep launch -n 4 --min-ranks 2 --restarts 10 train jobs/demo.toml --checkpoint.enable\n\n"
       "The mesh of the job must have as many ranks. Signals go to all; if one fails the others end too.");
   command.add_option("-n,--processes", options.processes, "How many")
       ->required()
@@ -20,6 +52,7 @@ void add_launch_options(CLI::App& command, LaunchOptions& options) {
                   "Seconds that others have to write what they have after one failed (4)")
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber);
+  add_restart_options(command, options);
   command.add_option("--json", options.json, "The command's --json; how each rank ended is added if one fails")
       ->type_name("FILE");
   command.allow_extras();
@@ -36,6 +69,7 @@ LaunchOptions with_command(LaunchOptions launch, const char* const* begin, const
   if (launch.processes > 1 && std::string_view(*begin) == "verify")
     fail<BadInput>(
         "lockstep verify simulates its meshes in one process; lockstep launch is for lockstep train --verify.");
+  require_restarts_fit(launch);
   launch.command.assign(begin, end);
   if (!launch.json.empty()) launch.command.insert(launch.command.end(), {"--json", launch.json});
   return launch;
