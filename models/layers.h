@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "models/module.h"
+#include "runtime/own_ops/quantized_linear.h"
 
 namespace lockstep::models {
 
@@ -35,9 +36,17 @@ class Linear : public Module {
   Linear(Module& owner, std::string name, const Options& options);
   at::Tensor forward(const at::Tensor& x);
 
+  /// Its products become those of quantised factors (models/quantization.h).
+  void quantize(const LinearQuantization& quantization) { quantization_ = quantization; }
+  const std::optional<LinearQuantization>& quantization() const { return quantization_; }
+  Parameter& weight() { return weight_; }
+
  private:
+  at::Tensor quantized(const at::Tensor& x) const;
+
   Parameter weight_;
   std::optional<Parameter> bias_;
+  std::optional<LinearQuantization> quantization_;
 };
 
 /// Root mean square norm over the last dimension (Zhang and Sennrich, 2019).

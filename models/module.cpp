@@ -72,6 +72,16 @@ std::vector<Parameter*> Module::parameters() const {
   return all;
 }
 
+std::vector<Module*> Module::modules() const {
+  std::vector<Module*> all;
+  for (auto* child : children_) {
+    all.push_back(child);
+    const auto below = child->modules();
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
+
 void store_as_own(const Module& module) {
   for (auto* parameter : module.parameters()) parameter->store_as(parameter->name().substr(module.path().size() + 1));
 }

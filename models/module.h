@@ -41,6 +41,10 @@ class Parameter {
   /// No training changes it. REQUIRES: no tensor was assigned yet.
   void freeze() { trainable_ = false; }
   bool trainable() const { return trainable_; }
+  /// It is quantised to float8 before it is brought together for computation, one scale for all of it
+  /// (quantized_linear()).
+  void gather_as_float8() { gathered_as_float8_ = true; }
+  bool gathered_as_float8() const { return gathered_as_float8_; }
 
   const at::Tensor& tensor() const { return tensor_; }
   void assign(at::Tensor tensor) { tensor_ = std::move(tensor); }
@@ -55,7 +59,7 @@ class Parameter {
   std::string axes_;
   std::vector<int64_t> units_;
   Division division_;
-  bool trainable_ = true;
+  bool trainable_ = true, gathered_as_float8_ = false;
   at::Tensor tensor_;
 };
 
@@ -76,6 +80,8 @@ class Module {
 
   /// All parameters below this module, in order of registration.
   std::vector<Parameter*> parameters() const;
+  /// All modules below this one, in order of registration, each before what is below it.
+  std::vector<Module*> modules() const;
 
  protected:
   /// Opened at the start of forward().

@@ -9,13 +9,14 @@ namespace {
 /// A row's first stages are those of its tiles, which stay in the nearest cache.
 constexpr int64_t kTile = 2048;
 
+template <class T>
 struct Hadamard {
-  LOCKSTEP_PORTABLE static void run(int64_t count, int64_t width, float scale, float* rows) {
+  LOCKSTEP_PORTABLE static void run(int64_t count, int64_t width, T scale, T* rows) {
     for (int64_t r = 0; r < count; ++r) row(rows + r * width, width, scale);
   }
 
  private:
-  LOCKSTEP_PORTABLE static void row(float* x, int64_t width, float scale) {
+  LOCKSTEP_PORTABLE static void row(T* x, int64_t width, T scale) {
     const int64_t tile = width < kTile ? width : kTile;
     for (int64_t t = 0; t < width; t += tile) stages(x + t, tile, 1);
     stages(x, width, tile);
@@ -24,7 +25,7 @@ struct Hadamard {
 
   /// Those of x[0 .. width) whose pairs lie `first` apart or further. Up to 8 apart a vector holds both of a pair:
   /// groups of 16 take those four stages at once. Beyond, two stages a pass.
-  LOCKSTEP_PORTABLE static void stages(float* x, int64_t width, int64_t first) {
+  LOCKSTEP_PORTABLE static void stages(T* x, int64_t width, int64_t first) {
     int64_t h = first;
     if (h == 1 && width >= 16) {
       for (int64_t i = 0; i < width; i += 16) sixteen(x + i);
@@ -34,11 +35,11 @@ struct Hadamard {
     for (; 2 * h <= width; h *= 2) one_stage(x, width, h);
   }
 
-  using Vector = float __attribute__((vector_size(64), aligned(4)));
+  using Vector = T __attribute__((vector_size(16 * sizeof(T)), aligned(sizeof(T))));
 
   /// Four stages as additions of vectors: each lane becomes the pair's first and its second times 1 or -1, which is
   /// exact.
-  LOCKSTEP_PORTABLE static void sixteen(float* x) {
+  LOCKSTEP_PORTABLE static void sixteen(T* x) {
     Vector v, s;
     __builtin_memcpy(&v, x, sizeof(v));
     __builtin_memcpy(&s, kSigns[0], sizeof(s));
@@ -57,16 +58,16 @@ struct Hadamard {
   }
 
   /// -1 for the second one of each pair.
-  static constexpr float kSigns[4][16] = {{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1},
+  static constexpr T kSigns[4][16] = {{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1},
                                           {1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1},
                                           {1, 1, 1, 1, -1, -1, -1, -1, 1, 1, 1, 1, -1, -1, -1, -1},
                                           {1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1}};
 
-  LOCKSTEP_PORTABLE static void one_stage(float* x, int64_t width, int64_t h) {
+  LOCKSTEP_PORTABLE static void one_stage(T* x, int64_t width, int64_t h) {
     for (int64_t start = 0; start < width; start += 2 * h) {
-      float *low = x + start, *high = low + h;
+      T *low = x + start, *high = low + h;
       for (int64_t i = 0; i < h; ++i) {
-        const float a = low[i], b = high[i];
+        const T a = low[i], b = high[i];
         low[i] = a + b;
         high[i] = a - b;
       }
@@ -74,11 +75,11 @@ struct Hadamard {
   }
 
   /// Stages h and 2 h in one pass over memory.
-  LOCKSTEP_PORTABLE static void two_stages(float* x, int64_t width, int64_t h) {
+  LOCKSTEP_PORTABLE static void two_stages(T* x, int64_t width, int64_t h) {
     for (int64_t start = 0; start < width; start += 4 * h) {
-      float *p = x + start, *q = p + h, *r = q + h, *s = r + h;
+      T *p = x + start, *q = p + h, *r = q + h, *s = r + h;
       for (int64_t i = 0; i < h; ++i) {
-        const float a = p[i] + q[i], b = p[i] - q[i], c = r[i] + s[i], d = r[i] - s[i];
+        const T a = p[i] + q[i], b = p[i] - q[i], c = r[i] + s[i], d = r[i] - s[i];
         p[i] = a + c;
         q[i] = b + d;
         r[i] = a - c;
@@ -90,8 +91,12 @@ struct Hadamard {
 
 }  // namespace
 
-void hadamard(int64_t count, int64_t width, float scale, float* rows, InstructionSet set) {
-  on_instruction_set<Hadamard>(set, count, width, scale, rows);
+template <class T>
+void hadamard(int64_t count, int64_t width, T scale, T* rows, InstructionSet set) {
+  on_instruction_set<Hadamard<T>>(set, count, width, scale, rows);
 }
+
+template void hadamard(int64_t, int64_t, float, float*, InstructionSet);
+template void hadamard(int64_t, int64_t, double, double*, InstructionSet);
 
 }  // namespace lockstep::kernels::loops
