@@ -22,7 +22,8 @@ std::vector<Linear*> linears_of(const Model& model) {
 /// Of each part of its weight, without the parameter's own name.
 std::vector<std::string> stored_names(Linear& linear) {
   std::vector<std::string> names;
-  for (const auto& part : linear.weight().division().parts()) names.push_back(part.name.substr(0, part.name.rfind('.')));
+  for (const auto& part : linear.weight().division().parts())
+    names.push_back(part.name.substr(0, part.name.rfind('.')));
   return names;
 }
 

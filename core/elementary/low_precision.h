@@ -2,20 +2,20 @@
 #include "core/elementary/portable.h"
 
 /// Numbers of eight and of four bits: what is nearest to a float, the codes that hold it, and the scales by which
-/// tensors are brought into their range (docs/low_precision.md). Exact arithmetic, free of branches, so that a loop over
-/// it vectorises and every instruction set gives the same bits.
+/// tensors are brought into their range (docs/low_precision.md). Exact arithmetic, free of branches, so that a loop
+/// over it vectorises and every instruction set gives the same bits.
 namespace lockstep::elementary {
 
-/// Numbers f 2^e with `fraction_bits` bits of f behind its leading one and e >= least_exponent, subnormal numbers below,
-/// up to `largest`. Eight-bit integers are one, too: all of them have the exponent of 64.
+/// Numbers f 2^e with `fraction_bits` bits of f behind its leading one and e >= least_exponent, subnormal numbers
+/// below, up to `largest`. Eight-bit integers are one, too: all of them have the exponent of 64.
 struct Grid {
   int fraction_bits, least_exponent;
   float largest;
   int largest_exponent;
 };
 
-/// E4M3 and E5M2: P. Micikevicius et al., "FP8 formats for deep learning", 2022, table 1; E2M1: OCP Microscaling Formats
-/// v1.0, table 4. int8 is symmetric: -128 is not used.
+/// E4M3 and E5M2: P. Micikevicius et al., "FP8 formats for deep learning", 2022, table 1; E2M1: OCP Microscaling
+/// Formats v1.0, table 4. int8 is symmetric: -128 is not used.
 inline constexpr Grid kE4m3{3, -6, 448, 8};
 inline constexpr Grid kE5m2{2, -14, 57344, 15};
 inline constexpr Grid kE2m1{1, 0, 6, 2};
@@ -74,7 +74,7 @@ LOCKSTEP_PORTABLE float nearest_in_block(Grid grid, int exponent, float x) {
   return nearest(grid, x * detail::two_to(-exponent)) * detail::two_to(exponent);
 }
 
-/// The code of a number of the grid E4M3 or E5M2; of NaN the one with all bits but the sign's.
+/// The code of a number of the grid E4M3 or E5M2; of any NaN the one with all bits but the sign's.
 LOCKSTEP_PORTABLE uint8_t float8_code(Grid grid, float x) {
   const auto bits = portable::bits<uint32_t>(x), magnitude = bits & ~detail::kSignBit;
   const auto sign = bits >> 24 & 0x80u;
@@ -84,7 +84,7 @@ LOCKSTEP_PORTABLE uint8_t float8_code(Grid grid, float x) {
   const bool subnormal = magnitude < bias + (1u << 23), is_nan = x != x;
   const auto small = static_cast<uint32_t>(subnormal ? steps : 0.0f);
   const auto normal = (magnitude - bias) >> (23 - grid.fraction_bits);
-  return static_cast<uint8_t>(sign | (is_nan ? 0x7fu : subnormal ? small : normal));
+  return static_cast<uint8_t>(is_nan ? 0x7fu : sign | (subnormal ? small : normal));
 }
 
 /// The number that a code stands for: E5M2's codes of infinities are those, and what is above them, like E4M3's of all

@@ -149,9 +149,7 @@ Stack draw_quantize_blocks(Inputs& in) {
   return {in.tensor(sizes), in.dimension(sizes.size()), in.number(0, 2)};
 }
 
-Stack draw_hadamard(Inputs& in) {
-  return {in.tensor(with_last(in.sizes(0, 2), int64_t{1} << in.number(1, 6))), 0.5};
-}
+Stack draw_hadamard(Inputs& in) { return {in.tensor(with_last(in.sizes(0, 2), int64_t{1} << in.number(1, 6))), 0.5}; }
 
 Stack draw_dropout(Inputs& in) { return {in.tensor(in.sizes(0, 3)), 0.5, true}; }
 
@@ -217,12 +215,12 @@ std::vector<OpCase> row_cases() {
       {"mesh::attention_backward", kReal, draw_attention_backward},
       {"mesh::cross_entropy_backward", kReal, draw_cross_entropy_backward},
       {"mesh::exponential_sum", kReal, draw_exponential_sum},
-      {"mesh::float8_codes", kExact, draw_float8_codes},
-      {"mesh::float8_numbers", kExact | kWide, draw_float8_numbers},
+      {"mesh::float8_codes", kReal, draw_float8_codes},
+      {"mesh::float8_numbers", kReal | kWide, draw_float8_numbers},
       {"mesh::hadamard_transform", kReal | kGradient, draw_hadamard},
       {"mesh::pick_class", kExact, draw_pick_class},
-      {"mesh::quantize", kExact, draw_quantize},
-      {"mesh::quantize_blocks", kExact, draw_quantize_blocks},
+      {"mesh::quantize", kReal, draw_quantize},
+      {"mesh::quantize_blocks", kReal, draw_quantize_blocks},
       {"mesh::rms_norm", kReal, draw_rms_norm},
       {"mesh::rms_norm_backward", kReal, draw_rms_norm_backward},
       {"mesh::rms_norm_input_gradient", kReal, draw_rms_norm_backward},

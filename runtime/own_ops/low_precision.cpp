@@ -68,8 +68,14 @@ std::vector<ResultShape> numbers_shape(const Call& call) {
 std::vector<ResultShape> blocks_shape(const Call& call) {
   format_of(call, std::size(elementary::kGrids));
   require_real(call, 0);
+  if (call.dims(0) == 0) fail<BadInput>("{}: a tensor without dimensions has no blocks", call.op);
   call.dimension("dim", call.dims(0));
   return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[0])}};
+}
+
+/// Maxima broadcast, which operands of our own ops do not elsewhere.
+OpSharding by_element(const Call& call) {
+  return parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
 }
 
 /// A mesh axis may cut between blocks.
@@ -87,13 +93,13 @@ OpSharding between_blocks(const Call& call) {
 constexpr OwnOp kOps[] = {
     {.schema = "float8_codes(Tensor x, Tensor maximum, int format, bool power_of_two) -> Tensor",
      .on_cpu = kernel<kernels::float8_codes>,
-     .rule = {"mesh::float8_codes", "low precision", "...->...", "-", Rule::kPlain, nullptr, codes_shape}},
+     .rule = {"mesh::float8_codes", "low precision", "x, maxima -> x", "-", Rule::kPlain, by_element, codes_shape}},
     {.schema = "float8_numbers(Tensor codes, Tensor maximum, int format, bool power_of_two) -> Tensor",
      .on_cpu = kernel<kernels::float8_numbers>,
-     .rule = {"mesh::float8_numbers", "low precision", "...->...", "-", Rule::kPlain, nullptr, numbers_shape}},
+     .rule = {"mesh::float8_numbers", "low precision", "x, maxima -> x", "-", Rule::kPlain, by_element, numbers_shape}},
     {.schema = "quantize(Tensor x, Tensor maximum, int format, bool power_of_two) -> Tensor",
      .on_cpu = kernel<kernels::quantize>,
-     .rule = {"mesh::quantize", "low precision", "...->...", "-", Rule::kPlain, nullptr, quantized_shape}},
+     .rule = {"mesh::quantize", "low precision", "x, maxima -> x", "-", Rule::kPlain, by_element, quantized_shape}},
     {.schema = "quantize_blocks(Tensor x, int dim, int format) -> Tensor",
      .on_cpu = kernel<kernels::quantize_blocks>,
      .rule = {"mesh::quantize_blocks", "low precision", "...b... -> ...b..., b in blocks of 32", "-", Rule::kPlain,

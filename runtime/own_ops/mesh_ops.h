@@ -69,9 +69,10 @@ at::Tensor float8_codes(const at::Tensor& x, const at::Tensor& maximum, int64_t 
 at::Tensor float8_numbers(const at::Tensor& codes, const at::Tensor& maximum, int64_t format, bool power_of_two);
 
 /// x [..., n] times the Hadamard matrix of n rows (Sylvester's), n a power of two from 2 to 32768, times `scale`:
-/// stages h = 1, 2, 4, ..., n / 2 of (a + b, a - b) for pairs h apart, each rounded, then the scale; of 16-bit numbers in
-/// float32, rounded once. Where a mesh axis of a power of two of ranks cuts the last dimension evenly, ranks do what is
-/// within their shards and exchange halves for the rest: the same bits. Differentiable; the derivative is the op itself.
+/// stages h = 1, 2, 4, ..., n / 2 of (a + b, a - b) for pairs h apart, each rounded, then the scale; of 16-bit numbers
+/// in float32, rounded once. Where a mesh axis of a power of two of ranks cuts the last dimension evenly, ranks do what
+/// is within their shards and exchange halves for the rest: the same bits. Differentiable; the derivative is the op
+/// itself.
 at::Tensor hadamard_transform(const at::Tensor& x, double scale);
 
 /// Sum of squares of all elements, as a float64 scalar.

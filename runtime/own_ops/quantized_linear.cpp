@@ -47,9 +47,10 @@ Tensor rotated(const Tensor& x, int64_t block, int64_t dim) {
   const auto last = x.transpose(dim, -1);
   auto sizes = last.sizes().vec();
   if (sizes.back() % block != 0)
-    fail<BadInput>("rotations of blocks of {} do not fit a product that sums {} elements; choose a power of two that "
-                   "divides them",
-                   block, sizes.back());
+    fail<BadInput>(
+        "rotations of blocks of {} do not fit a product that sums {} elements; choose a power of two that "
+        "divides them",
+        block, sizes.back());
   sizes.back() /= block;
   sizes.push_back(block);
   const double scale = 1 / std::sqrt(static_cast<double>(block));
@@ -110,9 +111,7 @@ class Recipe {
 };
 
 /// As torch's to(), but an unfinished sum stays one.
-Tensor in_dtype(const Tensor& x, c10::ScalarType dtype) {
-  return is_sharded(x) ? declared_as(x, dtype) : x.to(dtype);
-}
+Tensor in_dtype(const Tensor& x, c10::ScalarType dtype) { return is_sharded(x) ? declared_as(x, dtype) : x.to(dtype); }
 
 Tensor weight_gradient(const Factors& factors) {
   return is_sharded(factors.left) ? linear_weight_gradient(factors.left, factors.right)

@@ -40,7 +40,8 @@ TEST(QuantizeLinears, LeavesOutWhatIsNamed) {
   EXPECT_THAT(quantized({"output"}).left, ElementsAre("head.output"));
   EXPECT_THAT(quantized({"attention.wq", "attention.wk", "attention.wv", "output"}).left,
               ElementsAre("head.output", "layers.0.attention.qkv"));
-  EXPECT_THAT(quantized({"feed_forward"}).left, ElementsAre("layers.0.feed_forward.gate_up", "layers.0.feed_forward.w2"));
+  EXPECT_THAT(quantized({"feed_forward"}).left,
+              ElementsAre("layers.0.feed_forward.gate_up", "layers.0.feed_forward.w2"));
 }
 
 TEST(QuantizeLinears, LeavesOutSizesThatTensorCoresDoNotTake) {
@@ -53,8 +54,9 @@ TEST(QuantizeLinears, RefusesPartsOfAFusedMapAndNamesOfNone) {
   EXPECT_THAT(testing::message_of<BadInput>([] { quantized({"attention.wq"}); }),
               HasSubstr("leaves out layers.0.attention.wq, which is one linear map with layers.0.attention.wk and "
                         "layers.0.attention.wv here"));
-  EXPECT_THAT(testing::message_of<BadInput>([] { quantized({"attention.w_q"}); }),
-              HasSubstr("filter_fqns has \"attention.w_q\", which is in no name of a linear map; those are head.output, "));
+  EXPECT_THAT(
+      testing::message_of<BadInput>([] { quantized({"attention.w_q"}); }),
+      HasSubstr("filter_fqns has \"attention.w_q\", which is in no name of a linear map; those are head.output, "));
   auto options = small();
   options.tied_head = true;
   EXPECT_THAT(quantized({"output"}, options).left, IsEmpty());  // a head of a table is no linear map

@@ -280,11 +280,25 @@ constexpr Key kKeys[] = {
 };
 // clang-format on
 
-constexpr std::string_view kSections[] = {"job",          "model",      "optimizer",   "ranger21",
-                                          "lr_scheduler", "training",   "parallelism", "activation_checkpoint",
-                                          "checkpoint",   "metrics",    "comm",        "profiling",
-                                          "debug",        "validation", "verify",      "record",
-                                          "numerics",     "quantize",   "quantize.linear.float8",
+constexpr std::string_view kSections[] = {"job",
+                                          "model",
+                                          "optimizer",
+                                          "ranger21",
+                                          "lr_scheduler",
+                                          "training",
+                                          "parallelism",
+                                          "activation_checkpoint",
+                                          "checkpoint",
+                                          "metrics",
+                                          "comm",
+                                          "profiling",
+                                          "debug",
+                                          "validation",
+                                          "verify",
+                                          "record",
+                                          "numerics",
+                                          "quantize",
+                                          "quantize.linear.float8",
                                           "quantize.linear.mx"};
 
 template <class T>

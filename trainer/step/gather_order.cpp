@@ -77,9 +77,8 @@ std::vector<at::Tensor> GatherOrder::maxima_of(const Request& request) {
 /// What was asked for before, and is quantised, and not known.
 void GatherOrder::add_others(std::vector<at::Tensor>& parameters) const {
   const auto has = [&](const at::Tensor& one) {
-    return std::ranges::any_of(parameters, [&](const at::Tensor& other) {
-      return sharded(one).shards() == sharded(other).shards();
-    });
+    return std::ranges::any_of(
+        parameters, [&](const at::Tensor& other) { return sharded(one).shards() == sharded(other).shards(); });
   };
   for (const auto& request : requests_)
     for (size_t p = 0; p < request.recipe.float8.size(); ++p)

@@ -101,11 +101,11 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
     layouts.push_back(plan_.computing(*parameter));
   }
   const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it
-  return {tensors,
-          {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard), float8,
-           options_.float8_scales_at_once},
-          gather_order_,
-          options_.node_taker};
+  return {
+      tensors,
+      {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard), float8, options_.float8_scales_at_once},
+      gather_order_,
+      options_.node_taker};
 }
 
 }  // namespace lockstep::trainer

@@ -57,8 +57,7 @@ struct Blocks {
 struct Block {
   LOCKSTEP_PORTABLE static void run(Grid grid, int64_t count, const float* x, float* __restrict out) {
     uint32_t maximum = 0;
-    for (int64_t i = 0; i < count; ++i)
-      maximum = std::max(maximum, portable::bits<uint32_t>(portable::absolute(x[i])));
+    for (int64_t i = 0; i < count; ++i) maximum = std::max(maximum, portable::bits<uint32_t>(portable::absolute(x[i])));
     float down, up;
     Blocks::scale(grid, maximum, down, up);
     for (int64_t i = 0; i < count; ++i) out[i] = elementary::nearest(grid, x[i] * down) * up;

@@ -32,9 +32,8 @@ Tensor scales(const Tensor& maximum, NumberFormat format, bool power_of_two) {
 Tensor on_grid(const Tensor& x, const Tensor& scale, NumberFormat format) {
   const auto scaled = at::mul(x.to(c10::kFloat), scale).contiguous();
   auto* const data = scaled.mutable_data_ptr<float>();
-  parallel_for(0, scaled.numel(), kGrain, [=](int64_t begin, int64_t end) {
-    loops::nearest(format, end - begin, data + begin, data + begin);
-  });
+  parallel_for(0, scaled.numel(), kGrain,
+               [=](int64_t begin, int64_t end) { loops::nearest(format, end - begin, data + begin, data + begin); });
   return scaled;
 }
 

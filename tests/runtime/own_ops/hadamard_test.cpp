@@ -80,7 +80,8 @@ TEST(Hadamard, RefusesOtherSizes) {
   };
   for (const int64_t n : {0, 1, 12, 65536})
     EXPECT_THAT(transform({2, n}), HasSubstr(fmt::format("the last dimension has {} elements, expected a power of two "
-                                                         "from 2 to 32768", n)));
+                                                         "from 2 to 32768",
+                                                         n)));
   EXPECT_THAT(transform({2, 4}, at::kLong), HasSubstr("it transforms float32, bfloat16 and float16, not Long"));
 }
 

@@ -1,9 +1,10 @@
 // Quantised tensors beside LibTorch's float8 and plain readings of the definitions; the same bits on meshes.
+#include "core/elementary/low_precision.h"
+
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/elementary/low_precision.h"
 #include "core/error.h"
 #include "fuzz/cases/tensors.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -87,7 +88,8 @@ Tensor by_definition(const Tensor& x, int64_t dim, NumberFormat format) {
   const auto blocks = at::constant_pad_nd(last, {0, filled - width}).unflatten(-1, {filled / 32, 32});
   const auto exponents = at::floor(at::log2(blocks.abs().amax(-1, true))) - grid.largest_exponent;
   const auto scaled = blocks / at::exp2(exponents);
-  const auto own = at::floor(at::log2(scaled.abs())).clamp_min(grid.least_exponent), step = at::exp2(own - grid.fraction_bits);
+  const auto own = at::floor(at::log2(scaled.abs())).clamp_min(grid.least_exponent),
+             step = at::exp2(own - grid.fraction_bits);
   const auto nearest = (at::round(scaled / step) * step).clamp(-grid.largest, grid.largest) * at::exp2(exponents);
   return nearest.flatten(-2).narrow(-1, 0, width).transpose(dim, -1).to(at::kFloat);
 }
@@ -114,7 +116,8 @@ TEST_F(LowPrecisionOnMeshes, ScalesAreOfTheWholeTensor) {
   for (const char* layout : {"[]", "[dp=S(0), tp=S(1)]", "[dp=S(1), tp=S(2)]", "[tp=S(2)]"}) {
     const auto x = put(x_, layout);
     EXPECT_TRUE(same_bits(gather(mesh_ops::quantize(x, mesh_ops::absolute_maximum(x), 0, false)), expected)) << layout;
-    EXPECT_TRUE(same_bits(gather(mesh_ops::quantize(x, at::amax(at::abs(x), {1}, true), 1, true)), by_column)) << layout;
+    EXPECT_TRUE(same_bits(gather(mesh_ops::quantize(x, at::amax(at::abs(x), {1}, true), 1, true)), by_column))
+        << layout;
   }
 }
 
@@ -129,7 +132,8 @@ TEST_F(LowPrecisionOnMeshes, BlocksAreWhole) {
 
 TEST_F(LowPrecisionOnMeshes, RefusesWhatIsNone) {
   const auto x = put(x_, "[]"), one = put(at::ones({}), "[]");
-  EXPECT_THAT(message_of<BadInput>([&] { mesh_ops::quantize(x, one, 4, false); }), HasSubstr("format 4 is none of 0 to 3"));
+  EXPECT_THAT(message_of<BadInput>([&] { mesh_ops::quantize(x, one, 4, false); }),
+              HasSubstr("format 4 is none of 0 to 3"));
   EXPECT_THAT(message_of<BadInput>([&] { mesh_ops::float8_codes(x, one, 2, false); }), HasSubstr("none of 0 to 1"));
   EXPECT_THAT(message_of<BadInput>([&] { mesh_ops::quantize(x, put(at::ones({3}), "[]"), 0, false); }),
               HasSubstr("maxima of sizes [3] are none of a tensor of sizes [4, 96, 7]"));

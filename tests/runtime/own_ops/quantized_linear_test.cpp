@@ -36,7 +36,8 @@ struct Factors {
 Factors factors_of(LinearRecipe recipe, const Tensor& x, const Tensor& w, const Tensor& g) {
   const auto e4m3 = at::kFloat8_e4m3fn, e5m2 = at::kFloat8_e5m2;
   if (recipe == LinearRecipe::kTensorwise) {
-    const auto one = cast(w, {}, e4m3, false), inputs = cast(x, {1, 2}, e4m3, false), slopes = cast(g, {1, 2}, e5m2, false);
+    const auto one = cast(w, {}, e4m3, false), inputs = cast(x, {1, 2}, e4m3, false),
+               slopes = cast(g, {1, 2}, e5m2, false);
     return {inputs, one, slopes, one, slopes, inputs};
   }
   Factors all{cast(x, {2}, e4m3, true), cast(w, {1}, e4m3, true), cast(g, {2}, e4m3, true),
@@ -51,7 +52,8 @@ void expect_near(const Tensor& actual, const Tensor& expected, const char* what)
 }
 
 TEST(QuantizedLinear, MultipliesWhatTheRecipeMakesOfItsFactors) {
-  for (const auto recipe : {LinearRecipe::kTensorwise, LinearRecipe::kRowwise, LinearRecipe::kRowwiseExactWeightGradient}) {
+  for (const auto recipe :
+       {LinearRecipe::kTensorwise, LinearRecipe::kRowwise, LinearRecipe::kRowwiseExactWeightGradient}) {
     const auto x = at::randn({3, 10, 48}).requires_grad_(), w = at::randn({20, 48}).requires_grad_();
     const auto bias = at::randn({20}).requires_grad_(), g = at::randn({3, 10, 20});
     const auto y = quantized_linear(x, w, bias, {recipe});
@@ -65,10 +67,13 @@ TEST(QuantizedLinear, MultipliesWhatTheRecipeMakesOfItsFactors) {
 }
 
 TEST(QuantizedLinear, SharesScalesOfBlocksAlongWhatIsSummed) {
-  const auto x = at::randn({2, 40, 64}).requires_grad_(), w = at::randn({32, 64}).requires_grad_(), g = at::randn({2, 40, 32});
+  const auto x = at::randn({2, 40, 64}).requires_grad_(), w = at::randn({32, 64}).requires_grad_(),
+             g = at::randn({2, 40, 32});
   const auto y = quantized_linear(x, w, std::nullopt, {LinearRecipe::kMxfp4});
   y.backward(g);
-  const auto of = [](const Tensor& t, int64_t dim) { return mesh_ops::quantize_blocks(t.detach(), dim, 2).to(at::kDouble); };
+  const auto of = [](const Tensor& t, int64_t dim) {
+    return mesh_ops::quantize_blocks(t.detach(), dim, 2).to(at::kDouble);
+  };
   expect_near(y.detach(), at::linear(of(x, 2), of(w, 1)), "y");
   expect_near(x.grad(), at::matmul(of(g, 2), of(w, 0)), "gradient of x");
   expect_near(w.grad(), at::einsum("bln,blk->nk", {of(g, 1), of(x, 1)}), "gradient of the weight");
@@ -99,7 +104,8 @@ TEST(QuantizedLinear, TurnsFactorsBeforeTheyAreRounded) {
   x.select(1, 7).mul_(100);
   const auto exact = at::linear(x.to(at::kDouble), w.to(at::kDouble));
   const auto error = [&](LinearRecipe recipe, int64_t block) {
-    return (quantized_linear(x, w, std::nullopt, {recipe, block}) - exact).norm().item<double>() / exact.norm().item<double>();
+    return (quantized_linear(x, w, std::nullopt, {recipe, block}) - exact).norm().item<double>() /
+           exact.norm().item<double>();
   };
   EXPECT_LT(error(LinearRecipe::kMxfp4, 256), 0.75 * error(LinearRecipe::kMxfp4, 0));
   EXPECT_THAT(testing::message_of<BadInput>([&] { error(LinearRecipe::kMxfp4, 512); }),

@@ -40,16 +40,16 @@ struct Matrices {
 
 template <class Peer>
 NumericsCase transform_case(const char* peer_name, int64_t n, c10::ScalarType dtype, const Peer& peer) {
-  const auto name = fmt::format("hadamard_transform_{}x{}{}_{}", kElements / n, n,
-                                dtype == c10::kFloat ? "" : "_bf16", peer_name);
+  const auto name =
+      fmt::format("hadamard_transform_{}x{}{}_{}", kElements / n, n, dtype == c10::kFloat ? "" : "_bf16", peer_name);
   return {name, [=](PairedOptions options) {
             at::set_num_threads(1);
             options.own_time = true;
             const at::NoGradGuard no_gradients;
             const auto x = at::randn({kElements / n, n}).to(dtype), out = at::empty_like(x);
             const auto other = peer(n);
-            const auto timing = time_in_pairs([&] { mesh_ops::hadamard_transform(x, 0.125); },
-                                              [&] { other(x, out); }, options);
+            const auto timing =
+                time_in_pairs([&] { mesh_ops::hadamard_transform(x, 0.125); }, [&] { other(x, out); }, options);
             return make_row(name, timing, peer_name, "ms", 1e3);
           }};
 }

@@ -77,9 +77,8 @@ nlohmann::ordered_json json_of(const trainer::Generated& one, const Shown& shown
 
 void report_errors(const std::vector<trainer::WeightError>& errors, bool quiet) {
   if (quiet || errors.empty()) return;
-  const auto worst = std::max_element(errors.begin(), errors.end(), [](const auto& a, const auto& b) {
-    return a.relative < b.relative;
-  });
+  const auto worst = std::max_element(errors.begin(), errors.end(),
+                                      [](const auto& a, const auto& b) { return a.relative < b.relative; });
   print_err("int8 weights: {} linear maps; relative error up to {:.2g}, of {}\n", errors.size(), worst->relative,
             worst->parameter);
 }

@@ -1,5 +1,7 @@
 // Loops over numbers of few bits and the Hadamard transform give the bits of their plain readings, on every instruction
 // set.
+#include "runtime/kernels/rows/low_precision_loops.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "runtime/kernels/rows/hadamard_loops.h"
-#include "runtime/kernels/rows/low_precision_loops.h"
 #include "tests/support/instruction_sets.h"
 
 namespace lockstep::testing {
@@ -24,7 +25,8 @@ template <class T = float>
 std::vector<T> numbers(size_t count, int seed = 3) {
   std::mt19937 random(static_cast<unsigned>(seed));
   std::vector<T> all(count);
-  for (auto& x : all) x = std::ldexp(static_cast<T>(random()) / T(4294967296) - T(0.5), static_cast<int>(random() % 24) - 12);
+  for (auto& x : all)
+    x = std::ldexp(static_cast<T>(random()) / T(4294967296) - T(0.5), static_cast<int>(random() % 24) - 12);
   return all;
 }
 
@@ -62,7 +64,9 @@ TEST_P(LowPrecisionLoops, GiveCodesAndTakeThemBack) {
 /// Reads the definition, element by element.
 std::vector<float> blocks(NumberFormat format, const loops::BlockShape& s, const std::vector<float>& x) {
   auto out = x;
-  const auto at = [&](int64_t o, int64_t i, int64_t c) { return static_cast<size_t>((o * s.length + i) * s.inner + c); };
+  const auto at = [&](int64_t o, int64_t i, int64_t c) {
+    return static_cast<size_t>((o * s.length + i) * s.inner + c);
+  };
   for (int64_t o = 0; o < s.outer; ++o)
     for (int64_t c = 0; c < s.inner; ++c)
       for (int64_t i = 0; i < s.length; ++i) {
