@@ -107,9 +107,10 @@ INSTANTIATE_TEST_SUITE_P(Recipes, QuantizedBits,
 
 /// The rules with one op's shards computed in another way.
 std::shared_ptr<const RuleSet> with_local(const char* op, LocalFunction local) {
-  Rule rule = *built_in_rules()->find(op);
+  const auto rules = built_in_rules(Numerics::kCanonical);
+  Rule rule = *rules->find(op);
   rule.local = local;
-  return built_in_rules()->with(rule);
+  return rules->with(rule);
 }
 
 void scale_of_the_shard(const LocalCall& call, torch::jit::Stack& stack) {
@@ -120,8 +121,8 @@ void scale_of_the_shard(const LocalCall& call, torch::jit::Stack& stack) {
 
 void maximum_of_half(const LocalCall& call, torch::jit::Stack& stack) {
   const auto x = call.tensor(stack, "self");
-  const int64_t last = x.dim() - 1, half = (x.size(last) + 1) / 2;
-  if (x.numel() > 0) call.set_argument(stack, "self", x.narrow(last, 0, half));
+  const int64_t dim = call.argument(stack, "dim").toIntVector()[0], half = (x.size(dim) + 1) / 2;
+  if (x.numel() > 0) call.set_argument(stack, "self", x.narrow(dim, 0, half));
   call.op.callBoxed(stack);
 }
 
