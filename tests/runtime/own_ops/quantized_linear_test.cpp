@@ -62,7 +62,7 @@ TEST(QuantizedLinear, MultipliesWhatTheRecipeMakesOfItsFactors) {
     expect_near(y.detach(), at::linear(f.x, f.w, bias.detach().to(at::kDouble)), "y");
     expect_near(x.grad(), at::matmul(f.g, f.w_for_x), "gradient of x");
     expect_near(w.grad(), at::einsum("bln,blk->nk", {f.g_for_w, f.x_for_w}), "gradient of the weight");
-    expect_near(bias.grad(), g.sum({0, 1}).to(at::kDouble), "gradient of the bias");
+    expect_near(bias.grad(), g.sum(at::IntArrayRef{0, 1}).to(at::kDouble), "gradient of the bias");
   }
 }
 
@@ -97,17 +97,16 @@ TEST(QuantizedLinear, KeepsSamplesApart) {
   EXPECT_FALSE(at::equal(a[1], b[1]));
 }
 
-/// With factors that no format rounds, turning them rounds next to nothing; with outliers it helps.
+/// Where every block has an outlier, what is beside it keeps more bits.
 TEST(QuantizedLinear, TurnsFactorsBeforeTheyAreRounded) {
-  auto x = at::randn({64, 256});
-  const auto w = at::randn({32, 256});
-  x.select(1, 7).mul_(100);
+  at::manual_seed(3);
+  const auto x = at::randn({64, 256}) * at::where(at::rand({64, 256}) < 0.05, 20.0, 1.0), w = at::randn({32, 256});
   const auto exact = at::linear(x.to(at::kDouble), w.to(at::kDouble));
   const auto error = [&](LinearRecipe recipe, int64_t block) {
     return (quantized_linear(x, w, std::nullopt, {recipe, block}) - exact).norm().item<double>() /
            exact.norm().item<double>();
   };
-  EXPECT_LT(error(LinearRecipe::kMxfp4, 256), 0.75 * error(LinearRecipe::kMxfp4, 0));
+  EXPECT_LT(error(LinearRecipe::kMxfp4, 256), 0.9 * error(LinearRecipe::kMxfp4, 0));
   EXPECT_THAT(testing::message_of<BadInput>([&] { error(LinearRecipe::kMxfp4, 512); }),
               ::testing::HasSubstr("rotations of blocks of 512 do not fit a product that sums 256 elements"));
 }

@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include "core/elementary/low_precision.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/own_ops/quantized_linear.h"
 #include "tools/bench/rows/numerics_rows.h"
@@ -54,29 +55,52 @@ NumericsCase transform_case(const char* peer_name, int64_t n, c10::ScalarType dt
           }};
 }
 
-/// |product - quantised product| / |product|, of float64.
-double error_of(const Tensor& x, const Tensor& weight, const LinearQuantization& quantization) {
-  const auto exact = at::linear(x.to(at::kDouble), weight.to(at::kDouble));
-  const auto quantized = quantized_linear(x, weight, std::nullopt, quantization).to(at::kDouble);
-  return ((quantized - exact).norm() / exact.norm()).item<double>();
+constexpr int64_t kSummands = 1024;
+
+Tensor product_of(const Tensor& x, const Tensor& weight) {
+  return at::linear(x.to(at::kDouble), weight.to(at::kDouble));
 }
 
-/// Activations six of whose 1024 features are a hundred times the others, as those of large language models are
-/// (T. Dettmers et al., "LLM.int8()", 2022, section 4), and weights without such.
-NumericsCase error_case(const char* name, LinearRecipe recipe) {
+/// |product - quantised product| / |product|, in float64.
+template <class Product>
+double error_of(const Tensor& x, const Tensor& weight, const Product& quantized) {
+  const auto exact = product_of(x, weight);
+  const Tensor actual = quantized(x, weight);
+  return at::norm(actual.to(at::kDouble) - exact).div(at::norm(exact)).item<double>();
+}
+
+/// Activations three in a hundred of whose elements are fifty times the others, and weights without such. `product`
+/// takes factors and the block that they are turned by.
+template <class Product>
+NumericsCase error_case(const char* name, Product product) {
   const auto title = fmt::format("quantized_error_{}_rotated", name);
   return {title, [=](const PairedOptions&) {
             const at::NoGradGuard no_gradients;
             at::manual_seed(1);
-            auto x = at::randn({256, 1024});
-            const auto weight = at::randn({512, 1024});
-            x.slice(1, 0, 1024, 171).mul_(100);
-            LinearQuantization plain, rotated;
-            plain.recipe = rotated.recipe = recipe;
-            rotated.rotated_block = 1024;
-            const double ours = error_of(x, weight, rotated), peer = error_of(x, weight, plain);
-            return BenchRow{title, ours, peer, "unrotated", ours / peer, "of the product", ours / peer, {}, {}};
+            const auto x = at::randn({256, kSummands}) * at::where(at::rand({256, kSummands}) < 0.03, 50.0, 1.0);
+            const auto weight = at::randn({512, kSummands});
+            const auto error = [&](int64_t block) {
+              return error_of(x, weight, [&](const Tensor& a, const Tensor& b) { return product(a, b, block); });
+            };
+            const double ours = error(kSummands), peer = error(0);
+            return BenchRow{title, ours, peer, "unrotated", ours / peer, "of product", ours / peer, {}, {}};
           }};
+}
+
+NumericsCase recipe_case(const char* name, LinearRecipe recipe) {
+  return error_case(name, [recipe](const Tensor& x, const Tensor& weight, int64_t block) {
+    return quantized_linear(x, weight, std::nullopt, {recipe, block});
+  });
+}
+
+/// Both factors as eight-bit integers with one scale a row.
+Tensor product_of_integers(const Tensor& x, const Tensor& weight, int64_t block) {
+  const auto integers = [block](const Tensor& factor) {
+    const auto turned = block == 0 ? factor : mesh_ops::hadamard_transform(factor, 0.03125);  // of 1024
+    return mesh_ops::quantize(turned, turned.abs().amax(-1, true),
+                              static_cast<int64_t>(elementary::NumberFormat::kInt8), false);
+  };
+  return product_of(integers(x), integers(weight));
 }
 
 }  // namespace
@@ -93,11 +117,10 @@ std::vector<NumericsCase> low_precision_cases() {
       all.push_back(transform_case("copy", n, dtype, copy));
       all.push_back(transform_case("products", n, dtype, products));
     }
-  for (const auto& [name, recipe] : {std::pair{"tensorwise", LinearRecipe::kTensorwise},
-                                     {"rowwise", LinearRecipe::kRowwise},
-                                     {"mxfp8", LinearRecipe::kMxfp8},
-                                     {"mxfp4", LinearRecipe::kMxfp4}})
-    all.push_back(error_case(name, recipe));
+  all.push_back(recipe_case("rowwise", LinearRecipe::kRowwise));
+  all.push_back(recipe_case("mxfp8", LinearRecipe::kMxfp8));
+  all.push_back(recipe_case("mxfp4", LinearRecipe::kMxfp4));
+  all.push_back(error_case("int8", product_of_integers));
   return all;
 }
 
