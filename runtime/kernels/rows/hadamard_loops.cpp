@@ -17,73 +17,69 @@ struct Hadamard {
 
  private:
   LOCKSTEP_PORTABLE static void row(T* x, int64_t width, T scale) {
-    const int64_t tile = width < kTile ? width : kTile;
-    for (int64_t t = 0; t < width; t += tile) stages(x + t, tile, 1);
-    stages(x, width, tile);
-    for (int64_t i = 0; i < width; ++i) x[i] *= scale;
+    if (width <= kTile) return stages(x, width, 1, scale);
+    for (int64_t t = 0; t < width; t += kTile) stages(x + t, kTile, 1, T(1));
+    stages(x, width, kTile, scale);
   }
 
-  /// Those of x[0 .. width) whose pairs lie `first` apart or further. Up to 8 apart a vector holds both of a pair:
-  /// groups of 16 take those four stages at once. Beyond, two stages a pass.
-  LOCKSTEP_PORTABLE static void stages(T* x, int64_t width, int64_t first) {
+  /// Those of x[0 .. width) whose pairs lie `first` apart or further, the last one's results times `scale`. (Times 1
+  /// changes nothing.) Groups of 16 take the first four stages at once; then come two stages a pass.
+  LOCKSTEP_PORTABLE static void stages(T* x, int64_t width, int64_t first, T scale) {
     int64_t h = first;
     if (h == 1 && width >= 16) {
-      for (int64_t i = 0; i < width; i += 16) sixteen(x + i);
+      const T factor = width == 16 ? scale : T(1);
+      for (int64_t i = 0; i < width; i += 16) sixteen(x + i, factor);
       h = 16;
     }
-    for (; 4 * h <= width; h *= 4) two_stages(x, width, h);
-    for (; 2 * h <= width; h *= 2) one_stage(x, width, h);
+    for (; 4 * h <= width; h *= 4) two_stages(x, width, h, 4 * h == width ? scale : T(1));
+    if (2 * h <= width) one_stage(x, width, h, scale);
   }
 
-  using Vector = T __attribute__((vector_size(16 * sizeof(T)), aligned(sizeof(T))));
+  using Vector = T __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T))));
 
-  /// Four stages as additions of vectors: each lane becomes the pair's first and its second times 1 or -1, which is
-  /// exact.
-  LOCKSTEP_PORTABLE static void sixteen(T* x) {
-    Vector v, s;
-    __builtin_memcpy(&v, x, sizeof(v));
-    __builtin_memcpy(&s, kSigns[0], sizeof(s));
-    v = __builtin_shufflevector(v, v, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14) +
-        s * __builtin_shufflevector(v, v, 1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15);
-    __builtin_memcpy(&s, kSigns[1], sizeof(s));
-    v = __builtin_shufflevector(v, v, 0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13) +
-        s * __builtin_shufflevector(v, v, 2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15);
-    __builtin_memcpy(&s, kSigns[2], sizeof(s));
-    v = __builtin_shufflevector(v, v, 0, 1, 2, 3, 0, 1, 2, 3, 8, 9, 10, 11, 8, 9, 10, 11) +
-        s * __builtin_shufflevector(v, v, 4, 5, 6, 7, 4, 5, 6, 7, 12, 13, 14, 15, 12, 13, 14, 15);
-    __builtin_memcpy(&s, kSigns[3], sizeof(s));
-    v = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7) +
-        s * __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15);
-    __builtin_memcpy(x, &v, sizeof(v));
+  /// Stages 1, 2 and 4 within vectors of eight, 8 between two of them.
+  LOCKSTEP_PORTABLE static void sixteen(T* x, T scale) {
+    Vector low, high;
+    __builtin_memcpy(&low, x, sizeof(low));
+    __builtin_memcpy(&high, x + 8, sizeof(high));
+    within(low);
+    within(high);
+    const Vector sum = (low + high) * scale, difference = (low - high) * scale;
+    __builtin_memcpy(x, &sum, sizeof(sum));
+    __builtin_memcpy(x + 8, &difference, sizeof(difference));
   }
 
-  /// -1 for the second one of each pair.
-  static constexpr T kSigns[4][16] = {{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1},
-                                      {1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1},
-                                      {1, 1, 1, 1, -1, -1, -1, -1, 1, 1, 1, 1, -1, -1, -1, -1},
-                                      {1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1}};
+  /// Of each lane and its partner the first becomes the sum, the second the first less the second.
+  LOCKSTEP_PORTABLE static void within(Vector& v) {
+    Vector partner = __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6);
+    v = __builtin_shufflevector(v + partner, partner - v, 0, 9, 2, 11, 4, 13, 6, 15);
+    partner = __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5);
+    v = __builtin_shufflevector(v + partner, partner - v, 0, 1, 10, 11, 4, 5, 14, 15);
+    partner = __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+    v = __builtin_shufflevector(v + partner, partner - v, 0, 1, 2, 3, 12, 13, 14, 15);
+  }
 
-  LOCKSTEP_PORTABLE static void one_stage(T* x, int64_t width, int64_t h) {
+  LOCKSTEP_PORTABLE static void one_stage(T* x, int64_t width, int64_t h, T scale) {
     for (int64_t start = 0; start < width; start += 2 * h) {
       T *low = x + start, *high = low + h;
       for (int64_t i = 0; i < h; ++i) {
         const T a = low[i], b = high[i];
-        low[i] = a + b;
-        high[i] = a - b;
+        low[i] = (a + b) * scale;
+        high[i] = (a - b) * scale;
       }
     }
   }
 
   /// Stages h and 2 h in one pass over memory.
-  LOCKSTEP_PORTABLE static void two_stages(T* x, int64_t width, int64_t h) {
+  LOCKSTEP_PORTABLE static void two_stages(T* x, int64_t width, int64_t h, T scale) {
     for (int64_t start = 0; start < width; start += 4 * h) {
       T *p = x + start, *q = p + h, *r = q + h, *s = r + h;
       for (int64_t i = 0; i < h; ++i) {
         const T a = p[i] + q[i], b = p[i] - q[i], c = r[i] + s[i], d = r[i] - s[i];
-        p[i] = a + c;
-        q[i] = b + d;
-        r[i] = a - c;
-        s[i] = b - d;
+        p[i] = (a + c) * scale;
+        q[i] = (b + d) * scale;
+        r[i] = (a - c) * scale;
+        s[i] = (b - d) * scale;
       }
     }
   }

@@ -2,6 +2,8 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "runtime/kernels/rows/hadamard_loops.h"
 #include "runtime/kernels/rows/low_precision_loops.h"
@@ -82,11 +84,14 @@ Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format) {
 
 Tensor hadamard_transform(const Tensor& x, double scale) {
   const auto wide = x.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-  auto out = x.to(wide, /*non_blocking=*/false, /*copy=*/true, c10::MemoryFormat::Contiguous);
+  const auto from = x.to(wide).contiguous(), out = at::empty_like(from);
   AT_DISPATCH_FLOATING_TYPES(wide, "hadamard_transform", [&] {
+    const auto* source = from.const_data_ptr<scalar_t>();
     auto* const data = out.mutable_data_ptr<scalar_t>();
-    by_parts(rows_of(out), [=](loops::Rows part, int64_t first) {
-      loops::hadamard(part.count, part.width, static_cast<scalar_t>(scale), data + first * part.width);
+    by_written_parts(rows_of(out), data, [=](loops::Rows part, int64_t first) {
+      scalar_t* const rows = data + first * part.width;
+      std::copy_n(source + first * part.width, part.count * part.width, rows);
+      loops::hadamard(part.count, part.width, static_cast<scalar_t>(scale), rows);
     });
   });
   return out.to(x.scalar_type());
