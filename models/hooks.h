@@ -25,6 +25,9 @@ class Hooks {
   /// The tensor to compute with: a parameter gathered, in the compute dtype.
   virtual at::Tensor use(const Parameter& parameter) = 0;
 
+  /// Whether use() gives what Parameter::gather_as_float8() asked for; without hooks nobody heeds it.
+  virtual bool gathers_float8() const { return false; }
+
   /// A table that the model computes itself (rotations), equal on every rank.
   virtual at::Tensor constant(const at::Tensor& table) = 0;
 

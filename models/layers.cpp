@@ -2,6 +2,9 @@
 
 #include <ATen/Functions.h>
 
+#include "core/error.h"
+#include "models/hooks.h"
+
 namespace lockstep::models {
 
 Embedding::Embedding(Module& owner, std::string name, int64_t count, int64_t width, Initial initial, int64_t unit,
@@ -26,7 +29,20 @@ Linear::Linear(Module& owner, std::string name, const Options& options)
 at::Tensor Linear::forward(const at::Tensor& x) {
   const auto open = scope();
   const auto bias = bias_ ? std::optional(at::Tensor(*bias_)) : std::nullopt;
+  if (quantization_) return quantized(x, bias);
   return change_ && adapts() ? change_->forward(x, weight_, bias) : at::linear(x, weight_, bias);
+}
+
+at::Tensor Linear::quantized(const at::Tensor& x, const std::optional<at::Tensor>& bias) const {
+  auto how = *quantization_;
+  const auto* hooks = Hooks::current();
+  how.weight_is_quantized = weight_.gathered_as_float8() && hooks && hooks->gathers_float8();
+  if (how.recipe == LinearRecipe::kTensorwise && hooks && hooks->cache())
+    fail<BadInput>(
+        "{}: tensorwise float8 has one scale for all tokens of a sample, so tokens cannot be read one after the other "
+        "and give what they give together. Read all again for each (--uncached), or choose another recipe.",
+        path());
+  return quantized_linear(x, weight_, bias, how);
 }
 
 RmsNorm::RmsNorm(Module& owner, std::string name, int64_t width, double epsilon)

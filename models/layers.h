@@ -5,6 +5,7 @@
 
 #include "models/low_rank.h"
 #include "models/module.h"
+#include "runtime/own_ops/quantized_linear.h"
 
 namespace lockstep::models {
 
@@ -36,6 +37,9 @@ class Linear : public Module {
   Linear(Module& owner, std::string name, const Options& options);
   at::Tensor forward(const at::Tensor& x);
 
+  /// Its products become those of quantised factors (models/quantization.h).
+  void quantize(const LinearQuantization& quantization) { quantization_ = quantization; }
+  const std::optional<LinearQuantization>& quantization() const { return quantization_; }
   Parameter& weight() { return weight_; }
   /// From now on W is changed by what of low rank is trained in its place. REQUIRES: no tensor was assigned yet.
   void adapt(const LowRankOptions& options) { change_ = std::make_unique<LowRankChange>(*this, weight_, options); }
@@ -43,9 +47,12 @@ class Linear : public Module {
   LowRankChange* change() { return change_.get(); }
 
  private:
+  at::Tensor quantized(const at::Tensor& x, const std::optional<at::Tensor>& bias) const;
+
   Parameter weight_;
   std::optional<Parameter> bias_;
   std::unique_ptr<LowRankChange> change_;
+  std::optional<LinearQuantization> quantization_;
 };
 
 /// Root mean square norm over the last dimension (Zhang and Sennrich, 2019).

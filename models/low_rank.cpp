@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "models/layers.h"
+#include "runtime/own_ops/parameter_gradients.h"
 
 namespace lockstep::models {
 namespace {
@@ -76,7 +77,7 @@ at::Tensor LowRankChange::forward(const at::Tensor& x, const at::Tensor& weight,
     const at::NoGradGuard no_grad;
     lengths = row_lengths(weight + at::mul(at::mm(b, a), scale)).to(x.scalar_type());
   }
-  const auto y = (at::linear(x, weight) + change) / lengths * at::Tensor(*magnitude_);
+  const auto y = scaled_columns((at::linear(x, weight) + change) / lengths, *magnitude_);
   return bias ? y + *bias : y;
 }
 

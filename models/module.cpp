@@ -74,9 +74,10 @@ std::vector<Parameter*> Module::parameters() const {
   return all;
 }
 
-std::vector<Module*> Module::modules() {
-  std::vector<Module*> all{this};
+std::vector<Module*> Module::modules() const {
+  std::vector<Module*> all;
   for (auto* child : children_) {
+    all.push_back(child);
     const auto below = child->modules();
     all.insert(all.end(), below.begin(), below.end());
   }

@@ -44,6 +44,10 @@ class Parameter {
   /// Weights that a model is imported from need not have it (models/low_rank.h).
   void set_adapter() { is_adapter_ = true; }
   bool is_adapter() const { return is_adapter_; }
+  /// It is quantised to float8 before it is brought together for computation, one scale for all of it
+  /// (quantized_linear()).
+  void gather_as_float8() { gathered_as_float8_ = true; }
+  bool gathered_as_float8() const { return gathered_as_float8_; }
 
   const at::Tensor& tensor() const { return tensor_; }
   void assign(at::Tensor tensor) { tensor_ = std::move(tensor); }
@@ -58,7 +62,7 @@ class Parameter {
   std::string axes_;
   std::vector<int64_t> units_;
   Division division_;
-  bool trainable_ = true, is_adapter_ = false;
+  bool trainable_ = true, is_adapter_ = false, gathered_as_float8_ = false;
   at::Tensor tensor_;
 };
 
@@ -79,9 +83,8 @@ class Module {
 
   /// All parameters below this module, in order of registration.
   std::vector<Parameter*> parameters() const;
-
-  /// This module and all below it, in order of registration.
-  std::vector<Module*> modules();
+  /// All modules below this one, in order of registration, each before what is below it.
+  std::vector<Module*> modules() const;
 
  protected:
   /// Opened at the start of forward().

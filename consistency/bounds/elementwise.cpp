@@ -73,6 +73,13 @@ at::Tensor turned(const ExactCall& call) {
   return call.rounded_as_stored(6, at::maximum(forth.abs(), back.abs()));
 }
 
+/// A sum of n elements by log2(n) stages, and the scale.
+at::Tensor transformed(const ExactCall& call) {
+  const auto x = call.magnitude("x");
+  const auto stages = std::log2(static_cast<double>(x.size(-1)));
+  return call.rounded_as_stored(stages + 1, x.sum(-1, true).expand_as(x) * std::abs(call.number("scale")));
+}
+
 constexpr Row kRows[] = {
     row<cast>("_to_copy"),
     row<sum_with_number>("add.Scalar"),
@@ -94,6 +101,7 @@ constexpr Row kRows[] = {
     row<rounded_once>("square"),
     row<sum_with_number>("sub.Scalar"),
     row<sum_of_two>("sub.Tensor"),
+    row<transformed>("mesh::hadamard_transform"),
     row<turned>("mesh::rotate_pairs"),
 };
 

@@ -1,5 +1,7 @@
 #include "fuzz/calls/operand_sizes.h"
 
+#include <ATen/ExpandUtils.h>
+
 #include <cctype>
 #include <map>
 #include <optional>
@@ -13,12 +15,13 @@ using Factors = std::string;  ///< letters and digits whose product a dimension 
 
 /// "...(h*g)d": whether any dimensions lead, and what the others are.
 struct Operand {
-  bool dots = false;
+  bool dots = false, broadcasts = false;
   std::vector<Factors> dims;
 };
 
 Operand parse(std::string text) {
   Operand operand;
+  if (text == "~") return {.dots = true, .broadcasts = true};
   if (text.starts_with("...")) operand.dots = true, text = text.substr(3);
   for (size_t i = 0; i < text.size(); ++i) {
     Factors factors(1, text[i]);
@@ -36,6 +39,7 @@ class Sizes {
  public:
   /// Whether a dimension of `size` can be the product, by what is known; learns one factor that is not.
   bool take(const Factors& factors, int64_t size) {
+    if (factors == "t") return size >= 2 && size <= 32768 && (size & (size - 1)) == 0;
     int64_t known = 1;
     char unknown = 0;
     for (const char factor : factors) {
@@ -93,7 +97,12 @@ const std::string& own_operands(const std::string& op) {
       {"mesh::cross_entropy_backward", "...,...v,...,..."},
       {"mesh::exponential_sum", "...v,..."},
       {"mesh::fixed_point_sum", "..."},
+      {"mesh::float8_codes", "...,~"},
+      {"mesh::float8_numbers", "...,~"},
+      {"mesh::hadamard_transform", "...t"},
       {"mesh::pick_class", "...v,..."},
+      {"mesh::quantize", "...,~"},
+      {"mesh::quantize_blocks", "..."},
       {"mesh::rms_norm", "...d,d"},
       {"mesh::rms_norm_backward", "...d,...d,...,d"},
       {"mesh::rms_norm_input_gradient", "...d,...d,...,d"},
@@ -115,6 +124,8 @@ bool fit(const std::string& operands, const std::vector<at::Tensor>& tensors) {
   for (size_t i = 0; i < all.size(); ++i) {
     const auto given = tensors[i].sizes();
     if (!fits_count(all[i], tensors[i].dim())) return false;
+    if (all[i].broadcasts && !at::is_expandable_to(given, tensors[0].sizes())) return false;
+    if (all[i].broadcasts) continue;
     if (all[i].dots && !sizes.take_leading(given.slice(0, given.size() - all[i].dims.size()))) return false;
   }
   for (const bool products : {false, true})

@@ -123,6 +123,34 @@ Stack draw_rotation(Inputs& in) {
           in.tensor({length, pairs}), in.flag()};
 }
 
+/// Of the whole tensor, or of each row.
+Stack draw_quantize(Inputs& in) {
+  const auto sizes = in.sizes(1, 3);
+  auto x = in.tensor(sizes);
+  const bool by_row = in.flag();
+  auto maxima = x.numel() > 0 ? (by_row ? x.abs().amax(-1, true) : x.abs().amax()) : at::ones({}, x.options());
+  return {x, maxima, in.number(0, 3), in.flag()};
+}
+
+Stack draw_float8_codes(Inputs& in) {
+  auto stack = draw_quantize(in);
+  stack[2] = in.number(0, 1);
+  return stack;
+}
+
+/// Any byte is a code; those of infinities and NaN are left out, which no quantised number has.
+Stack draw_float8_numbers(Inputs& in) {
+  const auto sizes = in.sizes(1, 3);
+  return {in.integers(sizes, 0, 0x7b).to(c10::kByte), in.positive({}), in.number(0, 1), in.flag()};
+}
+
+Stack draw_quantize_blocks(Inputs& in) {
+  const auto sizes = in.sizes(1, 3);
+  return {in.tensor(sizes), in.dimension(sizes.size()), in.number(0, 2)};
+}
+
+Stack draw_hadamard(Inputs& in) { return {in.tensor(with_last(in.sizes(0, 2), int64_t{1} << in.number(1, 6))), 0.5}; }
+
 Stack draw_dropout(Inputs& in) { return {in.tensor(in.sizes(0, 3)), 0.5, true}; }
 
 Stack draw_dropout_backward(Inputs& in) {
@@ -187,7 +215,12 @@ std::vector<OpCase> row_cases() {
       {"mesh::attention_backward", kReal, draw_attention_backward},
       {"mesh::cross_entropy_backward", kReal, draw_cross_entropy_backward},
       {"mesh::exponential_sum", kReal, draw_exponential_sum},
+      {"mesh::float8_codes", kReal, draw_float8_codes},
+      {"mesh::float8_numbers", kReal | kWide, draw_float8_numbers},
+      {"mesh::hadamard_transform", kReal | kGradient, draw_hadamard},
       {"mesh::pick_class", kExact, draw_pick_class},
+      {"mesh::quantize", kReal, draw_quantize},
+      {"mesh::quantize_blocks", kReal, draw_quantize_blocks},
       {"mesh::rms_norm", kReal, draw_rms_norm},
       {"mesh::rms_norm_backward", kReal, draw_rms_norm_backward},
       {"mesh::rms_norm_input_gradient", kReal, draw_rms_norm_backward},

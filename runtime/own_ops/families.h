@@ -12,7 +12,9 @@ namespace lockstep::own_ops {
 OwnOpFamily adamw();
 OwnOpFamily attention();
 OwnOpFamily gate();
+OwnOpFamily hadamard();
 OwnOpFamily loss();
+OwnOpFamily low_precision();
 OwnOpFamily norm();
 OwnOpFamily rotary();
 OwnOpFamily sums();

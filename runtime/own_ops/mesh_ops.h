@@ -56,6 +56,25 @@ at::Tensor swiglu_backward(const at::Tensor& gradient, const at::Tensor& both);
 /// turned in fp32. Differentiable in x.
 at::Tensor rotate_pairs(const at::Tensor& x, const at::Tensor& cosines, const at::Tensor& sines, bool back = false);
 
+/// Numbers of few bits (docs/low_precision.md), `format` being an elementary::NumberFormat
+/// (core/elementary/low_precision.h): the float32 numbers that are nearest to x and of the form q / s, q of the format
+/// and s the scale of `maximum`, which broadcasts to x; with `power_of_two` s is one. What has a maximum that is not
+/// finite is NaN. No derivative: who rounds decides what goes through.
+at::Tensor quantize(const at::Tensor& x, const at::Tensor& maximum, int64_t format, bool power_of_two);
+/// The same of blocks of 32 elements along `dim`, each under the power of two that it shares (OCP Microscaling Formats
+/// v1.0, section 6.3); the last block may be shorter. Blocks are whole: what cuts one is gathered.
+at::Tensor quantize_blocks(const at::Tensor& x, int64_t dim, int64_t format);
+/// quantize() in two halves: q's codes, one byte an element, and what they stand for. E4M3 and E5M2.
+at::Tensor float8_codes(const at::Tensor& x, const at::Tensor& maximum, int64_t format, bool power_of_two);
+at::Tensor float8_numbers(const at::Tensor& codes, const at::Tensor& maximum, int64_t format, bool power_of_two);
+
+/// x [..., n] times the Hadamard matrix of n rows (Sylvester's), n a power of two from 2 to 32768, times `scale`:
+/// stages h = 1, 2, 4, ..., n / 2 of (a + b, a - b) for pairs h apart, each rounded, then the scale; of 16-bit numbers
+/// in float32, rounded once. Where a mesh axis of a power of two of ranks cuts the last dimension evenly, ranks do what
+/// is within their shards and exchange halves for the rest: the same bits. Differentiable; the derivative is the op
+/// itself.
+at::Tensor hadamard_transform(const at::Tensor& x, double scale);
+
 /// Sum of squares of all elements, as a float64 scalar.
 at::Tensor sum_of_squares(const at::Tensor& x);
 

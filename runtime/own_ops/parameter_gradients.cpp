@@ -1,6 +1,7 @@
 #include "runtime/own_ops/parameter_gradients.h"
 
 #include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "runtime/context/run_context.h"
 #include "runtime/context/scopes.h"
@@ -52,7 +53,23 @@ bool sums_by_sample(const Tensor& gradient) {
   return has_leaf_for_each_sample(gradient) && !layout_of(gradient).cutters(1).empty();
 }
 
+struct ScaledColumns : torch::autograd::Function<ScaledColumns> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& scale) {
+    context->save_for_backward({x, scale});
+    return at::mul(x, scale);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    return {at::mul(gradients[0], saved[1]), bias_gradient(at::mul(gradients[0], saved[0]))};
+  }
+};
+
 }  // namespace
+
+Tensor scaled_columns(const Tensor& x, const Tensor& scale) {
+  return is_sharded(x) ? ScaledColumns::apply(x, scale) : at::mul(x, scale);
+}
 
 Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
   if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);

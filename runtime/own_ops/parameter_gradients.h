@@ -12,4 +12,8 @@ at::Tensor linear_weight_gradient(const at::Tensor& gradient, const at::Tensor& 
 /// gradient [..., n] -> [n]: of a bias that is added to all rows.
 at::Tensor bias_gradient(const at::Tensor& gradient);
 
+/// x [..., n] times scale [n], differentiable: what is the same for all rows has such a gradient. (Of a product
+/// autograd would finish the sum over samples too early.)
+at::Tensor scaled_columns(const at::Tensor& x, const at::Tensor& scale);
+
 }  // namespace lockstep

@@ -147,7 +147,7 @@ struct WeightsOptions {
 struct GenerateCommand {
   std::string folder, prompt;
   std::vector<int64_t> tokens;  ///< instead of a prompt
-  bool bytes = false, uncached = false;
+  bool bytes = false, uncached = false, int8 = false;
   int64_t count = 64, samples = 1, seed = 0;
   double temperature = 0, top_p = 1;
   std::string mesh = "tp=1";

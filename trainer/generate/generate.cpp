@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "core/error.h"
+#include "models/layers.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -95,6 +96,28 @@ class Writer {
 };
 
 }  // namespace
+
+std::unique_ptr<models::Model> make_int8_model(const Job& job) {
+  auto high = job;
+  high.model.converters.clear();
+  auto model = make_model(high);
+  models::quantize_linears(*model, {.recipe = LinearRecipe::kInt8Weights}, {}, false);
+  return model;
+}
+
+std::vector<WeightError> int8_errors(TrainingRun& run) {
+  const RunContext::Use use(run.context());
+  const at::NoGradGuard no_grad;
+  std::vector<WeightError> errors;
+  for (auto* module : run.model().modules()) {
+    auto* linear = dynamic_cast<models::Linear*>(module);
+    if (!linear || !linear->quantization()) continue;
+    const auto weight = linear->weight().tensor();
+    const auto difference = gather(quantized_weight(weight, *linear->quantization())) - gather(weight);
+    errors.push_back({linear->weight().name(), (difference.norm() / gather(weight).norm()).item<double>()});
+  }
+  return errors;
+}
 
 std::vector<Generated> generate(TrainingRun& run, const std::vector<int64_t>& prompt, const GenerateOptions& options) {
   require_prompt(run, prompt);

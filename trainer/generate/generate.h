@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "trainer/generate/sampling.h"
@@ -19,6 +21,17 @@ struct GenerateOptions {
   bool cached = true;  ///< false: all tokens are read again for each new one
   int64_t chunk = 0;   ///< tokens of the prompt that are read at once; 0: all
 };
+
+/// Makes the weights of a model's linear maps eight-bit integers (LinearRecipe::kInt8Weights); as Options::make_model.
+std::unique_ptr<models::Model> make_int8_model(const Job& job);
+
+/// How much of the weights of a run of such a model is lost: for each parameter that is quantised the length of the
+/// difference over its own.
+struct WeightError {
+  std::string parameter;
+  double relative = 0;
+};
+std::vector<WeightError> int8_errors(TrainingRun& run);
 
 /// Goes on with a prompt. Canonical: text and log-probabilities have the same bits on every mesh, cached or not,
 /// however many samples and in whatever chunks; a log-probability is the loss of training with the other sign. BadInput

@@ -41,6 +41,13 @@ inline constexpr Allowed kModelSize{"from 1 to 1048576", [](double x) { return x
 inline constexpr Allowed kLayers{"from 1 to 4096", [](double x) { return x >= 1 && x <= 4096; }};
 inline constexpr Allowed kVocabulary{"from 1 to 16777216", [](double x) { return x >= 1 && x <= 1 << 24; }};
 
+inline constexpr bool is_rotated_block(double x) {
+  for (int64_t size = 2; size <= 32768; size *= 2)
+    if (static_cast<double>(size) <= x && x <= static_cast<double>(size)) return true;
+  return x >= 0 && x <= 0;
+}
+inline constexpr Allowed kRotatedBlock{"0 or a power of two from 2 to 32768", is_rotated_block};
+
 inline bool is_job_key(std::string_view name) { return find_job_key(name) != nullptr; }
 inline constexpr Allowed kJobKeys{"names of keys such as \"optimizer.lr\"", nullptr, is_job_key};
 

@@ -1,5 +1,7 @@
 #include "trainer/job/batching.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -62,6 +64,42 @@ void require_levels_offered(const Job& job) {
         "numerics.rounded_levels {} rounds sums of 16-bit products; training.mixed_precision_param is \"{}\", choose "
         "\"bfloat16\" or rounded_levels 0.",
         job.numerics.rounded_levels, job.training.mixed_precision_param);
+}
+
+void require_one_converter(const Job& job) {
+  const auto& converters = job.model.converters;
+  if (converters.size() > 1)
+    fail<BadInput>("model.converters has {}; a linear map is quantised in one way, choose one of them.",
+                   fmt::join(converters, " and "));
+  if (converters.empty() && job.quantize.rotated_block != 0)
+    fail<BadInput>("quantize.rotated_block {} turns factors of quantised linear maps; model.converters names none.",
+                   job.quantize.rotated_block);
+  if (!converters.empty() && job.training.device == "cuda")
+    fail<BadInput>("model.converters {} is emulated on CPUs alone; training.device is \"cuda\".", converters[0]);
+}
+
+void require_gather_offered(const Float8Section& settings, int64_t rotated_block) {
+  if (settings.precompute_float8_dynamic_scale_for_fsdp && !settings.enable_fsdp_float8_all_gather)
+    fail<BadInput>(
+        "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp is about weights that are gathered in float8; "
+        "set enable_fsdp_float8_all_gather, too, or leave it out.");
+  if (!settings.enable_fsdp_float8_all_gather) return;
+  if (settings.recipe_name != "tensorwise")
+    fail<BadInput>(
+        "quantize.linear.float8.enable_fsdp_float8_all_gather needs recipe_name \"tensorwise\", not \"{}\": the two "
+        "products of a weight have scales of their own.",
+        settings.recipe_name);
+  if (rotated_block != 0)
+    fail<BadInput>(
+        "quantize.linear.float8.enable_fsdp_float8_all_gather and quantize.rotated_block {}: the two products of a "
+        "weight turn it in two ways. Leave one out.",
+        rotated_block);
+}
+
+/// Sections of a converter that a job does not have say nothing, as in torchtitan.
+void require_quantization_offered(const Job& job) {
+  require_one_converter(job);
+  if (job.model.converts_by(kFloat8Converter)) require_gather_offered(job.float8, job.quantize.rotated_block);
 }
 
 void require_data_fit(const Job& job) {
@@ -152,6 +190,7 @@ Job resolve(Job job, const Launch& launch) {
   require_device_offered(job);
   require_levels_offered(job);
   require_optimizer_heeds(job);
+  require_quantization_offered(job);
   require_float_range(job.optimizer);
   require_data_fit(job);
   require_loss_fits(job);

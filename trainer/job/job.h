@@ -19,6 +19,10 @@ struct JobSection {
   std::vector<std::string> plugins;  ///< "libmine.so DIGEST" of each that was loaded; set by who loads them
 };
 
+/// Values of model.converters: sections of their own.
+inline constexpr std::string_view kFloat8Converter = "quantize.linear.float8";
+inline constexpr std::string_view kMxConverter = "quantize.linear.mx";
+
 struct ModelSection {
   std::string name = "llama3";
   std::string flavor = "debugmodel";
@@ -27,6 +31,11 @@ struct ModelSection {
   std::optional<double> dropout, attention_dropout;
   std::optional<double> rope_theta, rope_factor, norm_eps;
   std::optional<bool> tied_head, attention_bias;
+  std::vector<std::string> converters;
+
+  bool converts_by(std::string_view converter) const {
+    return std::find(converters.begin(), converters.end(), converter) != converters.end();
+  }
 };
 
 /// Settings of the parameters whose names a pattern fits (trainer/job/optimizer_settings.h).
@@ -201,6 +210,22 @@ struct NumericsSection {
   bool is_canonical() const { return mode == kCanonicalMode; }
 };
 
+struct QuantizeSection {
+  int64_t rotated_block = 0;
+};
+
+struct Float8Section {
+  std::string recipe_name = "tensorwise";
+  bool enable_fsdp_float8_all_gather = false;
+  bool precompute_float8_dynamic_scale_for_fsdp = false;
+  std::vector<std::string> filter_fqns;
+};
+
+struct MxSection {
+  std::string recipe_name = "mxfp8_cublas";
+  std::vector<std::string> filter_fqns{"output"};
+};
+
 struct Job {
   JobSection job;
   ModelSection model;
@@ -220,6 +245,9 @@ struct Job {
   VerifySection verify;
   RecordSection record;
   NumericsSection numerics;
+  QuantizeSection quantize;
+  Float8Section float8;
+  MxSection mx;
 };
 
 }  // namespace lockstep::trainer

@@ -37,7 +37,8 @@ std::vector<std::string> names_in(std::string_view section) {
   std::vector<std::string> names;
   for (const auto& key : job_keys()) {
     if (section.empty()) names.push_back(key.dotted());
-    if (key.section == section) names.emplace_back(key.name);
+    if (key.section == section || key.section.starts_with(std::string(section) + "."))
+      names.push_back(key.dotted().substr(section.size() + 1));
   }
   return names;
 }

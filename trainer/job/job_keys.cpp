@@ -62,6 +62,9 @@ constexpr Key kKeys[] = {
     {"model", "attention_bias", at<&Job::model, &ModelSection::attention_bias>(), kAnything,
      "Whether queries, keys and values have biases, as Qwen 2's; no flavor has. Of llama3 alone. (Not in torchtitan.)"},
 
+    {"model", "converters", at<&Job::model, &ModelSection::converters>(), one_of(kConverters),
+     "What linear maps become: their products are those of factors of few bits, exactly (docs/low_precision.md)"},
+
     {"optimizer", "name", at<&Job::optimizer, &OptimizerSection::name>(), one_of(kOptimizerNames), "Optimizer"},
     {"optimizer", "lr", at<&Job::optimizer, &OptimizerSection::lr>(), kAtLeast0, "Peak learning rate."},
     {"optimizer", "beta1", at<&Job::optimizer, &OptimizerSection::beta1>(), kBelowOne,
@@ -279,15 +282,50 @@ constexpr Key kKeys[] = {
      "Of canonical bfloat16: so many levels below the root of a product's tree are rounded to bfloat16, on every mesh; "
      "unfinished sums then travel in 2 bytes over 2^levels tensor-parallel ranks. Changes the numbers. (Not in "
      "torchtitan.)"},
+
+    {"quantize", "rotated_block", at<&Job::quantize, &QuantizeSection::rotated_block>(), kRotatedBlock,
+     "Of quantised linear maps: the factors of the forward product and of the input's gradient are turned first by a "
+     "Hadamard transform of blocks of so many summands; 0 = not at all (docs/low_precision.md). (Not in torchtitan.)"},
+
+    {"quantize.linear.float8", "recipe_name", at<&Job::float8, &Float8Section::recipe_name>(), one_of(kFloat8Recipes),
+     "What float8 factors share a scale (docs/low_precision.md)"},
+    {"quantize.linear.float8", "enable_fsdp_float8_all_gather",
+     at<&Job::float8, &Float8Section::enable_fsdp_float8_all_gather>(), kAnything,
+     "Weights are quantised before they are gathered: one byte an element travels. Of recipe_name tensorwise."},
+    {"quantize.linear.float8", "precompute_float8_dynamic_scale_for_fsdp",
+     at<&Job::float8, &Float8Section::precompute_float8_dynamic_scale_for_fsdp>(), kAnything,
+     "The maxima of all weights that are gathered so are reduced at once, not block by block."},
+    {"quantize.linear.float8", "filter_fqns", at<&Job::float8, &Float8Section::filter_fqns>(), kAnything,
+     "Parts of names of linear maps that stay as they are, such as \"output\"; so do those with a size that is no "
+     "multiple of 16."},
+    {"quantize.linear.mx", "recipe_name", at<&Job::mx, &MxSection::recipe_name>(), one_of(kMxRecipes),
+     "Format of the blocks of 32 elements (docs/low_precision.md)"},
+    {"quantize.linear.mx", "filter_fqns", at<&Job::mx, &MxSection::filter_fqns>(), kAnything,
+     "As that of quantize.linear.float8."},
 };
 // clang-format on
 
-constexpr std::string_view kSections[] = {"job",        "model",       "optimizer",
-                                          "ranger21",   "lora",        "lr_scheduler",
-                                          "training",   "parallelism", "activation_checkpoint",
-                                          "checkpoint", "metrics",     "comm",
-                                          "profiling",  "debug",       "validation",
-                                          "verify",     "record",      "numerics"};
+constexpr std::string_view kSections[] = {"job",
+                                          "model",
+                                          "optimizer",
+                                          "ranger21",
+                                          "lora",
+                                          "lr_scheduler",
+                                          "training",
+                                          "parallelism",
+                                          "activation_checkpoint",
+                                          "checkpoint",
+                                          "metrics",
+                                          "comm",
+                                          "profiling",
+                                          "debug",
+                                          "validation",
+                                          "verify",
+                                          "record",
+                                          "numerics",
+                                          "quantize",
+                                          "quantize.linear.float8",
+                                          "quantize.linear.mx"};
 
 template <class T>
 std::string toml_text(const T& value) {

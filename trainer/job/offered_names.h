@@ -32,6 +32,17 @@ inline constexpr Choice kLossNames[] = {
     {"cross_entropy", "of each token"},
     {"dpo", "direct preference optimization, of each pair of conversations (docs/fine_tuning.md)"},
 };
+inline constexpr Choice kConverters[] = {
+    {kFloat8Converter, "float8 factors, by the section of that name"},
+    {kMxConverter, "blocks of 32 float8 or float4 numbers, by the section of that name"},
+};
+inline constexpr Choice kFloat8Recipes[] = {
+    {"tensorwise", "a weight, and each sample of an activation"},
+    {"rowwise", "a row or column along what is summed over"},
+    {"rowwise_with_gw_hp", "as rowwise, but gradients of weights are not quantised"},
+};
+inline constexpr Choice kMxRecipes[] = {
+    {"mxfp8_cublas", "E4M3"}, {"mxfp8_emulated", "E4M3"}, {"mxfp4_emulated", "E2M1"}, {"mxfp4_cutlass", "E2M1"}};
 inline constexpr Choice kNumericsNames[] = {{kCanonicalMode}, {kNativeMode}};
 
 }  // namespace lockstep::trainer

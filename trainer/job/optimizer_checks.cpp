@@ -71,6 +71,9 @@ void require_groups_heeded(const OptimizerSection& optimizer) {
 /// Without a rank nothing of [lora] is read.
 void require_lora_heeded(const Job& job) {
   if (job.lora.enabled()) {
+    if (!job.model.converters.empty())
+      fail<BadInput>("lora.rank {} and model.converters: changes of low rank to quantised linear maps are not offered.",
+                     job.lora.rank);
     if (job.lora.targets.empty()) fail<BadInput>("lora.rank is {}, but lora.targets names no weights.", job.lora.rank);
     return;
   }

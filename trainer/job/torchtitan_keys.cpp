@@ -22,7 +22,6 @@ constexpr TorchtitanKey kKeys[] = {
 
     {"model.hf_assets_path", "|./tests/assets/tokenizer"},
     {"model.tokenizer_path", ""},
-    {"model.converters", "[]"},
     {"model.print_after_conversion", "*", kSwitch},
 
     {"optimizer.implementation", "for-loop|foreach|fused"},
@@ -87,7 +86,9 @@ constexpr TorchtitanKey kKeys[] = {
     {"compile.enable", "false"},
     {"compile.components", "*", kSwitch},
     {"compile.backend", "*", kSwitch},
-    {"quantize.*", "*", kSwitch},
+    {"quantize.linear.float8.emulate", "*", kAlways},
+    {"quantize.linear.mx.mxfp8_dim1_cast_kernel_choice", "*", "about kernels of GPUs"},
+    {"quantize.grouped_mm.*", "*", kSwitch},
     {"comm.mode", "default"},
     {"comm.trace_buf_size", "*", kPython},
     {"comm.save_traces_folder", "*", kPython},
@@ -124,7 +125,16 @@ std::string gathered_again(const Job&, const Job& resolved) {
   return "parameters of recomputed layers are gathered again, although fsdp_reshard_after_forward is \"never\"";
 }
 
+std::string scales_of_samples(const Job&, const Job& resolved) {
+  if (!resolved.model.converts_by(kFloat8Converter)) return "";
+  return "float8 scales of activations are each sample's own, and fused weights (wq, wk and wv) share theirs";
+}
+
 constexpr TorchtitanDifference kDifferences[] = {
+    {"quantize.linear.float8.recipe_name",
+     "of activations each sample has scales of its own, not what a rank has of a microbatch; maps that are fused here, "
+     "such as wq, wk and wv, share one.",
+     scales_of_samples},
     {"training.dataset", "its data sets are not offered; the default is text, not c4_test."},
     {"training.local_batch_size",
      "it is lowered where it does not cut a step's samples evenly (canonical: into complete subtrees of their sum), "

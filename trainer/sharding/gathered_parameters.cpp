@@ -138,8 +138,10 @@ struct GatheredParameters::Source {
     return again[p].empty() ? fetch_alone(p) : std::move(again[p]);
   }
   Shards fetch_alone(size_t p) const {
-    const auto alone = parameters[p].detach().to(recipe.dtype);
-    return sharded(redistribute_named(kGather, {alone}, {recipe.layouts[p]})[0]).shards()->whole();
+    GatherRecipe alone{{recipe.layouts[p]}, recipe.dtype, recipe.shard_axis};
+    if (!recipe.float8.empty()) alone.float8 = {recipe.float8[p]};
+    const CommunicationScope scope(alone.layouts[0].mesh().world(), kGather);
+    return sharded(order->gather_alone(parameters[p], alone)).shards()->whole();
   }
   void check_unchanged() const {
     for (size_t p = 0; p < parameters.size(); ++p)

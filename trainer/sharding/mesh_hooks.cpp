@@ -37,7 +37,7 @@ std::set<const models::Module*> staying_gathered(const std::string& reshard, con
 BlockOptions block_options(const Job& job, models::Model& model) {
   const auto blocks = model.blocks();
   return {compute_dtype(job), staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
-          recomputed(job.activation_checkpoint, blocks)};
+          recomputed(job.activation_checkpoint, blocks), job.float8.precompute_float8_dynamic_scale_for_fsdp};
 }
 
 MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
@@ -94,15 +94,18 @@ at::Tensor MeshHooks::run_gathered(const models::Module& block,
 GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& parameters, std::string_view block) const {
   std::vector<at::Tensor> tensors;
   std::vector<Layout> layouts;
+  std::vector<bool> float8;
   for (const auto* parameter : parameters) {
+    float8.push_back(parameter->gathered_as_float8());
     tensors.push_back(options_.leaf ? options_.leaf(parameter->tensor()) : parameter->tensor());
     layouts.push_back(plan_.computing(*parameter));
   }
   const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it
-  return {tensors,
-          {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard)},
-          gather_order_,
-          options_.node_taker};
+  return {
+      tensors,
+      {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard), float8, options_.float8_scales_at_once},
+      gather_order_,
+      options_.node_taker};
 }
 
 }  // namespace lockstep::trainer

@@ -18,6 +18,7 @@ struct BlockOptions {
   c10::ScalarType compute_dtype = c10::kFloat;
   std::set<const models::Module*> stay_gathered = {};  ///< blocks that do not free their parameters after forward
   std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
+  bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const at::Tensor&)> leaf = {};
   NodeTaker node_taker = {};  ///< nobody: gradients are summed over dp_shard
@@ -48,6 +49,7 @@ class MeshHooks final : public models::Hooks {
   bool trains() const override { return trains_; }
   bool adapts() const override { return adapts_; }
   models::KeyValueCache* cache() const override { return cache_; }
+  bool gathers_float8() const override { return true; }
 
   at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
   at::Tensor whole(const at::Tensor& tensor, int dim) override;

@@ -58,6 +58,15 @@ std::unique_ptr<models::Model> make_mlp(const Job& job) {
   return std::make_unique<models::Mlp>(options);
 }
 
+LinearRecipe float8_recipe(std::string_view name) {
+  if (name == "tensorwise") return LinearRecipe::kTensorwise;
+  return name == "rowwise" ? LinearRecipe::kRowwise : LinearRecipe::kRowwiseExactWeightGradient;
+}
+
+LinearRecipe mx_recipe(std::string_view name) {
+  return name.starts_with("mxfp4") ? LinearRecipe::kMxfp4 : LinearRecipe::kMxfp8;
+}
+
 }  // namespace
 
 Registry<ModelBuilder>& model_registry() {
@@ -66,6 +75,20 @@ Registry<ModelBuilder>& model_registry() {
   return all;
 }
 
-std::unique_ptr<models::Model> make_model(const Job& job) { return model_registry().at(job.model.name)(job); }
+models::QuantizedLinears quantize_linears(const Job& job, models::Model& model) {
+  if (job.model.converters.empty()) return {};
+  const bool is_float8 = job.model.converts_by(kFloat8Converter);
+  LinearQuantization quantization;
+  quantization.recipe = is_float8 ? float8_recipe(job.float8.recipe_name) : mx_recipe(job.mx.recipe_name);
+  quantization.rotated_block = job.quantize.rotated_block;
+  return models::quantize_linears(model, quantization, is_float8 ? job.float8.filter_fqns : job.mx.filter_fqns,
+                                  is_float8 && job.float8.enable_fsdp_float8_all_gather);
+}
+
+std::unique_ptr<models::Model> make_model(const Job& job) {
+  auto model = model_registry().at(job.model.name)(job);
+  quantize_linears(job, *model);
+  return model;
+}
 
 }  // namespace lockstep::trainer

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "models/module.h"
+#include "models/quantization.h"
 #include "trainer/job/job.h"
 #include "trainer/job/registry.h"
 
@@ -13,7 +14,10 @@ using ModelBuilder = std::unique_ptr<models::Model> (*)(const Job& job);
 /// By model.name.
 Registry<ModelBuilder>& model_registry();
 
-/// The model that a job names.
+/// Makes the linear maps of a model what the job's converters say.
+models::QuantizedLinears quantize_linears(const Job& job, models::Model& model);
+
+/// The model that a job names, its linear maps quantised as the job says.
 std::unique_ptr<models::Model> make_model(const Job& job);
 
 }  // namespace lockstep::trainer

@@ -27,4 +27,11 @@ Tensor fixed_point_sum(const Tensor& x);
 Tensor absolute_maximum(const Tensor& x);
 Tensor scaled_squares(const Tensor& x, double scale);
 
+// Numbers of few bits (docs/low_precision.md).
+Tensor quantize(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two);
+Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format);
+Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two);
+Tensor float8_numbers(const Tensor& codes, const Tensor& maximum, int64_t format, bool power_of_two);
+Tensor hadamard_transform(const Tensor& x, double scale);
+
 }  // namespace lockstep::kernels

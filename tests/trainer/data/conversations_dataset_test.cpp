@@ -113,7 +113,7 @@ TEST(ConversationsDataset, WhatDoesNotFitIsNamed) {
   };
   EXPECT_THAT(problem(options_of(path, 2)),
               HasSubstr("conversation 0 has 4 tokens, more than training.seq_len + 1 = 3. Raise it, or prepare"));
-  EXPECT_EQ(problem(options_of(path, 3)), "");
+  EXPECT_EQ(problem(options_of(path, 3)), "no such error");
   auto pairs = options_of(path);
   pairs.pairs = true;
   EXPECT_THAT(problem(pairs), HasSubstr("holds conversations, not preferences"));
@@ -141,7 +141,7 @@ TEST(ConversationsDataset, LossAndDataGoTogether) {
   EXPECT_THAT(problem("dataset = \"preferences\"\nloss = \"dpo\"\n"), HasSubstr("needs lora.rank"));
   EXPECT_THAT(problem("dpo_beta = 0.2\n"), HasSubstr("training.dpo_beta is of training.loss \"dpo\""));
   const std::string dpo = "dataset = \"preferences\"\nloss = \"dpo\"\nlocal_batch_size = 3\n[lora]\nrank = 2\n";
-  EXPECT_EQ(problem(dpo), "");
+  EXPECT_EQ(problem(dpo), "no such error");
   const auto job = resolve(parse_job("[training]\ndataset_path = \"x\"\n" + dpo, "job.toml"), {});
   EXPECT_THAT(message_of<BadInput>([&] { derive_batching(job, parse_mesh("dp_shard=3")); }),
               HasSubstr("has 1 samples of the global batch of 3 to a rank and microbatch; pairs need an even number"));

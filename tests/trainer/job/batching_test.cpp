@@ -249,5 +249,45 @@ TEST(ParseMesh, NamesWhatIsWrong) {
   EXPECT_EQ(message("tp=1048576,dp_shard=2"), "mesh \"tp=1048576,dp_shard=2\" has more than 1048576 ranks.");
 }
 
+TEST(Resolve, QuantizesInOneWayThatIsOffered) {
+  const auto refused = [](auto set) {
+    auto job = job_of(1, 1, 1, 1, -1);
+    set(job);
+    return problem([&] { resolve(job, kSimulated); });
+  };
+  const std::string float8(kFloat8Converter), mx(kMxConverter);
+  EXPECT_EQ(refused([&](Job& job) { job.model.converters = {float8}; }), "");
+  EXPECT_EQ(
+      refused([&](Job& job) { job.float8.enable_fsdp_float8_all_gather = true, job.float8.recipe_name = "rowwise"; }),
+      "");  // says nothing without a converter
+  EXPECT_EQ(refused([&](Job& job) {
+              job.model.converters = {float8, mx};
+            }),
+            "model.converters has quantize.linear.float8 and quantize.linear.mx; a linear map is quantised in one way, "
+            "choose one of them.");
+  EXPECT_EQ(refused([&](Job& job) { job.quantize.rotated_block = 32; }),
+            "quantize.rotated_block 32 turns factors of quantised linear maps; model.converters names none.");
+  EXPECT_EQ(
+      refused([&](Job& job) {
+        job.model.converters = {float8};
+        job.float8.enable_fsdp_float8_all_gather = true, job.float8.recipe_name = "rowwise";
+      }),
+      "quantize.linear.float8.enable_fsdp_float8_all_gather needs recipe_name \"tensorwise\", not \"rowwise\": the "
+      "two products of a weight have scales of their own.");
+  EXPECT_EQ(
+      refused([&](Job& job) {
+        job.model.converters = {float8};
+        job.float8.precompute_float8_dynamic_scale_for_fsdp = true;
+      }),
+      "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp is about weights that are gathered in float8; "
+      "set enable_fsdp_float8_all_gather, too, or leave it out.");
+  EXPECT_EQ(refused([&](Job& job) {
+              job.model.converters = {float8};
+              job.float8.enable_fsdp_float8_all_gather = true, job.quantize.rotated_block = 32;
+            }),
+            "quantize.linear.float8.enable_fsdp_float8_all_gather and quantize.rotated_block 32: the two products of a "
+            "weight turn it in two ways. Leave one out.");
+}
+
 }  // namespace
 }  // namespace lockstep::trainer

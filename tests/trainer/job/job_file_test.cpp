@@ -68,8 +68,15 @@ constexpr BadJob kBadJobs[] = {
      "job.toml:2: checkpoint.async_mode = async asks for something that Lockstep does not support; leave it out or set "
      "it to disabled."},
     {"[model]\nconverters = [\"float8\"]",
-     "job.toml:2: model.converters = [\"float8\"] asks for something that Lockstep does not support; leave it out or "
-     "set it to []."},
+     "job.toml:2: model.converters is [\"float8\"], must be quantize.linear.float8 or quantize.linear.mx."},
+    {"[quantize.linear.float8]\nrecipe_name = \"rowwsie\"",
+     "job.toml:2: quantize.linear.float8.recipe_name is \"rowwsie\", must be tensorwise, rowwise or "
+     "rowwise_with_gw_hp. "
+     "Did you mean rowwise?"},
+    {"[quantize.linear.float8]\nrecipe_nmae = \"rowwise\"",
+     "job.toml:2: quantize.linear.float8.recipe_nmae is not a key. Did you mean linear.float8.recipe_name?"},
+    {"[quantize]\nrotated_block = 48",
+     "job.toml:2: quantize.rotated_block is 48, must be 0 or a power of two from 2 to 32768."},
     {"[checkpoint]\ninitial_load_in_hf_quantized = true",
      "job.toml:2: checkpoint.initial_load_in_hf_quantized = true asks for something that Lockstep does not support; "
      "leave it out or "
@@ -261,7 +268,7 @@ T any_value(const Key& key) {
     }
     for (const char* word :
          {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3", "native", "ring:2",
-          "tcp", "cuda", "tp=2; dp_shard=2,tp=3", "0123456789abcdef0123456789abcdef"})
+          "tcp", "cuda", "rowwise", "mxfp4_emulated", "tp=2; dp_shard=2,tp=3", "0123456789abcdef0123456789abcdef"})
       if (key.allowed.accepts(std::string_view(word))) return word;
     return "?";
   }

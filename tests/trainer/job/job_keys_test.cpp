@@ -73,7 +73,7 @@ TEST(JobKeys, NumbersKeepTheirBitsAsText) {
 TEST(TorchtitanKeys, ExactRowsWinOverPatterns) {
   EXPECT_EQ(find_torchtitan_key("training.dataloader.num_workers")->neutral, "0");
   EXPECT_EQ(find_torchtitan_key("training.dataloader.pin_memory")->neutral, "*");
-  EXPECT_EQ(find_torchtitan_key("quantize.linear.mx.recipe_name")->pattern, "quantize.*");
+  EXPECT_EQ(find_torchtitan_key("quantize.grouped_mm.mx.recipe_name")->pattern, "quantize.grouped_mm.*");
   EXPECT_EQ(find_torchtitan_key("training.dataloaders"), nullptr);
 }
 

@@ -26,6 +26,11 @@ std::vector<NumericsCase> product_cases(int threads);
 /// rank, dispatch included, beside what LibTorch runs for them.
 std::vector<NumericsCase> row_op_cases();
 
+/// hadamard_transform_<rows>x<n>_copy, _products: a transform of a million elements beside a copy of their bytes, and
+/// beside two products with Hadamard matrices whose sizes multiply to n. quantized_error_<recipe>_rotated: by how much
+/// of the exact one a product with outliers is wrong that is turned before it is quantised, beside one that is not.
+std::vector<NumericsCase> low_precision_cases();
+
 /// step_512_tokens, step_4096_tokens: training steps of the debugmodel on one rank beside plain LibTorch;
 /// step_..._bf16: in bfloat16, canonical beside native numerics.
 std::vector<NumericsCase> step_cases();

@@ -38,6 +38,8 @@ void add_generate_options(CLI::App& command, GenerateCommand& options) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   command.add_option("--mesh", options.mesh, "Simulated ranks that do it (tp=1)")->type_name("MESH");
+  command.add_flag("--int8", options.int8,
+                   "Weights of linear maps as eight-bit integers, one scale a row (docs/low_precision.md)");
   command.add_flag("--uncached", options.uncached, "Read all tokens again for each new one; the same bits, slowly");
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -74,6 +75,14 @@ nlohmann::ordered_json json_of(const trainer::Generated& one, const Shown& shown
   return json;
 }
 
+void report_errors(const std::vector<trainer::WeightError>& errors, bool quiet) {
+  if (quiet || errors.empty()) return;
+  const auto worst = std::max_element(errors.begin(), errors.end(),
+                                      [](const auto& a, const auto& b) { return a.relative < b.relative; });
+  print_err("int8 weights: {} linear maps; relative error up to {:.2g}, of {}\n", errors.size(), worst->relative,
+            worst->parameter);
+}
+
 }  // namespace
 
 ExitCode run_generate(const GenerateCommand& options) {
@@ -81,7 +90,11 @@ ExitCode run_generate(const GenerateCommand& options) {
   const auto shown = shown_as(options, trained);
   const auto prompt = options.tokens.empty() ? tokens_of(options.prompt) : options.tokens;
   const auto length = static_cast<int64_t>(prompt.size()) + options.count;
-  trainer::TrainingRun run(job_to_run(trained, options, length), {.mesh = trainer::parse_mesh(options.mesh)});
+  const auto job = job_to_run(trained, options, length);
+  trainer::TrainingRun::Options on_mesh{.mesh = trainer::parse_mesh(options.mesh)};
+  if (options.int8) on_mesh.make_model = [&] { return trainer::make_int8_model(job); };
+  trainer::TrainingRun run(job, std::move(on_mesh));
+  if (options.int8) report_errors(trainer::int8_errors(run), options.output.quiet);
   const auto start = std::chrono::steady_clock::now();
   trainer::GenerateOptions how{.count = options.count, .samples = options.samples, .cached = !options.uncached};
   how.sampling = {options.temperature, options.top_p, static_cast<uint64_t>(options.seed)};

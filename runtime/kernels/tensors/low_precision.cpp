@@ -1,0 +1,100 @@
+// Numbers of few bits and the Hadamard transform on plain CPU tensors.
+#include <ATen/Dispatch.h>
+#include <ATen/Functions.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "runtime/kernels/rows/hadamard_loops.h"
+#include "runtime/kernels/rows/low_precision_loops.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/row_parts.h"
+
+namespace lockstep::kernels {
+namespace {
+
+using loops::NumberFormat;
+
+NumberFormat format_of(int64_t number) { return static_cast<NumberFormat>(number); }
+
+Tensor floats(const Tensor& x) { return x.to(c10::kFloat).contiguous(); }
+
+/// In the dtype that a result has in the domain of float64.
+Tensor as_wide_as(const Tensor& x, const Tensor& result) {
+  return x.scalar_type() == c10::kDouble ? result.to(c10::kDouble) : result;
+}
+
+Tensor scales(const Tensor& maximum, NumberFormat format, bool power_of_two) {
+  const auto maxima = floats(maximum), out = at::empty_like(maxima);
+  loops::scales(format, power_of_two, maxima.numel(), maxima.const_data_ptr<float>(), out.mutable_data_ptr<float>());
+  return out;
+}
+
+/// x times its scales, as numbers of the grid.
+Tensor on_grid(const Tensor& x, const Tensor& scale, NumberFormat format) {
+  const auto scaled = at::mul(x.to(c10::kFloat), scale).contiguous();
+  auto* const data = scaled.mutable_data_ptr<float>();
+  parallel_for(0, scaled.numel(), kGrain,
+               [=](int64_t begin, int64_t end) { loops::nearest(format, end - begin, data + begin, data + begin); });
+  return scaled;
+}
+
+}  // namespace
+
+Tensor quantize(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two) {
+  const auto scale = scales(maximum, format_of(format), power_of_two);
+  return as_wide_as(x, on_grid(x, scale, format_of(format)).div_(scale));
+}
+
+Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two) {
+  const auto numbers = on_grid(x, scales(maximum, format_of(format), power_of_two), format_of(format));
+  const auto out = at::empty(x.sizes(), x.options().dtype(c10::kByte));
+  const auto* from = numbers.const_data_ptr<float>();
+  auto* const to = out.mutable_data_ptr<uint8_t>();
+  parallel_for(0, out.numel(), kGrain, [=](int64_t begin, int64_t end) {
+    loops::float8_codes(format_of(format), end - begin, from + begin, to + begin);
+  });
+  return out;
+}
+
+Tensor float8_numbers(const Tensor& codes, const Tensor& maximum, int64_t format, bool power_of_two) {
+  const auto bytes = codes.contiguous(), out = at::empty(codes.sizes(), codes.options().dtype(c10::kFloat));
+  const auto* from = bytes.const_data_ptr<uint8_t>();
+  auto* const to = out.mutable_data_ptr<float>();
+  parallel_for(0, out.numel(), kGrain, [=](int64_t begin, int64_t end) {
+    loops::float8_numbers(format_of(format), end - begin, from + begin, to + begin);
+  });
+  return as_wide_as(maximum, out.div_(scales(maximum, format_of(format), power_of_two)));
+}
+
+Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format) {
+  const auto wide = floats(x), out = at::empty_like(wide);
+  const auto at = static_cast<size_t>(dim < 0 ? dim + x.dim() : dim);
+  const auto sizes = x.sizes();
+  const loops::BlockShape shape{c10::multiply_integers(sizes.slice(0, at)), sizes[at],
+                                c10::multiply_integers(sizes.slice(at + 1))};
+  const auto* from = wide.const_data_ptr<float>();
+  auto* const to = out.mutable_data_ptr<float>();
+  by_parts({shape.outer, shape.length * shape.inner}, [=](loops::Rows part, int64_t first) {
+    const int64_t start = first * part.width;
+    loops::nearest_in_blocks(format_of(format), {part.count, shape.length, shape.inner}, from + start, to + start);
+  });
+  return as_wide_as(x, out);
+}
+
+Tensor hadamard_transform(const Tensor& x, double scale) {
+  const auto wide = x.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
+  const auto from = x.to(wide).contiguous(), out = at::empty_like(from);
+  AT_DISPATCH_FLOATING_TYPES(wide, "hadamard_transform", [&] {
+    const auto* source = from.const_data_ptr<scalar_t>();
+    auto* const data = out.mutable_data_ptr<scalar_t>();
+    by_written_parts(rows_of(out), data, [=](loops::Rows part, int64_t first) {
+      scalar_t* const rows = data + first * part.width;
+      std::copy_n(source + first * part.width, part.count * part.width, rows);
+      loops::hadamard(part.count, part.width, static_cast<scalar_t>(scale), rows);
+    });
+  });
+  return out.to(x.scalar_type());
+}
+
+}  // namespace lockstep::kernels

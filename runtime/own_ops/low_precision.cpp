@@ -1,0 +1,138 @@
+// Numbers of few bits: quantised and back, in one step or by way of their codes.
+#include "core/elementary/low_precision.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/families.h"
+#include "runtime/own_ops/mesh_ops.h"
+
+namespace lockstep {
+
+using at::Tensor;
+
+namespace own_ops {
+namespace {
+
+constexpr int64_t kBlock = 32;
+
+int64_t format_of(const Call& call, int64_t count) {
+  const int64_t format = call.argument("format").toInt();
+  if (format < 0 || format >= count)
+    fail<BadInput>("{}: format {} is none of 0 to {} (core/elementary/low_precision.h)", call.op, format, count - 1);
+  return format;
+}
+
+void require_real(const Call& call, size_t operand) {
+  if (!c10::isFloatingType(call.operand_dtypes[operand]) || c10::isFloat8Type(call.operand_dtypes[operand]))
+    fail<BadInput>("{}: operand {} holds {}, expected float32, bfloat16 or float16", call.op, operand,
+                   c10::toString(call.operand_dtypes[operand]));
+}
+
+/// Aligned at the right, each size is that of x or 1.
+void require_scales_of(const Call& call) {
+  const auto &x = call.operand_sizes[0], &maximum = call.operand_sizes[1];
+  const bool fits = maximum.size() <= x.size() && std::equal(maximum.rbegin(), maximum.rend(), x.rbegin(),
+                                                             [](int64_t m, int64_t n) { return m == n || m == 1; });
+  if (!fits)
+    fail<BadInput>("{}: maxima of sizes {} are none of a tensor of sizes {}", call.op,
+                   c10::str(c10::IntArrayRef(maximum)), c10::str(c10::IntArrayRef(x)));
+  require_real(call, 1);
+}
+
+c10::ScalarType wide(c10::ScalarType dtype) { return dtype == c10::kDouble ? c10::kDouble : c10::kFloat; }
+
+std::vector<ResultShape> quantized_shape(const Call& call) {
+  format_of(call, std::size(elementary::kGrids));
+  require_real(call, 0);
+  require_scales_of(call);
+  return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[0])}};
+}
+
+std::vector<ResultShape> codes_shape(const Call& call) {
+  format_of(call, 2);
+  require_real(call, 0);
+  require_scales_of(call);
+  return {{call.operand_sizes[0], {}, c10::kByte}};
+}
+
+std::vector<ResultShape> numbers_shape(const Call& call) {
+  format_of(call, 2);
+  require_scales_of(call);
+  if (call.operand_dtypes[0] != c10::kByte)
+    fail<BadInput>("{}: codes are uint8, not {}", call.op, c10::toString(call.operand_dtypes[0]));
+  return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[1])}};
+}
+
+std::vector<ResultShape> blocks_shape(const Call& call) {
+  format_of(call, std::size(elementary::kGrids));
+  require_real(call, 0);
+  if (call.dims(0) == 0) fail<BadInput>("{}: a tensor without dimensions has no blocks", call.op);
+  call.dimension("dim", call.dims(0));
+  return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[0])}};
+}
+
+/// Maxima broadcast, which operands of our own ops do not elsewhere.
+OpSharding by_element(const Call& call) {
+  return parse_op_sharding("...->...", call.operand_sizes, call.result_sizes());
+}
+
+/// A mesh axis may cut between blocks.
+OpSharding between_blocks(const Call& call) {
+  OpShardingDims dims;
+  const int blocked = call.dimension("dim", call.dims(0));
+  for (int d = 0; d < call.dims(0); ++d) dims.push_back({d, d == blocked ? kBlock : 1});
+  OpSharding sharding;
+  sharding.operands = sharding.results = {dims};
+  sharding.can_reduce = false;
+  sharding.linearity = {Linearity::kNone};
+  return sharding;
+}
+
+constexpr OwnOp kOps[] = {
+    {.schema = "float8_codes(Tensor x, Tensor maximum, int format, bool power_of_two) -> Tensor",
+     .on_cpu = kernel<kernels::float8_codes>,
+     .rule = {"mesh::float8_codes", "low precision", "x, maxima -> x", "-", Rule::kPlain, by_element, codes_shape}},
+    {.schema = "float8_numbers(Tensor codes, Tensor maximum, int format, bool power_of_two) -> Tensor",
+     .on_cpu = kernel<kernels::float8_numbers>,
+     .rule = {"mesh::float8_numbers", "low precision", "x, maxima -> x", "-", Rule::kPlain, by_element, numbers_shape}},
+    {.schema = "quantize(Tensor x, Tensor maximum, int format, bool power_of_two) -> Tensor",
+     .on_cpu = kernel<kernels::quantize>,
+     .rule = {"mesh::quantize", "low precision", "x, maxima -> x", "-", Rule::kPlain, by_element, quantized_shape}},
+    {.schema = "quantize_blocks(Tensor x, int dim, int format) -> Tensor",
+     .on_cpu = kernel<kernels::quantize_blocks>,
+     .rule = {"mesh::quantize_blocks", "low precision", "...b... -> ...b..., b in blocks of 32", "-", Rule::kPlain,
+              between_blocks, blocks_shape}},
+};
+
+}  // namespace
+
+OwnOpFamily low_precision() { return {kOps}; }
+
+}  // namespace own_ops
+
+namespace mesh_ops {
+
+Tensor quantize(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two) {
+  static const auto op = own_ops::typed_op<kernels::quantize>("mesh::quantize");
+  return op.call(x, maximum, format, power_of_two);
+}
+
+Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format) {
+  static const auto op = own_ops::typed_op<kernels::quantize_blocks>("mesh::quantize_blocks");
+  return op.call(x, dim, format);
+}
+
+Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two) {
+  static const auto op = own_ops::typed_op<kernels::float8_codes>("mesh::float8_codes");
+  return op.call(x, maximum, format, power_of_two);
+}
+
+Tensor float8_numbers(const Tensor& codes, const Tensor& maximum, int64_t format, bool power_of_two) {
+  static const auto op = own_ops::typed_op<kernels::float8_numbers>("mesh::float8_numbers");
+  return op.call(codes, maximum, format, power_of_two);
+}
+
+}  // namespace mesh_ops
+}  // namespace lockstep
