@@ -54,21 +54,31 @@ at::Tensor logits_of(const Job& job, const char* mesh = "one device") {
   return run.logits(at::arange(12, at::kLong).view({2, 6}));
 }
 
+/// A small model of drawn weights.
+Job drawn(const char* name, const LoraSection& lora) {
+  Job job;
+  job.model.name = name;
+  job.model.width = 16, job.model.layers = 2, job.model.heads = 4, job.model.vocabulary = 32;
+  if (job.model.name == "llama3") job.model.key_value_heads = 2, job.model.hidden = 24;
+  job.training.seq_len = 6, job.training.local_batch_size = job.training.global_batch_size = 2;
+  job.parallelism.data_parallel_shard_degree = 1;
+  job.lora = lora;
+  return job;
+}
+
 TEST(MergedWeights, AreTheChangedModels) {
-  for (const char* kind : {"llama", "qwen2", "gpt2"})
+  for (const char* name : {"llama3", "gpt2"})
     for (const bool dora : {false, true}) {
-      const ForeignFolder folder(kind, {});
       const TemporaryFolder work;
       const LoraSection lora{.rank = 2, .alpha = 8, .dora = dora};
-      const auto saved = trained(work, job_of(folder.path(), lora));
+      const auto saved = trained(work, drawn(name, lora));
       merge_weights(saved, work.file("merged"), false);
-      const auto before = logits_of(job_of(folder.path())), changed = logits_of(job_of(saved, lora));
+      const auto before = logits_of(drawn(name, {})), changed = logits_of(job_of(saved, lora));
       const auto merged = logits_of(job_of(work.file("merged")), "tp=2");
-      EXPECT_FALSE(at::allclose(before, changed, 1e-4, 1e-4)) << "nothing was trained";
-      EXPECT_TRUE(at::allclose(merged, changed, 1e-5, 1e-5))
-          << kind << dora << (merged - changed).abs().max() << (before - changed).abs().max();
+      EXPECT_FALSE(at::allclose(before, changed, 1e-3, 1e-3)) << "nothing was trained";
+      EXPECT_TRUE(at::allclose(merged, changed, 1e-5, 1e-5)) << name << dora << (merged - changed).abs().max();
       export_weights(saved, work.file("foreign"), {});
-      EXPECT_TRUE(logits_of(job_of(work.file("foreign"))).equal(merged)) << kind << dora;
+      EXPECT_TRUE(logits_of(job_of(work.file("foreign"))).equal(merged)) << name << dora;
     }
 }
 
