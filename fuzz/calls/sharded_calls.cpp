@@ -149,6 +149,10 @@ Stack plain_arguments(const OpCall& call, const Numerics& numerics) {
   return stack;
 }
 
+/// Sums of several ranks' zeros have no sign; neither has what is no number: LibTorch's loops over vectors and those
+/// over single elements, of which a shard's size decides, give other ones (remainder by 0).
+at::Tensor without_signs(const at::Tensor& x) { return at::where(at::isnan(x), at::full({}, NAN, x.options()), x + 0); }
+
 std::string difference(const at::Tensor& actual, const at::Tensor& expected, const Numerics& numerics, bool values) {
   if (!is_sharded(actual)) return "the result is not sharded";
   if (actual.sizes() != expected.sizes()) return c10::str("sizes ", actual.sizes(), " for ", expected.sizes());
@@ -169,9 +173,8 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
     return far_apart(as_real(whole), as_real(expected), numerics.least);
   }
   const bool bits = numerics.exact || expected.scalar_type() != c10::kDouble;
-  // Sums of several ranks' zeros have no sign.
   const bool has_signs = bits && expected.is_floating_point() && !c10::isFloat8Type(expected.scalar_type());
-  const auto a = has_signs ? whole + 0 : whole, b = has_signs ? expected + 0 : expected;
+  const auto a = has_signs ? without_signs(whole) : whole, b = has_signs ? without_signs(expected) : expected;
   const auto what = !bits ? far_apart(a, b, numerics.least) : same_bits(a, b) ? "" : "other bits";
   if (what.empty()) return {};
   return fmt::format("{}: {} gives{}, expected{}", what, spec_of(actual).text(), values_of(whole), values_of(expected));

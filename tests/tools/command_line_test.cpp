@@ -69,7 +69,7 @@ constexpr BadCall kBadCalls[] = {
      "command line: lr_scheduler.decay_type is \"cosin\", must be linear, sqrt, cosine or inverse_root. Did you mean "
      "cosine?"},
     {"train jobs/demo.toml --training.dataset csv", 2,
-     "command line: training.dataset is \"csv\", must be text or tokens."},
+     "command line: training.dataset is \"csv\", must be text, tokens, conversations or preferences."},
     {"train jobs/demo.toml --numerics.mode natve", 2,
      "command line: numerics.mode is \"natve\", must be canonical or native. Did you mean native?"},
     {"train jobs/demo.toml --optimizer.momentum 0.9", 2,

@@ -48,6 +48,8 @@ class Spoiler final : public Observer {
       const double amount = element.is_floating_point() ? 1e12 : 1024;
       if (element.scalar_type() == c10::kBool)
         element.logical_not_();
+      else if (element.scalar_type() == c10::kByte)
+        element.bitwise_not_();  // nothing is larger than what may be there
       else
         element.fill_(largest * 2 + amount);
       has_spoiled_ = true;

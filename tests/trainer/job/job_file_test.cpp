@@ -64,9 +64,8 @@ constexpr BadJob kBadJobs[] = {
     {"[compile]\nenable = true",
      "job.toml:2: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
      "false."},
-    {"[checkpoint]\nasync_mode = \"async\"",
-     "job.toml:2: checkpoint.async_mode = async asks for something that Lockstep does not support; leave it out or set "
-     "it to disabled."},
+    {"[checkpoint]\nasync_mode = \"async_with_pinned_mem\"",
+     "job.toml:2: checkpoint.async_mode is \"async_with_pinned_mem\", must be disabled or async."},
     {"[model]\nconverters = [\"float8\"]",
      "job.toml:2: model.converters is [\"float8\"], must be quantize.linear.float8 or quantize.linear.mx."},
     {"[quantize.linear.float8]\nrecipe_name = \"rowwsie\"",
@@ -266,9 +265,9 @@ T any_value(const Key& key) {
       auto text = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
       return text;
     }
-    for (const char* word :
-         {"llama3", "AdamW", "cosine", "text", "bfloat16", "float32", "never", "selective", "3", "native", "ring:2",
-          "tcp", "cuda", "rowwise", "mxfp4_emulated", "tp=2; dp_shard=2,tp=3", "0123456789abcdef0123456789abcdef"})
+    for (const char* word : {"llama3", "AdamW", "cosine", "text", "dpo", "async", "bfloat16", "float32", "never",
+                             "selective", "3", "native", "ring:2", "tcp", "cuda", "rowwise", "mxfp4_emulated",
+                             "tp=2; dp_shard=2,tp=3", "0123456789abcdef0123456789abcdef"})
       if (key.allowed.accepts(std::string_view(word))) return word;
     return "?";
   }
