@@ -3,6 +3,8 @@
 
 #include <ATen/Functions.h>
 
+#include <cmath>
+
 #include "core/error.h"
 #include "fuzz/cases/tensors.h"
 #include "runtime/context/scopes.h"
