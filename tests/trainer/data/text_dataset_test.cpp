@@ -1,5 +1,6 @@
 #include "trainer/data/text_dataset.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -125,10 +126,19 @@ TEST(Dataset, IsTheOneThatTheJobNames) {
   EXPECT_EQ(make_dataset(job, 256)->batch(3, 2).tokens, expected.batch(3, 2).tokens);
   for (const auto& choice : kDatasetNames) {
     job.training.dataset = choice.name;
+    if (choice.name == "conversations" || choice.name == "preferences") {
+      EXPECT_THAT(
+          problem<BadInput>([&] { make_dataset(job, 65536); }),
+          ::testing::EndsWith(fmt::format("holds tokens without a sidecar, not {}. lockstep data prepare --chat "
+                                          "makes them.",
+                                          choice.name)));
+      continue;
+    }
     EXPECT_EQ(make_dataset(job, 65536)->samples(), choice.name == "text" ? 400 : 200) << choice.name;
   }
   job.training.dataset = "csv";
-  EXPECT_EQ(problem<BadInput>([&] { make_dataset(job, 256); }), "training.dataset is \"csv\", must be text or tokens.");
+  EXPECT_EQ(problem<BadInput>([&] { make_dataset(job, 256); }),
+            "training.dataset is \"csv\", must be text, tokens, conversations or preferences.");
 }
 
 TEST(Dataset, ATextIsOneFileAndOneDocument) {
