@@ -136,7 +136,7 @@ TEST_F(Optimizers, SizesOfTheJobReplaceTheFlavors) {
 
 TEST_F(Optimizers, SizesOfTheFlavorAreNotSpelledOut) {
   const auto printed = run_lockstep("train " + job_ + " -q --print-job").out;
-  EXPECT_THAT(printed, HasSubstr("\n[model]\nname = \"mlp\"\nflavor = \"debugmodel\"\n\n"));
+  EXPECT_THAT(printed, HasSubstr("\n[model]\nname = \"mlp\"\nflavor = \"debugmodel\"\nconverters = []\n\n"));
   const auto reset = run_lockstep("train " + job_ + " -q --print-job --model.width 32 --model.width none").out;
   EXPECT_EQ(reset, printed);
 }
