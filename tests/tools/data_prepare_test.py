@@ -180,6 +180,7 @@ class DataTest(unittest.TestCase):
             ({"messages": [{"role": "me", "content": "a"}]}, 'chat.jsonl:1: "messages"[0]: role me is not one of'),
             ({"messages": [{"role": "user", "content": "a"}]}, "chat.jsonl:1: has no message of the assistant"),
             ({"prompt": "P", "chosen": "C", "rejected": "C"}, '"chosen" has no message of the assistant that the other'),
+            ({"prompt": "P\ud800", "completion": "C"}, "chat.jsonl:1: character 1 is half of a surrogate pair, no text."),
             ({"prompt": "", "completion": "C"}, "has no token to learn behind the first"),
         ]
         for record, message in refusals:

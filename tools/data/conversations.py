@@ -1,7 +1,5 @@
 """Conversations as tokens, with which of them are learned: what `lockstep data prepare --chat` reads and writes."""
-import json
-
-from documents import LINES_ENDINGS, as_text
+from documents import LINES_ENDINGS, records_of, require_whole
 from problem import Problem
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -31,7 +29,7 @@ TEMPLATES = {"chatml": ([], chatml), "llama3": ([Special("<|begin_of_text|>")], 
 def text_of(value, where, name):
     if not isinstance(value, str):
         raise Problem(f'{where}: "{name}" is {type(value).__name__}, not text.')
-    return value
+    return require_whole(value, where)
 
 
 def messages_of(value, where, name):
@@ -52,7 +50,7 @@ def messages_of(value, where, name):
 
 def turns_of(value, where, name, role):
     """A list of messages, or a text, which is one message of this role."""
-    return [(role, value)] if isinstance(value, str) else messages_of(value, where, name)
+    return [(role, text_of(value, where, name))] if isinstance(value, str) else messages_of(value, where, name)
 
 
 def shared(first, second):
@@ -93,24 +91,16 @@ def entries_of(path):
     if path.suffix.lower() not in LINES_ENDINGS:
         raise Problem(f"{path}: conversations are read from {' and '.join(LINES_ENDINGS)} files, a line each.")
     try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                where = f"{path}:{number}"
-                try:
-                    record = json.loads(as_text(line, where))
-                except json.JSONDecodeError as error:
-                    raise Problem(f"{where}: is not JSON: {error.msg} at character {error.pos}.") from error
-                if not isinstance(record, dict):
-                    raise Problem(f"{where}: is {type(record).__name__}, not an object.")
-                if "chosen" in record and "rejected" in record:
-                    yield where, *preferences_of(record, where)
-                    continue
-                messages = conversation_of(record, where)
-                if not any(role == "assistant" for role, _ in messages):
-                    raise Problem(f"{where}: has no message of the assistant: there is nothing to learn.")
-                yield where, [messages], 0
+        for where, record in records_of(path):
+            if not isinstance(record, dict):
+                raise Problem(f"{where}: is {type(record).__name__}, not an object.")
+            if "chosen" in record and "rejected" in record:
+                yield where, *preferences_of(record, where)
+                continue
+            messages = conversation_of(record, where)
+            if not any(role == "assistant" for role, _ in messages):
+                raise Problem(f"{where}: has no message of the assistant: there is nothing to learn.")
+            yield where, [messages], 0
     except OSError as error:
         raise Problem(f"{path}: cannot be read: {error.strerror or error}.") from error
 

@@ -28,23 +28,32 @@ def field_of(record, field, where):
     return record[field]
 
 
-def lines_of(path, field):
-    """One document a line; empty lines are none."""
+def require_whole(text, where):
+    """Gives the text; one with half of a surrogate pair has no bytes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Problem(f"{where}: character {error.start} is half of a surrogate pair, no text.") from error
+    return text
+
+
+def records_of(path):
+    """What each line is in JSON, and where it stands; empty lines are none."""
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             where = f"{path}:{number}"
             try:
-                record = json.loads(as_text(line, where))
+                yield where, json.loads(as_text(line, where))
             except json.JSONDecodeError as error:
                 raise Problem(f"{where}: is not JSON: {error.msg} at character {error.pos}.") from error
-            text = field_of(record, field, where)
-            try:
-                text.encode("utf-8")
-            except UnicodeEncodeError as error:
-                raise Problem(f"{where}: character {error.start} is half of a surrogate pair, no text.") from error
-            yield text
+
+
+def lines_of(path, field):
+    """One document a line."""
+    for where, record in records_of(path):
+        yield require_whole(field_of(record, field, where), where)
 
 
 def rows_of(path, field):
