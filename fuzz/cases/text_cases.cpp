@@ -8,6 +8,7 @@
 #include <cctype>
 #include <charconv>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "core/error.h"
@@ -113,10 +114,16 @@ class Reader {
     return *leading_;
   }
 
-  int64_t size_of(char letter) {
+  int64_t size_of(char letter, bool any) {
     if (std::isdigit(static_cast<unsigned char>(letter))) return letter - '0';
     const auto found = letters_.find(letter);
-    return found != letters_.end() ? found->second : letters_[letter] = in_.length(6);
+    if (found != letters_.end()) return found->second;
+    return letters_[letter] = any ? in_.length(6) : in_.number(1, 6);
+  }
+
+  /// Not where there are many dimensions, or one twice: elements would be millions.
+  static bool may_be_long(const std::string& letters) {
+    return letters.size() < 5 && std::set<char>(letters.begin(), letters.end()).size() == letters.size();
   }
 
   Sizes sizes(const std::string& shape) {
@@ -126,7 +133,8 @@ class Reader {
     LOCKSTEP_CHECK(shape.front() == ':', "the shape \"{}\" of a call", shape);
     const bool dots = shape.starts_with(":...");
     Sizes result = dots ? leading() : Sizes{};
-    for (const char letter : shape.substr(dots ? 4 : 1)) result.push_back(size_of(letter));
+    const auto letters = shape.substr(dots ? 4 : 1);
+    for (const char letter : letters) result.push_back(size_of(letter, may_be_long(letters)));
     return result;
   }
 
@@ -140,7 +148,7 @@ class Reader {
   }
 
   int64_t below(char letter) {
-    if (letter != '!') return size_of(letter);
+    if (letter != '!') return size_of(letter, true);
     const auto dim = dim_.value_or(0);
     return first_.empty() ? 1 : first_[static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(first_.size()) : dim)];
   }

@@ -9,12 +9,17 @@
 #include "fuzz/trials/rule_properties.h"
 #include "fuzz/trials/second_derivatives.h"
 #include "runtime/context/scopes.h"
+#include "runtime/redistribution/gather.h"
 
 namespace lockstep::testing {
 namespace {
 
 /// Terms are products of operands and of two weights, all of order 1; formulas of different terms cancel otherwise.
 constexpr double kLeast = 1;
+
+/// A sum of parts of order 1 is rounded to 2^-50; each use of an operand may have been summed in an order of its own,
+/// so that terms which cancel do so less well. Far below what a value loses that went through float32.
+constexpr double kLastBits = 0x1p-42;
 
 /// Gradients, or why there are none.
 struct Outcome {
@@ -45,6 +50,28 @@ void check_refusals(const OpCase& op_case, const Outcome& actual, const Outcome&
   RC_FAIL(line + ": " + actual.refusal);
 }
 
+/// The call on operands a few last bits away.
+OpCall moved(const OpCall& call, const Numerics& numerics) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& plain : tensors_of(call)) {
+    const auto tensor = into_domain(numerics.domain, plain);
+    tensors.push_back(tensor.is_floating_point() ? at::add(tensor, kLastBits) : plain);
+  }
+  auto result = call;
+  result.arguments = with_tensors(call, tensors);
+  return result;
+}
+
+/// Whether operands that differ in their last bits explain a difference: near RMSNorm's epsilon a row's second gradient
+/// moves by hundreds of times what its operands move by, and is what thousands of times as large terms leave.
+bool is_ill_conditioned(const at::Tensor& actual, const at::Tensor& expected, const at::Tensor& near) {
+  if (!actual.defined() || !expected.defined() || expected.scalar_type() != c10::kDouble) return false;
+  const auto whole = gather(actual);
+  if (whole.sizes() != expected.sizes()) return false;
+  const auto off = at::abs(at::sub(whole, expected)).max().item<double>();
+  return off <= 4 * at::abs(at::sub(near, expected)).max().item<double>();
+}
+
 }  // namespace
 
 void double_gradients_equal_one_device(const OpCase& op_case, const Rules& rules) {
@@ -68,7 +95,10 @@ void double_gradients_equal_one_device(const OpCase& op_case, const Rules& rules
     const auto& like = i < plain.size() ? plain[i] : functions.first[i - plain.size()];
     const auto what = gradient_difference(actual.gradients[i], expected.gradients[i], like.sizes(), numerics);
     const auto of = i < plain.size() ? fmt::format("operand {}", i) : fmt::format("weight {}", i - plain.size());
-    if (!what.empty()) RC_FAIL(fmt::format("{}: second gradient of {} {}", line, of, what));
+    if (what.empty()) continue;
+    const auto near = reference_gradients(op_case, moved(call, numerics), functions, numerics)[i];
+    if (!is_ill_conditioned(actual.gradients[i], expected.gradients[i], near))
+      RC_FAIL(fmt::format("{}: second gradient of {} {}", line, of, what));
   }
 }
 

@@ -30,4 +30,10 @@ inline Run run_lockstep(const std::string& arguments, const std::string& variabl
   return run_binary(LOCKSTEP_BINARY, arguments, variables);
 }
 
+/// For what takes its turn with the commit; 1 where there is no history.
+inline int count_of_commits() {
+  const auto count = run_binary("git", "-C '" LOCKSTEP_SOURCE_DIR "' rev-list --count HEAD");
+  return count.code == 0 ? std::stoi(count.out) : 1;
+}
+
 }  // namespace lockstep

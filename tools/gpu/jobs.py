@@ -28,6 +28,8 @@ def job(check, name, flavor="debugmodel", rows=4, length=512, steps=20):
     values = {"job.dump_folder": check.out / name, "model.flavor": flavor, "training.steps": steps,
               "training.dataset_path": text(check), "training.local_batch_size": rows, "training.seq_len": length,
               "training.device": check.device, "numerics.mode": "native", "optimizer.lr": 1e-3}
+    if check.trial:
+        values["model.layers"] = 1
     return [file, *(f"--{key}={value}" for key, value in values.items())]
 
 

@@ -35,7 +35,7 @@ TEST_P(CanonicalGradients, AnyLayoutGivesOneRanksBits) {
   for (const auto reach : {Reach::kShort, Reach::kLong}) {
     const auto id = GetParam().op + (reach == Reach::kShort ? "/canonical gradients" : "/canonical gradients long");
     const auto failure = failure_of_counted(
-        id, GetParam().op, case_count(120), [&] { canonical_bits_equal_one_rank(GetParam(), reach, true); },
+        id, GetParam().op, case_count(40), [&] { canonical_bits_equal_one_rank(GetParam(), reach, true); },
         refused_by_canonical(GetParam().op));
     if (!failure.empty()) FAIL() << failure;
   }

@@ -24,7 +24,7 @@ std::vector<OpCase> differentiable_cases() {
 class RulesBackward : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(RulesBackward, GradientsEqualOneDevice) {
-  const auto failure = failure_of_counted(GetParam().op + "/gradients", GetParam().op, case_count(100),
+  const auto failure = failure_of_counted(GetParam().op + "/gradients", GetParam().op, case_count(50),
                                           [] { gradients_equal_one_device(GetParam(), built_in_rules()); });
   if (!failure.empty()) FAIL() << failure;
 }

@@ -63,7 +63,7 @@ TrainingRun::Options options_on(const char* mesh, const Job& job, std::shared_pt
   options.rules = std::move(rules);
   options.make_model = [job] {
     models::LlamaOptions sizes;
-    sizes.width = 128, sizes.layers = 2, sizes.heads = 4, sizes.key_value_heads = 2, sizes.hidden = 256;
+    sizes.width = 128, sizes.layers = 1, sizes.heads = 4, sizes.key_value_heads = 2, sizes.hidden = 256;
     sizes.vocabulary = kVocabulary, sizes.length = 64, sizes.cut_between_leaves = true;
     auto model = std::make_unique<models::Llama>(sizes);
     EXPECT_FALSE(quantize_linears(job, *model).converted.empty());
