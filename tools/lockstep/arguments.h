@@ -138,7 +138,7 @@ struct CheckpointOptions {
 struct WeightsOptions {
   std::string action, from, to;
   bool averages = false;
-  std::string dtype = "float32";
+  std::string dtype = "float32", job;
   int64_t length = 0;  ///< 0: the job's
   int64_t chunks = 1;
   Output output;

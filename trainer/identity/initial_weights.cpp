@@ -15,8 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool has_tensors(const fs::path& file) { return file.extension() == ".safetensors" || file.extension() == ".distcp"; }
+
 bool is_of_weights(const fs::path& file) {
-  return file.extension() == ".safetensors" || file.filename() == kIndexFile || file.filename() == "config.json";
+  const auto name = file.filename();
+  return has_tensors(file) || name == kIndexFile || name == "config.json" || name == ".metadata";
 }
 
 /// Empty: the job begins anew, or the run that it goes on from began with drawn ones.
@@ -32,16 +35,16 @@ std::string digest_of_saved_run(const Job& job) {
 std::string weights_digest(const std::string& folder) {
   if (!fs::is_directory(folder)) fail<BadInput>("checkpoint.initial_load_path: {} is no folder.", folder);
   std::set<std::string> files;
-  bool has_tensors = false;
+  bool holds_some = false;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (!is_of_weights(entry.path())) continue;
     files.insert(entry.path().filename().string());
-    has_tensors |= entry.path().extension() == ".safetensors";
+    holds_some |= has_tensors(entry.path());
   }
-  if (!has_tensors)
+  if (!holds_some)
     fail<BadInput>(
         "checkpoint.initial_load_path: {} holds no safetensors files. Name one checkpoint (a folder step-N), or one of "
-        "Hugging Face's.",
+        "Hugging Face's or of PyTorch's.",
         folder);
   Digester digester;
   for (const auto& file : files) digester.update(file + " " + data_digest((fs::path(folder) / file).string()) + "\n");

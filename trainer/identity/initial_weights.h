@@ -7,7 +7,8 @@
 namespace lockstep::trainer {
 
 /// A digest of a folder of weights that costs little however large it is: of its safetensors files, index.json and
-/// config.json, by name, each as data_digest() reads it. 32 hexadecimal digits. BadInput where there is no such file.
+/// config.json, of PyTorch's its .distcp files and .metadata, by name, each as data_digest() reads it. 32 hexadecimal
+/// digits. BadInput where there is no such file.
 std::string weights_digest(const std::string& folder);
 
 /// The job with checkpoint.initial_load_digest filled in; of a run that resumes it is that of the run that saved, and

@@ -204,8 +204,8 @@ constexpr Key kKeys[] = {
      "async = a run stands still for a copy of its state only, which takes as much memory again, and writes that while it "
      "goes on (docs/checkpoint.md); disabled = until the checkpoint is written."},
     {"checkpoint", "initial_load_path", at<&Job::checkpoint, &CheckpointSection::initial_load_path>(), kAnything,
-     "Weights that a new run begins with: a checkpoint's folder, or one of Hugging Face's. Empty: drawn ones. A run that "
-     "resumes does not look at it."},
+     "Weights that a new run begins with: a checkpoint's folder, or one of Hugging Face's or PyTorch's. Empty: drawn "
+     "ones. A run that resumes does not look at it."},
     {"checkpoint", "initial_load_digest", at<&Job::checkpoint, &CheckpointSection::initial_load_digest>(), kDigest,
      "Digest that these weights must have; filled in when a run begins, and part of what the run is. (Not in torchtitan.)"},
     {"checkpoint", "allow_changed", at<&Job::checkpoint, &CheckpointSection::allow_changed>(), kJobKeys,

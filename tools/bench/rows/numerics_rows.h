@@ -35,6 +35,10 @@ std::vector<NumericsCase> low_precision_cases();
 /// step_..._bf16: in bfloat16, canonical beside native numerics.
 std::vector<NumericsCase> step_cases();
 
+/// generate_<samples>x16: 16 tokens behind a prompt of 128 by the debugmodel, drawn from a cache of keys and values, on
+/// one rank, canonical beside native numerics; _uncached: all tokens read again for each.
+std::vector<NumericsCase> generate_cases();
+
 /// Those whose name fits one of `patterns`: shell wildcards, separated by commas. BadInput if none does. Empty: all but
 /// the largest, which take seconds each.
 std::vector<NumericsCase> numerics_cases(const std::string& patterns = "");

@@ -7,6 +7,7 @@
 #include "tools/bench/bench_run.h"
 #include "tools/bench/peers/plain_llama.h"
 #include "tools/bench/rows/numerics_rows.h"
+#include "trainer/generate/generate.h"
 
 namespace lockstep::bench {
 namespace {
@@ -86,6 +87,45 @@ std::vector<NumericsCase> step_cases() {
     all.push_back(narrow_case(name + "_bf16", size));
   }
   return all;
+}
+
+namespace {
+
+constexpr int64_t kPrompt = 128, kTokens = 16;
+
+/// Goes on with a prompt for some tokens, the most likely ones.
+class Decode {
+ public:
+  Decode(int64_t samples, Numerics numerics, bool cached)
+      : run_(bench_job({1, 2 * kPrompt}, trainer::parse_mesh("one device"), numerics)) {
+    options_.count = kTokens, options_.samples = samples, options_.cached = cached;
+    for (int64_t i = 0; i < kPrompt; ++i) prompt_.push_back((i * 37 + 11) % run_.run().model().vocabulary());
+  }
+  void operator()() {
+    const auto texts = trainer::generate(run_.run(), prompt_, options_);
+    LOCKSTEP_CHECK_EQ(static_cast<int64_t>(texts.at(0).tokens.size()), kPrompt + kTokens);
+  }
+
+ private:
+  BenchRun run_;
+  trainer::GenerateOptions options_;
+  std::vector<int64_t> prompt_;
+};
+
+NumericsCase decode_case(int64_t samples, bool cached) {
+  const auto name = fmt::format("generate_{}x{}{}", samples, kTokens, cached ? "" : "_uncached");
+  return {name, [=](PairedOptions options) {
+            at::set_num_threads(1);
+            options.own_time = true;
+            Decode canonical(samples, Numerics::kCanonical, cached), native(samples, Numerics::kNative, cached);
+            return make_row(name, time_in_pairs(canonical, native, options), "native", "ms", 1e3);
+          }};
+}
+
+}  // namespace
+
+std::vector<NumericsCase> generate_cases() {
+  return {decode_case(1, true), decode_case(8, true), decode_case(1, false)};
 }
 
 }  // namespace lockstep::bench

@@ -38,11 +38,15 @@ void add_checkpoint_commands(CLI::App& command, CheckpointOptions& inspect, Weig
   list->add_option("folder", inspect.folder, "Checkpoint folder")->required()->type_name("FOLDER");
   add_output(*list, inspect.output);
 
-  add_action(command, weights, "import", "Make a checkpoint of weights that Hugging Face's transformers saved",
-             "Folder with config.json and model.safetensors", "Folder of the new checkpoint")
-      ->footer(
-          "Example:\n  lockstep checkpoint import Llama-3.2-1B weights\n"
-          "  lockstep train job.toml --checkpoint.initial_load_path weights");
+  auto* in = add_action(
+      command, weights, "import", "Make a checkpoint of weights that Hugging Face's transformers or torchtitan saved",
+      "Folder with config.json and model.safetensors, or with .metadata", "Folder of the new checkpoint");
+  in->footer(
+      "Example:\n  lockstep checkpoint import Llama-3.2-1B weights\n"
+      "  lockstep train job.toml --checkpoint.initial_load_path weights\n"
+      "  lockstep checkpoint import outputs/checkpoint/step-1000 weights --job llama3_8b.toml");
+  in->add_option("--job", weights.job, "Job that has the model, where the folder does not say it (torchtitan's)")
+      ->type_name("JOB.toml");
   auto* plain = add_action(command, weights, "merge", "Make a checkpoint of weights alone: changes of [lora] merged in",
                            "Checkpoint folder", "Folder of the new checkpoint");
   plain->footer(

@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
@@ -28,7 +29,9 @@ void print_model(const trainer::CheckpointMetadata& metadata, const std::string&
 }
 
 ExitCode run_import(const WeightsOptions& options) {
-  trainer::import_weights(options.from, options.to, progress_of(options.output));
+  std::optional<trainer::ModelSection> model;
+  if (!options.job.empty()) model = trainer::load_job(options.job).model;
+  trainer::import_weights(options.from, options.to, model ? &*model : nullptr, progress_of(options.output));
   const auto metadata = trainer::saved_metadata(options.to);
   if (!options.output.quiet) print_model(metadata, options.to);
   print_out("weights {}\n", metadata.state);

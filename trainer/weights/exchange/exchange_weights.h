@@ -10,9 +10,10 @@ namespace lockstep::trainer {
 using WeightsProgress = std::function<void(int64_t done, int64_t all)>;
 
 /// Writes the weights in a folder (open_weights()) as a checkpoint without optimizer state, of step 0, which a job
-/// begins with (checkpoint.initial_load_path). One tensor after the other, in files of about 1 GiB. BadInput where `to`
-/// exists and is not empty.
-void import_weights(const std::string& from, const std::string& to, const WeightsProgress& progress = {});
+/// begins with (checkpoint.initial_load_path). One tensor after the other, in files of about 1 GiB. `model`: of
+/// PyTorch's checkpoints, which do not say it; null: the folder says it. BadInput where `to` exists and is not empty.
+void import_weights(const std::string& from, const std::string& to, const ModelSection* model = nullptr,
+                    const WeightsProgress& progress = {});
 
 /// Writes the weights of a checkpoint as a model's by themselves (open_model()), as import_weights() does: what a job
 /// without [lora] begins with. BadInput where they are that already.

@@ -8,6 +8,7 @@
 #include "trainer/job/job_file.h"
 #include "trainer/weights/checkpoint_weights.h"
 #include "trainer/weights/exchange/exchange_weights.h"
+#include "trainer/weights/exchange/load_weights.h"
 #include "trainer/weights/exchange/new_folder.h"
 #include "trainer/weights/exchange/open_weights.h"
 
@@ -80,9 +81,11 @@ void write_model(const WeightSource& source, const std::string& to, const std::s
 
 }  // namespace
 
-void import_weights(const std::string& from, const std::string& to, const WeightsProgress& progress) {
+void import_weights(const std::string& from, const std::string& to, const ModelSection* model,
+                    const WeightsProgress& progress) {
   require_new_folder(to);
-  const auto source = open_weights(from);
+  const auto source = open_weights(from, model);
+  if (model) require_same_model(*source, *model);
   if (source->lora().enabled())
     fail<BadInput>(
         "{}: holds changes of low rank, which mean nothing by themselves. Merge them: lockstep checkpoint merge.",

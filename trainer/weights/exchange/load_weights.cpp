@@ -17,13 +17,6 @@
 namespace lockstep::trainer {
 namespace {
 
-void require_same_model(const WeightSource& source, const ModelSection& model) {
-  const auto differences = model_differences(source.model(), with_all_sizes(model));
-  if (!differences.empty())
-    fail<BadInput>("{}: holds weights of another model: {}. Give the job the model of the weights.", source.path(),
-                   fmt::join(differences, "; "));
-}
-
 bool has(const WeightSource& source, const ParameterState& entry) {
   return source.sizes().contains(entry.division.parts()[0].name);
 }
@@ -106,6 +99,13 @@ void load_part(const WeightSource& source, const Stored& stored, size_t part, La
 
 }  // namespace
 
+void require_same_model(const WeightSource& source, const ModelSection& model) {
+  const auto differences = model_differences(source.model(), with_all_sizes(model));
+  if (!differences.empty())
+    fail<BadInput>("{}: holds weights of another model: {}. Give the job the model of the weights.", source.path(),
+                   fmt::join(differences, "; "));
+}
+
 LoadedWeights load_weights(const WeightSource& source, const Job& job, TrainingState& state) {
   const at::NoGradGuard no_grad;
   const PlainTensors guard;
@@ -124,7 +124,8 @@ LoadedWeights load_weights(const WeightSource& source, const Job& job, TrainingS
 LoadedWeights load_weights_together(const std::string& folder, const Job& job, TrainingState& state) {
   for (const auto& entry : state) sharded(entry.value).shards()->whole();
   auto what = LoadedWeights::kModel;
-  together(layout_of(state.at(0).value).mesh(), [&] { what = load_weights(*open_weights(folder), job, state); });
+  together(layout_of(state.at(0).value).mesh(),
+           [&] { what = load_weights(*open_weights(folder, &job.model), job, state); });
   return what;
 }
 

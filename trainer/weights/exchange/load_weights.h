@@ -9,6 +9,9 @@ enum class LoadedWeights {
   kAndAdapters,  ///< the changes, too
 };
 
+/// BadInput that says in what, where a source's weights are those of another model.
+void require_same_model(const WeightSource& source, const ModelSection& model);
+
 /// Loads parameters, on any mesh, and leaves optimizer state alone: every rank reads the rows that it holds. BadInput,
 /// naming the first, where the weights are those of another model than the job's, or the state has other tensors; the
 /// source may be without all of the state's changes of low rank, but not with others than the job's [lora]. Only

@@ -1,0 +1,133 @@
+#include "trainer/weights/torch_checkpoint/weights.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "core/error.h"
+#include "core/files/random_access_file.h"
+#include "trainer/weights/model_sizes.h"
+#include "trainer/weights/torch_checkpoint/saved_tensors.h"
+
+namespace lockstep::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kModel = "model.";
+/// What torchtitan saves beside the model, and a table that its older versions had in it.
+constexpr std::array<std::string_view, 5> kBeside{"optimizer.", "lr_scheduler", "dataloader", "train_state",
+                                                  "freqs_cis"};
+
+std::string path_in(const std::string& folder, const std::string& file) { return (fs::path(folder) / file).string(); }
+
+std::vector<char> bytes_at(const RandomAccessFile& file, int64_t offset, int64_t length) {
+  if (offset > file.size() || length > file.size() - offset)
+    fail<FileError>("{}: has {} bytes; {} from byte {} on were saved. It is cut short.", file.path(), file.size(),
+                    length, offset);
+  std::vector<char> bytes(static_cast<size_t>(length));
+  file.read(offset, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+std::map<std::string, SavedTensor> tensors_in(const std::string& folder) {
+  const RandomAccessFile file(path_in(folder, ".metadata"));
+  const auto bytes = bytes_at(file, 0, file.size());
+  return saved_tensors({bytes.data(), bytes.size()}, file.path());
+}
+
+/// What torch.save wrote: LibTorch's own reader makes tensors of it and runs nothing.
+at::Tensor read_part(const std::string& folder, const SavedPart& part, const std::string& name) {
+  const RandomAccessFile file(path_in(folder, part.file));
+  const auto bytes = bytes_at(file, part.offset, part.length);
+  at::Tensor tensor;
+  try {
+    if (const auto value = torch::jit::pickle_load(bytes); value.isTensor()) tensor = value.toTensor();
+  } catch (const std::exception&) {  // its messages speak of archives and sources
+    tensor = at::Tensor();
+  }
+  if (!tensor.defined() || tensor.sizes() != part.box.size)
+    fail<FileError>("{}: byte {} begins no tensor of the sizes {} that .metadata gives {}. It may be damaged.",
+                    file.path(), part.offset, c10::str(c10::IntArrayRef(part.box.size)), name);
+  return tensor;
+}
+
+class TorchCheckpoint final : public WeightSource {
+ public:
+  TorchCheckpoint(const std::string& folder, const ModelSection& model)
+      : folder_(folder), model_(with_all_sizes(model)), sizes_(stored_sizes(model_)), tensors_(tensors_in(folder)) {
+    std::set<std::string> known;
+    for (const auto& [name, sizes] : sizes_) known.insert(require(name, sizes));
+    for (const auto& [name, tensor] : tensors_)
+      if (!known.contains(name) && !is_beside(name))
+        fail<BadInput>("{}: holds {}, which the job's model has not.", folder_, name);
+  }
+
+  const std::string& path() const override { return folder_; }
+  const ModelSection& model() const override { return model_; }
+  const std::map<std::string, std::vector<int64_t>>& sizes() const override { return sizes_; }
+
+  at::Tensor rows(const std::string& name, int64_t first, int64_t count) const override {
+    const auto& sizes = sizes_.at(name);
+    const auto saved_name = name_of(name);
+    Box wanted = Box::whole(sizes);
+    wanted.offset[0] = first, wanted.size[0] = count;
+    const auto rows = at::empty(wanted.size, at::kFloat);
+    for (const auto& part : tensors_.at(saved_name).parts) {
+      const auto both = part.box.overlap(wanted);
+      if (both.elements() > 0)
+        within(rows, both, wanted).copy_(within(read_part(folder_, part, saved_name), both, part.box));
+    }
+    return rows;
+  }
+
+ private:
+  static bool is_beside(std::string_view name) {
+    if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
+    return std::any_of(kBeside.begin(), kBeside.end(), [&](auto prefix) { return name.starts_with(prefix); });
+  }
+
+  /// `box` of a tensor that begins where `whole` does.
+  static at::Tensor within(at::Tensor tensor, const Box& box, const Box& whole) {
+    for (size_t dim = 0; dim < box.size.size(); ++dim)
+      tensor = tensor.narrow(static_cast<int64_t>(dim), box.offset[dim] - whole.offset[dim], box.size[dim]);
+    return tensor;
+  }
+
+  std::string name_of(const std::string& name) const {
+    return tensors_.contains(name) ? name : std::string(kModel) + name;
+  }
+
+  std::string require(const std::string& name, const std::vector<int64_t>& sizes) const {
+    const auto found = tensors_.find(name_of(name));
+    if (found == tensors_.end()) fail<BadInput>("{}: has no {}, which the job's model has.", folder_, name);
+    const auto& [dtype, own_sizes, parts] = found->second;
+    if (own_sizes != sizes)
+      fail<BadInput>("{}: {} has sizes {}, the job's model has {}.", folder_, name,
+                     c10::str(c10::IntArrayRef(own_sizes)), c10::str(c10::IntArrayRef(sizes)));
+    if (dtype != "float32" && dtype != "float16" && dtype != "bfloat16")
+      fail<BadInput>("{}: {} is {}; weights are float32, float16 or bfloat16.", folder_, name, dtype);
+    return found->first;
+  }
+
+  std::string folder_;
+  ModelSection model_;
+  std::map<std::string, std::vector<int64_t>> sizes_;
+  std::map<std::string, SavedTensor> tensors_;
+};
+
+}  // namespace
+
+bool is_torch_checkpoint_folder(const std::string& folder) { return fs::exists(path_in(folder, ".metadata")); }
+
+std::unique_ptr<WeightSource> open_torch_checkpoint(const std::string& folder, const ModelSection& model) {
+  if (model.name != "llama3")
+    fail<BadInput>("{}: a checkpoint of PyTorch's is read for llama3 alone; the job's model is {}.", folder,
+                   model.name);
+  return std::make_unique<TorchCheckpoint>(folder, model);
+}
+
+}  // namespace lockstep::trainer
