@@ -223,7 +223,7 @@ std::string describe(const CanonicalCase& trial) {
 int canonical_case_count(const OpCase& op_case) {
   static const std::set<std::string_view> sums = {
       "sum", "sum.dim_IntList", "mean", "mean.dim", "mesh::weight_gradient", "embedding_dense_backward", "mesh::adamw"};
-  return case_count(sums.contains(op_case.op) ? 800 : 80);
+  return case_count(sums.contains(op_case.op) ? 2500 : 80);
 }
 
 void canonical_bits_equal_one_rank(const OpCase& op_case, Reach reach, bool gradients,

@@ -149,7 +149,8 @@ constexpr BadCall kBadCalls[] = {
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},
     {"checkpoint inspect missing", 2, "missing: no such checkpoint folder."},
     {"checkpoint merge jobs outputs/no-such-merge", 2,
-     "jobs: holds no weights: a checkpoint has index.json, Hugging Face's have config.json and model.safetensors."},
+     "jobs: holds no weights: a checkpoint has index.json, Hugging Face's have config.json and model.safetensors, "
+     "PyTorch's .metadata."},
     {"checkpoint inspect jobs", 5, "jobs: incomplete checkpoint: it has no index.json."},
 };
 

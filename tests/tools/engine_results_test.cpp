@@ -116,7 +116,8 @@ TEST(Bench, NumericsHasItsRows) {
        {"mm_512x256x768_nt", "mm_512x768x256_nn", "mm_768x512x256_tn", "mm_4096x256x1536_nt", "mm_256x2048x16384_nt",
         "mm_256x4096x28672_nt_t2", "mm_28672x256x4096_tn", "mm_4096x256x14336_tn", "attention_fwd_bwd_T256",
         "attention_fwd_bwd_T512", "attention_fwd_bwd_T1024", "attention_fwd_bwd_T2048", "attention_fwd_bwd_T4096",
-        "attention_fwd_bwd_T8192_t2", "attention_fwd_bwd_T1024_d16", "step_512_tokens", "step_4096_tokens"})
+        "attention_fwd_bwd_T8192_t2", "attention_fwd_bwd_T1024_d16", "step_512_tokens", "step_4096_tokens",
+        "generate_1x16", "generate_8x16"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 

@@ -157,7 +157,9 @@ const Wrong kWrong[] = {
     {"a_part_is_outside", [](TorchFolder& folder) { embedding(folder).parts.back().box.offset[0] += 1; },
      "tok_embeddings.weight is not what PyTorch 2.11 saves."},
     {"parts_overlap",
-     [](TorchFolder& folder) { folder.add("norm.weight", numbers({12}, 1), {{{0}, {6}}, {{4}, {6}}}); },
+     [](TorchFolder& folder) {
+       folder.add("norm.weight", numbers({12}, 1), {{{0}, {6}}, {{4}, {6}}});
+     },
      "norm.weight is not what PyTorch 2.11 saves."},
     {"another_file", [](TorchFolder& folder) { embedding(folder).parts[0].file = "__1_0.distcp"; }, "__1_0.distcp"},
     {"cut_short", [](TorchFolder& folder) { embedding(folder).parts[0].offset = 1 << 30; }, "It is cut short."},
