@@ -43,7 +43,8 @@ std::string weights_digest(const std::string& folder) {
   }
   if (!holds_some)
     fail<BadInput>(
-        "checkpoint.initial_load_path: {} holds no safetensors files. Name one checkpoint (a folder step-N), or one of "
+        "checkpoint.initial_load_path: {} holds no .safetensors or .distcp files. Name one checkpoint (a folder "
+        "step-N), or one of "
         "Hugging Face's or of PyTorch's.",
         folder);
   Digester digester;

@@ -45,9 +45,9 @@ class SavedModel : public TorchFolder {
     int64_t i = 0;
     for (const auto& [name, sizes] : stored_sizes(small_llama())) {
       values[name] = numbers(sizes, 37 * i);
-      const auto saved = values[name].to(i % 3 == 2 ? at::kBFloat16 : at::kFloat);
+      const auto saved = values[name].to(i % 3 == 2 ? at::kBFloat16 : i % 3 == 1 ? at::kHalf : at::kFloat);
       if (i % 2 == 1 && sizes.size() == 2)
-        add(prefix + name, saved, quarters(sizes));
+        add(prefix + name, saved, quarters(sizes));  // and of ranks beyond the last row an empty part
       else
         add(prefix + name, saved, 1 + i % 5);
       ++i;
@@ -65,7 +65,8 @@ class SavedModel : public TorchFolder {
     return {{{0, 0}, {rows, columns}},
             {{0, columns}, {rows, sizes[1] - columns}},
             {{rows, 0}, {sizes[0] - rows, columns}},
-            {{rows, columns}, {sizes[0] - rows, sizes[1] - columns}}};
+            {{rows, columns}, {sizes[0] - rows, sizes[1] - columns}},
+            {{sizes[0], 0}, {0, sizes[1]}}};
   }
 };
 
@@ -146,31 +147,43 @@ const Wrong kWrong[] = {
     {"other_type", [](TorchFolder& folder) { folder.tensors.at("norm.weight").dtype = "float8_e4m3fn"; },
      "norm.weight is float8_e4m3fn; weights are float32, float16 or bfloat16."},
     {"outside", [](TorchFolder& folder) { embedding(folder).parts[0].file = "../__0_0.distcp"; },
-     "tok_embeddings.weight lies in \"../__0_0.distcp\"; it must be in a file of this folder."},
+     "tok_embeddings.weight lies in \"../__0_0.distcp\"; it must be in a .distcp file of this folder."},
     {"compressed", [](TorchFolder& folder) { embedding(folder).parts[0].is_compressed = true; },
      "tok_embeddings.weight is compressed. Save it without extensions."},
     {"a_part_is_missing", [](TorchFolder& folder) { embedding(folder).parts.pop_back(); },
-     "tok_embeddings.weight is not what PyTorch 2.11 saves."},
+     "tok_embeddings.weight has 3084 elements, its parts have 0. Its checkpoint is not whole."},
     {"a_part_is_there_twice",
      [](TorchFolder& folder) { embedding(folder).parts.push_back(embedding(folder).parts[0]); },
-     "no file is said to hold tok_embeddings.weight."},
+     "that no file is said to hold. Its checkpoint is not whole."},
     {"a_part_is_outside", [](TorchFolder& folder) { embedding(folder).parts.back().box.offset[0] += 1; },
-     "tok_embeddings.weight is not what PyTorch 2.11 saves."},
+     "outside its sizes [257, 12]. Its checkpoint is not whole."},
     {"parts_overlap",
      [](TorchFolder& folder) {
        folder.add("norm.weight", numbers({12}, 1), {{{0}, {6}}, {{4}, {6}}});
      },
-     "norm.weight is not what PyTorch 2.11 saves."},
+     "norm.weight has parts from [0] and from [4] on that overlap."},
+    {"elements_are_missing",
+     [](TorchFolder& folder) {
+       folder.add("norm.weight", numbers({12}, 1), {{{0}, {6}}, {{6}, {5}}});
+     },
+     "norm.weight has 12 elements, its parts have 11. Its checkpoint is not whole."},
+    {"no_weights_file", [](TorchFolder& folder) { embedding(folder).parts[0].file = "weights.bin"; },
+     "it must be in a .distcp file of this folder."},
+    {"numbers_of_another_type",
+     [](TorchFolder& folder) {
+       folder.add("norm.weight", numbers({12}, 1).to(at::kLong));
+       folder.tensors.at("norm.weight").dtype = "float32";
+     },
+     "holds no tensor of the type and the sizes that .metadata gives it"},
     {"another_file", [](TorchFolder& folder) { embedding(folder).parts[0].file = "__1_0.distcp"; }, "__1_0.distcp"},
     {"cut_short", [](TorchFolder& folder) { embedding(folder).parts[0].offset = 1 << 30; }, "It is cut short."},
-    {"another_place", [](TorchFolder& folder) { embedding(folder).parts[0].offset += 8; },
-     "begins no tensor of the sizes"},
+    {"another_place", [](TorchFolder& folder) { embedding(folder).parts[0].offset += 8; }, "cannot be read"},
     {"another_tensor",
      [](TorchFolder& folder) {
        const auto other = folder.tensors.at("norm.weight").parts[0];
        embedding(folder).parts[0].offset = other.offset, embedding(folder).parts[0].length = other.length;
      },
-     "begins no tensor of the sizes"},
+     "holds no tensor of the type and the sizes that .metadata gives it"},
 };
 
 class WrongTorchCheckpoint : public ::testing::TestWithParam<Wrong> {};

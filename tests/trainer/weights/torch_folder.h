@@ -54,11 +54,7 @@ class TorchFolder {
   /// A tensor whole, or cut along its first dimension into `parts`, the first ones longer.
   void add(const std::string& name, const at::Tensor& value, int64_t parts = 1) {
     auto& tensor = tensors[name];
-    tensor = {value.scalar_type() == at::kFloat      ? "float32"
-              : value.scalar_type() == at::kBFloat16 ? "bfloat16"
-                                                     : "int64",
-              value.sizes().vec(),
-              {}};
+    tensor = {name_of(value.scalar_type()), value.sizes().vec(), {}};
     for (const auto& piece : value.dim() == 0 ? std::vector{value} : value.tensor_split(parts)) {
       auto box = Box::whole(piece.sizes().vec());
       for (const auto& before : tensor.parts) box.offset[0] += before.box.size[0];
@@ -97,6 +93,11 @@ class TorchFolder {
   std::map<std::string, Tensor> tensors;
 
  private:
+  static std::string name_of(c10::ScalarType dtype) {
+    static const std::map<c10::ScalarType, std::string> names{
+        {at::kFloat, "float32"}, {at::kHalf, "float16"}, {at::kBFloat16, "bfloat16"}, {at::kLong, "int64"}};
+    return names.at(dtype);
+  }
   static constexpr auto kMetadata = "torch.distributed.checkpoint.metadata";
 
   void put(Tensor& tensor, const Box& box, const at::Tensor& piece) {

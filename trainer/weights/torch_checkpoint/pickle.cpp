@@ -1,6 +1,7 @@
-// The opcodes of Lib/pickletools.py in CPython that structures of plain data are written with.
+// The opcodes of CPython's Lib/pickletools.py that plain structures are written with.
 #include "trainer/weights/torch_checkpoint/pickle.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -20,14 +21,24 @@ class Pickle::Reader {
   const Value* read() {
     while (true) {
       opcode_at_ = place_;
-      const auto opcode = static_cast<unsigned char>(take(1)[0]);
-      if (opcode == '.') return pop();
-      if (!constant(opcode) && !collection(opcode) && !object(opcode) && !remembered(opcode))
-        fail_here(fmt::format("opcode 0x{:02x} is none that plain data is written with", opcode));
+      const auto code = static_cast<unsigned char>(take(1)[0]);
+      if (code == '.') return pop();
+      const auto found =
+          std::find_if(std::begin(kOpcodes), std::end(kOpcodes), [&](auto& one) { return one.code == code; });
+      if (found == std::end(kOpcodes))
+        fail_here(fmt::format("opcode 0x{:02x} is none that plain data is written with", code));
+      found->act(*this);
     }
   }
 
  private:
+  struct Opcode {
+    unsigned char code;
+    const char* name;  ///< pickletools'
+    void (*act)(Reader&);
+  };
+  static const Opcode kOpcodes[47];
+
   [[noreturn]] void fail_here(const std::string& what) const {
     fail<FileError>("{}: byte {}: {}. It may be damaged, or no checkpoint of PyTorch's.", path_, opcode_at_, what);
   }
@@ -44,6 +55,12 @@ class Pickle::Reader {
     uint64_t value = 0;
     for (size_t i = 0; i < count; ++i) value |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
     return value;
+  }
+
+  /// A value that nobody reads.
+  void skip(uint64_t count) {
+    take(count);
+    push(Kind::kOther);
   }
 
   int64_t long_number() {
@@ -80,7 +97,7 @@ class Pickle::Reader {
     if (stack_.size() <= floor()) fail_here("nothing is there to change");
     return stack_.back();
   }
-  Value* top(Kind kind, const char* name) {
+  Value* top_of(Kind kind, const char* name) {
     if (top()->kind != kind) fail_here(fmt::format("there is no {} to change", name));
     return stack_.back();
   }
@@ -96,7 +113,7 @@ class Pickle::Reader {
   }
 
   void append(Kind kind, const char* name, const std::vector<const Value*>& items) {
-    auto* into = top(kind, name);
+    auto* into = top_of(kind, name);
     if (kind == Kind::kDict && items.size() % 2 != 0) fail_here("a key has no value");
     into->items.insert(into->items.end(), items.begin(), items.end());
   }
@@ -107,98 +124,9 @@ class Pickle::Reader {
     return items;
   }
 
-  bool constant(unsigned char opcode) {
-    switch (opcode) {
-      case 0x80:
-        return whole(1), true;  // PROTO
-      case 0x95:
-        return whole(8), true;  // FRAME
-      case 'N':
-        return push(Kind::kNone), true;
-      case 0x88:
-        return push_number(1), true;
-      case 0x89:
-        return push_number(0), true;
-      case 'K':
-        return push_number(static_cast<int64_t>(whole(1))), true;
-      case 'M':
-        return push_number(static_cast<int64_t>(whole(2))), true;
-      case 'J':
-        return push_number(static_cast<int32_t>(whole(4))), true;
-      case 0x8a:
-        return push_number(long_number()), true;
-      case 'G':
-        return take(8), push(Kind::kOther), true;
-      case 0x8c:
-        return push_text(Kind::kText, take(whole(1))), true;
-      case 'X':
-        return push_text(Kind::kText, take(whole(4))), true;
-      case 0x8d:
-        return push_text(Kind::kText, take(whole(8))), true;
-      case 'C':
-        return take(whole(1)), push(Kind::kOther), true;
-      case 'B':
-        return take(whole(4)), push(Kind::kOther), true;
-      case 0x8e:
-        return take(whole(8)), push(Kind::kOther), true;
-      default:
-        return false;
-    }
-  }
-
-  bool collection(unsigned char opcode) {
-    switch (opcode) {
-      case '(':
-        return marks_.push_back(stack_.size()), true;
-      case '0':
-        return pop(), true;
-      case '1':
-        return since_mark(), true;
-      case ')':
-      case ']':
-      case 0x8f:
-        return push(Kind::kSequence), true;
-      case '}':
-        return push(Kind::kDict), true;
-      case 't':
-      case 'l':
-      case 0x91:
-        return sequence(since_mark()), true;
-      case 0x85:
-      case 0x86:
-      case 0x87:
-        return sequence(last(opcode - 0x84)), true;
-      case 'a':
-        return append(Kind::kSequence, "list", last(1)), true;
-      case 'e':
-      case 0x90:
-        return append(Kind::kSequence, "list", since_mark()), true;
-      case 's':
-        return append(Kind::kDict, "dict", last(2)), true;
-      case 'u':
-        return append(Kind::kDict, "dict", since_mark()), true;
-      default:
-        return false;
-    }
-  }
-
   void sequence(std::vector<const Value*> items) { push(Kind::kSequence)->items = std::move(items); }
 
-  bool object(unsigned char opcode) {
-    switch (opcode) {
-      case 'c':
-        return global(line()), true;
-      case 0x93:
-        return stack_global(), true;
-      case 'R':
-      case 0x81:
-        return made(), true;  // REDUCE, NEWOBJ
-      case 'b':
-        return built(), true;
-      default:
-        return false;
-    }
-  }
+  void dict(const std::vector<const Value*>& items) { push(Kind::kDict), append(Kind::kDict, "dict", items); }
 
   /// Names are short, so that many of them of one long text take no memory.
   void name(std::string_view module, std::string_view own) {
@@ -211,6 +139,12 @@ class Pickle::Reader {
     if (words[0]->kind != Kind::kText || words[1]->kind != Kind::kText) fail_here("a name is no text");
     name(words[0]->text, words[1]->text);
   }
+  void persistent() {
+    auto* identity = pop();
+    push_text(Kind::kName, kPersistent);
+    stack_.push_back(identity);
+    made();
+  }
   void made() {
     const auto parts = last(2);
     if (parts[0]->kind != Kind::kName || parts[1]->kind != Kind::kSequence) fail_here("what is made has no class");
@@ -219,26 +153,10 @@ class Pickle::Reader {
   }
   void built() {
     const auto* state = pop();
-    top(Kind::kObject, "object")->state = state;
+    top_of(Kind::kObject, "object")->state = state;
   }
 
-  bool remembered(unsigned char opcode) {
-    switch (opcode) {
-      case 'q':
-        return memo_[whole(1)] = top(), true;
-      case 'r':
-        return memo_[whole(4)] = top(), true;
-      case 0x94:
-        return memo_.emplace(memo_.size(), top()), true;
-      case 'h':
-        return recall(whole(1)), true;
-      case 'j':
-        return recall(whole(4)), true;
-      default:
-        return false;
-    }
-  }
-
+  void remember(uint64_t index) { memo_[index] = top(); }
   void recall(uint64_t index) {
     const auto found = memo_.find(index);
     if (found == memo_.end()) fail_here(fmt::format("nothing was remembered as {}", index));
@@ -254,12 +172,62 @@ class Pickle::Reader {
   std::unordered_map<uint64_t, Value*> memo_;
 };
 
+const Pickle::Reader::Opcode Pickle::Reader::kOpcodes[] = {
+    {0x80, "PROTO", [](Reader& r) { r.whole(1); }},
+    {0x95, "FRAME", [](Reader& r) { r.whole(8); }},
+    {'(', "MARK", [](Reader& r) { r.marks_.push_back(r.stack_.size()); }},
+    {'0', "POP", [](Reader& r) { r.pop(); }},
+    {'1', "POP_MARK", [](Reader& r) { r.since_mark(); }},
+    {'2', "DUP", [](Reader& r) { r.stack_.push_back(r.top()); }},
+    {'q', "BINPUT", [](Reader& r) { r.remember(r.whole(1)); }},
+    {'r', "LONG_BINPUT", [](Reader& r) { r.remember(r.whole(4)); }},
+    {0x94, "MEMOIZE", [](Reader& r) { r.remember(r.memo_.size()); }},
+    {'h', "BINGET", [](Reader& r) { r.recall(r.whole(1)); }},
+    {'j', "LONG_BINGET", [](Reader& r) { r.recall(r.whole(4)); }},
+    {'N', "NONE", [](Reader& r) { r.push(Kind::kNone); }},
+    {0x88, "NEWTRUE", [](Reader& r) { r.push_number(1); }},
+    {0x89, "NEWFALSE", [](Reader& r) { r.push_number(0); }},
+    {'K', "BININT1", [](Reader& r) { r.push_number(static_cast<int64_t>(r.whole(1))); }},
+    {'M', "BININT2", [](Reader& r) { r.push_number(static_cast<int64_t>(r.whole(2))); }},
+    {'J', "BININT", [](Reader& r) { r.push_number(static_cast<int32_t>(r.whole(4))); }},
+    {0x8a, "LONG1", [](Reader& r) { r.push_number(r.long_number()); }},
+    {'G', "BINFLOAT", [](Reader& r) { r.skip(8); }},
+    {'C', "SHORT_BINBYTES", [](Reader& r) { r.skip(r.whole(1)); }},
+    {'B', "BINBYTES", [](Reader& r) { r.skip(r.whole(4)); }},
+    {0x8e, "BINBYTES8", [](Reader& r) { r.skip(r.whole(8)); }},
+    {0x8c, "SHORT_BINUNICODE", [](Reader& r) { r.push_text(Kind::kText, r.take(r.whole(1))); }},
+    {'X', "BINUNICODE", [](Reader& r) { r.push_text(Kind::kText, r.take(r.whole(4))); }},
+    {0x8d, "BINUNICODE8", [](Reader& r) { r.push_text(Kind::kText, r.take(r.whole(8))); }},
+    {')', "EMPTY_TUPLE", [](Reader& r) { r.push(Kind::kSequence); }},
+    {']', "EMPTY_LIST", [](Reader& r) { r.push(Kind::kSequence); }},
+    {0x8f, "EMPTY_SET", [](Reader& r) { r.push(Kind::kSequence); }},
+    {'}', "EMPTY_DICT", [](Reader& r) { r.push(Kind::kDict); }},
+    {'t', "TUPLE", [](Reader& r) { r.sequence(r.since_mark()); }},
+    {'l', "LIST", [](Reader& r) { r.sequence(r.since_mark()); }},
+    {0x91, "FROZENSET", [](Reader& r) { r.sequence(r.since_mark()); }},
+    {'d', "DICT", [](Reader& r) { r.dict(r.since_mark()); }},
+    {0x85, "TUPLE1", [](Reader& r) { r.sequence(r.last(1)); }},
+    {0x86, "TUPLE2", [](Reader& r) { r.sequence(r.last(2)); }},
+    {0x87, "TUPLE3", [](Reader& r) { r.sequence(r.last(3)); }},
+    {'a', "APPEND", [](Reader& r) { r.append(Kind::kSequence, "list", r.last(1)); }},
+    {'e', "APPENDS", [](Reader& r) { r.append(Kind::kSequence, "list", r.since_mark()); }},
+    {0x90, "ADDITEMS", [](Reader& r) { r.append(Kind::kSequence, "set", r.since_mark()); }},
+    {'s', "SETITEM", [](Reader& r) { r.append(Kind::kDict, "dict", r.last(2)); }},
+    {'u', "SETITEMS", [](Reader& r) { r.append(Kind::kDict, "dict", r.since_mark()); }},
+    {'c', "GLOBAL", [](Reader& r) { r.global(r.line()); }},
+    {0x93, "STACK_GLOBAL", [](Reader& r) { r.stack_global(); }},
+    {'R', "REDUCE", [](Reader& r) { r.made(); }},
+    {0x81, "NEWOBJ", [](Reader& r) { r.made(); }},
+    {'Q', "BINPERSID", [](Reader& r) { r.persistent(); }},
+    {'b', "BUILD", [](Reader& r) { r.built(); }},
+};
+
 Pickle::Pickle(std::string_view bytes, const std::string& path) : root_(Reader(bytes, path, values_).read()) {}
 
 const Value* entry_of(const Value* dict, std::string_view key) {
   if (!dict || dict->kind != Kind::kDict) return nullptr;
-  for (size_t i = 0; i + 1 < dict->items.size(); i += 2)
-    if (dict->items[i]->kind == Kind::kText && dict->items[i]->text == key) return dict->items[i + 1];
+  for (size_t i = dict->items.size(); i >= 2; i -= 2)  // of equal keys the last counts
+    if (dict->items[i - 2]->kind == Kind::kText && dict->items[i - 2]->text == key) return dict->items[i - 1];
   return nullptr;
 }
 

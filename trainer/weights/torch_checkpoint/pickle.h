@@ -7,8 +7,8 @@
 
 namespace lockstep::trainer {
 
-/// What Python's pickle module wrote (protocols 2 to 5), read as data: a class or a function stays a name, what would
-/// be called stays a name with its arguments. Nothing is imported or run.
+/// What Python's pickle module wrote of plain structures (protocols 2 to 5), read as data: a class or a function stays
+/// a name, what would be called stays a name with its arguments. Nothing is imported or run.
 class Pickle {
  public:
   enum class Kind {
@@ -18,8 +18,8 @@ class Pickle {
     kOther,     ///< a fraction, bytes
     kSequence,  ///< a tuple, a list or a set
     kDict,
-    kName,   ///< of a class or a function: "module name"
-    kObject  ///< what a class or a function would make of its arguments
+    kName,   ///< of a class or a function: its module, a space, its own name
+    kObject  ///< what a class or a function would make of its arguments; by kPersistent: what lies beside the pickle
   };
 
   struct Value {
@@ -31,6 +31,8 @@ class Pickle {
     const Value* arguments = nullptr;  ///< of an object: a kSequence
     const Value* state = nullptr;      ///< what an object would be given once it was made; null without
   };
+
+  static constexpr auto kPersistent = "persistent id";
 
   /// FileError that names the file and the byte where it is no pickle, or one that does what no data needs. Memory is
   /// proportional to the bytes.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,8 +24,11 @@ struct SavedTensor {
 };
 
 /// The tensors of a checkpoint that torch.distributed.checkpoint saved, of its .metadata's bytes (the class Metadata of
-/// torch/distributed/checkpoint/metadata.py in PyTorch 2.11). What is no tensor is left out. FileError that names
-/// `path` and the tensor for what is not whole, and for a file outside the folder.
-std::map<std::string, SavedTensor> saved_tensors(std::string_view bytes, const std::string& path);
+/// torch/distributed/checkpoint/metadata.py in PyTorch 2.11). What is no tensor is left out; those that are not
+/// `wanted` have no parts. FileError that names `path` and the tensor for what is not whole, and for a part that is in
+/// no .distcp file of the folder. Time and memory are proportional to the bytes, but for tensors cut in thousands of
+/// columns.
+std::map<std::string, SavedTensor> saved_tensors(std::string_view bytes, const std::string& path,
+                                                 const std::function<bool(const std::string&)>& wanted);
 
 }  // namespace lockstep::trainer

@@ -1,7 +1,6 @@
 #include "trainer/weights/torch_checkpoint/weights.h"
 
 #include <ATen/Functions.h>
-#include <torch/csrc/jit/serialization/pickle.h>
 
 #include <array>
 #include <filesystem>
@@ -11,12 +10,14 @@
 #include "core/files/random_access_file.h"
 #include "trainer/weights/model_sizes.h"
 #include "trainer/weights/torch_checkpoint/saved_tensors.h"
+#include "trainer/weights/torch_checkpoint/stored_tensor.h"
 
 namespace lockstep::trainer {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kLargestMetadata = int64_t{1} << 30;
 constexpr std::string_view kModel = "model.";
 /// What torchtitan saves beside the model, and a table that its older versions had in it.
 constexpr std::array<std::string_view, 5> kBeside{"optimizer.", "lr_scheduler", "dataloader", "train_state",
@@ -24,35 +25,15 @@ constexpr std::array<std::string_view, 5> kBeside{"optimizer.", "lr_scheduler", 
 
 std::string path_in(const std::string& folder, const std::string& file) { return (fs::path(folder) / file).string(); }
 
-std::vector<char> bytes_at(const RandomAccessFile& file, int64_t offset, int64_t length) {
-  if (offset > file.size() || length > file.size() - offset)
-    fail<FileError>("{}: has {} bytes; {} from byte {} on were saved. It is cut short.", file.path(), file.size(),
-                    length, offset);
-  std::vector<char> bytes(static_cast<size_t>(length));
-  file.read(offset, std::as_writable_bytes(std::span(bytes)));
-  return bytes;
+bool is_beside(std::string_view name) {
+  if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
+  return std::any_of(kBeside.begin(), kBeside.end(), [&](auto prefix) { return name.starts_with(prefix); });
 }
 
 std::map<std::string, SavedTensor> tensors_in(const std::string& folder) {
   const RandomAccessFile file(path_in(folder, ".metadata"));
-  const auto bytes = bytes_at(file, 0, file.size());
-  return saved_tensors({bytes.data(), bytes.size()}, file.path());
-}
-
-/// What torch.save wrote: LibTorch's own reader makes tensors of it and runs nothing.
-at::Tensor read_part(const std::string& folder, const SavedPart& part, const std::string& name) {
-  const RandomAccessFile file(path_in(folder, part.file));
-  const auto bytes = bytes_at(file, part.offset, part.length);
-  at::Tensor tensor;
-  try {
-    if (const auto value = torch::jit::pickle_load(bytes); value.isTensor()) tensor = value.toTensor();
-  } catch (const std::exception&) {  // its messages speak of archives and sources
-    tensor = at::Tensor();
-  }
-  if (!tensor.defined() || tensor.sizes() != part.box.size)
-    fail<FileError>("{}: byte {} begins no tensor of the sizes {} that .metadata gives {}. It may be damaged.",
-                    file.path(), part.offset, c10::str(c10::IntArrayRef(part.box.size)), name);
-  return tensor;
+  return saved_tensors(file.text(kLargestMetadata), file.path(),
+                       [](const std::string& name) { return !is_beside(name); });
 }
 
 class TorchCheckpoint final : public WeightSource {
@@ -76,18 +57,21 @@ class TorchCheckpoint final : public WeightSource {
     Box wanted = Box::whole(sizes);
     wanted.offset[0] = first, wanted.size[0] = count;
     const auto rows = at::empty(wanted.size, at::kFloat);
-    for (const auto& part : tensors_.at(saved_name).parts) {
+    const auto& tensor = tensors_.at(saved_name);
+    for (const auto& part : tensor.parts) {
       const auto both = part.box.overlap(wanted);
-      if (both.elements() > 0)
-        within(rows, both, wanted).copy_(within(read_part(folder_, part, saved_name), both, part.box));
+      if (both.elements() > 0) within(rows, both, wanted).copy_(within(read(saved_name, tensor, part), both, part.box));
     }
     return rows;
   }
 
  private:
-  static bool is_beside(std::string_view name) {
-    if (name.starts_with(kModel)) name.remove_prefix(kModel.size());
-    return std::any_of(kBeside.begin(), kBeside.end(), [&](auto prefix) { return name.starts_with(prefix); });
+  at::Tensor read(const std::string& name, const SavedTensor& tensor, const SavedPart& part) const {
+    if (last_.part != &part) {
+      const RandomAccessFile file(path_in(folder_, part.file));
+      last_ = {&part, read_stored_tensor(file, part.offset, part.length, name, tensor.dtype, part.box.size)};
+    }
+    return last_.tensor;
   }
 
   /// `box` of a tensor that begins where `whole` does.
@@ -104,10 +88,10 @@ class TorchCheckpoint final : public WeightSource {
   std::string require(const std::string& name, const std::vector<int64_t>& sizes) const {
     const auto found = tensors_.find(name_of(name));
     if (found == tensors_.end()) fail<BadInput>("{}: has no {}, which the job's model has.", folder_, name);
-    const auto& [dtype, own_sizes, parts] = found->second;
-    if (own_sizes != sizes)
+    const auto& dtype = found->second.dtype;
+    if (found->second.sizes != sizes)
       fail<BadInput>("{}: {} has sizes {}, the job's model has {}.", folder_, name,
-                     c10::str(c10::IntArrayRef(own_sizes)), c10::str(c10::IntArrayRef(sizes)));
+                     c10::str(c10::IntArrayRef(found->second.sizes)), c10::str(c10::IntArrayRef(sizes)));
     if (dtype != "float32" && dtype != "float16" && dtype != "bfloat16")
       fail<BadInput>("{}: {} is {}; weights are float32, float16 or bfloat16.", folder_, name, dtype);
     return found->first;
@@ -117,6 +101,13 @@ class TorchCheckpoint final : public WeightSource {
   ModelSection model_;
   std::map<std::string, std::vector<int64_t>> sizes_;
   std::map<std::string, SavedTensor> tensors_;
+
+  /// Rows of a part mostly are asked for one after the other.
+  struct LastRead {
+    const SavedPart* part = nullptr;
+    at::Tensor tensor;
+  };
+  mutable LastRead last_;
 };
 
 }  // namespace
