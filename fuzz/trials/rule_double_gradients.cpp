@@ -1,4 +1,5 @@
 // Gradients of gradients of ops on sharded tensors against LibTorch's autograd in float64.
+#include <ATen/Functions.h>
 #include <rapidcheck.h>
 
 #include "core/error.h"

@@ -74,7 +74,7 @@ class Pickle::Reader {
   std::string line() {
     const auto end = bytes_.find('\n', place_);
     if (end == std::string_view::npos) fail_here("the file ends too early");
-    const std::string text(take(end - place_));
+    std::string text(take(end - place_));
     take(1);
     return text;
   }
@@ -106,7 +106,7 @@ class Pickle::Reader {
   /// What was pushed since the last mark, which goes.
   std::vector<const Value*> since_mark() {
     if (marks_.empty()) fail_here("there is no mark");
-    const std::vector<const Value*> items(stack_.begin() + static_cast<ptrdiff_t>(marks_.back()), stack_.end());
+    std::vector<const Value*> items(stack_.begin() + static_cast<ptrdiff_t>(marks_.back()), stack_.end());
     stack_.resize(marks_.back());
     marks_.pop_back();
     return items;

@@ -42,13 +42,13 @@ class Part final : public caffe2::serialize::ReadAdapterInterface {
   int64_t offset_, length_;
 };
 
-struct Type {
+struct StoredType {
   c10::ScalarType dtype;
   const char* storage;
 };
-const std::map<std::string, Type> kTypes{{"float32", {c10::kFloat, "torch FloatStorage"}},
-                                         {"float16", {c10::kHalf, "torch HalfStorage"}},
-                                         {"bfloat16", {c10::kBFloat16, "torch BFloat16Storage"}}};
+const std::map<std::string, StoredType> kTypes{{"float32", {c10::kFloat, "torch FloatStorage"}},
+                                               {"float16", {c10::kHalf, "torch HalfStorage"}},
+                                               {"bfloat16", {c10::kBFloat16, "torch BFloat16Storage"}}};
 
 /// What data.pkl says: numbers from `offset` on, `strides` apart, of `count` in a record.
 struct Described {
@@ -108,7 +108,7 @@ class Archive {
         length_(length),
         reader_(std::make_shared<Part>(file, offset, length)) {}
 
-  at::Tensor tensor(const Type& type, const std::vector<int64_t>& sizes) {
+  at::Tensor tensor(const StoredType& type, const std::vector<int64_t>& sizes) {
     const auto pickle = record("data.pkl", kLongestPickle);
     const auto found = described(
         Pickle({static_cast<const char*>(pickle.const_data_ptr()), static_cast<size_t>(pickle.numel())}, where_)

@@ -56,7 +56,7 @@ class TorchCheckpoint final : public WeightSource {
     const auto saved_name = name_of(name);
     Box wanted = Box::whole(sizes);
     wanted.offset[0] = first, wanted.size[0] = count;
-    const auto rows = at::empty(wanted.size, at::kFloat);
+    auto rows = at::empty(wanted.size, at::kFloat);
     const auto& tensor = tensors_.at(saved_name);
     for (const auto& part : tensor.parts) {
       const auto both = part.box.overlap(wanted);
