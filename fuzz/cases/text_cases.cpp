@@ -114,15 +114,15 @@ class Reader {
     return *leading_;
   }
 
-  int64_t size_of(char letter, bool any) {
+  int64_t size_of(char letter, bool may_be_long) {
     if (std::isdigit(static_cast<unsigned char>(letter))) return letter - '0';
     const auto found = letters_.find(letter);
     if (found != letters_.end()) return found->second;
-    return letters_[letter] = any ? in_.length(6) : in_.number(1, 6);
+    return letters_[letter] = may_be_long ? in_.length(6) : in_.number(1, 6);
   }
 
-  /// Not where there are many dimensions, or one twice: elements would be millions.
-  static bool may_be_long(const std::string& letters) {
+  /// Not of many dimensions, nor of one twice, whose elements would be millions.
+  static bool has_few_elements(const std::string& letters) {
     return letters.size() < 5 && std::set<char>(letters.begin(), letters.end()).size() == letters.size();
   }
 
@@ -134,7 +134,8 @@ class Reader {
     const bool dots = shape.starts_with(":...");
     Sizes result = dots ? leading() : Sizes{};
     const auto letters = shape.substr(dots ? 4 : 1);
-    for (const char letter : letters) result.push_back(size_of(letter, may_be_long(letters)));
+    const bool may_be_long = has_few_elements(letters);
+    for (const char letter : letters) result.push_back(size_of(letter, may_be_long));
     return result;
   }
 

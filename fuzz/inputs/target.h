@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 /// What every target of libFuzzer defines. Bad input is fine; a wrong answer aborts.
@@ -11,6 +12,9 @@ namespace lockstep::fuzz {
 inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
+
+/// The path of a file in memory that holds these bytes, until the next call.
+std::string file_of(const uint8_t* data, size_t size);
 
 /// Prints and aborts, so that libFuzzer keeps the input.
 void require(bool holds, std::string_view what);

@@ -159,5 +159,15 @@ TEST(ExchangedWeights, DifferencesAreNamed) {
   EXPECT_EQ(one[0].largest, 100 - folder.value("model.norm.weight")[3].item<double>());
 }
 
+TEST(InitialWeights, AreNotImportedForAJobOfAnotherModel) {
+  const ForeignFolder folder("llama", {});
+  const TemporaryFolder work;
+  auto model = open_weights(folder.path())->model();
+  model.rope_theta = 2 * model.rope_theta.value();
+  EXPECT_THAT(message_of<BadInput>([&] { import_weights(folder.path(), work.file("ours"), &model); }),
+              HasSubstr("holds weights of another model: model.rope_theta is"));
+  EXPECT_FALSE(std::filesystem::exists(work.file("ours")));
+}
+
 }  // namespace
 }  // namespace lockstep::trainer

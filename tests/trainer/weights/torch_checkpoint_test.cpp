@@ -14,6 +14,7 @@
 #include "trainer/weights/exchange/exchange_weights.h"
 #include "trainer/weights/exchange/open_weights.h"
 #include "trainer/weights/model_sizes.h"
+#include "trainer/weights/torch_checkpoint/saved_tensors.h"
 #include "trainer/weights/torch_checkpoint/weights.h"
 
 namespace lockstep::trainer {
@@ -104,7 +105,27 @@ TEST(TorchCheckpoint, BeginsARunOnAnyMesh) {
     EXPECT_EQ(state_digest(TrainingRun(job, {.mesh = parse_mesh(mesh)}).state()).text(),
               state_digest(alone.state()).text())
         << mesh;
-  EXPECT_EQ(weights_digest(folder.path()).size(), 32U) << "and they are a part of what the run is";
+}
+
+/// They are a part of what the run is.
+TEST(TorchCheckpoint, HasADigestOfAllItsFiles) {
+  const SavedModel folder;
+  const auto digest = weights_digest(folder.path());
+  for (const char* file : {"/.metadata", "/__0_0.distcp"}) {
+    folder.write();
+    ASSERT_EQ(weights_digest(folder.path()), digest);
+    std::fstream(folder.path() + file, std::ios::in | std::ios::out | std::ios::binary).put('?');
+    EXPECT_NE(weights_digest(folder.path()), digest) << file;
+  }
+}
+
+TEST(TorchCheckpoint, DoesNotLookAtWhatLiesBesideTheModel) {
+  SavedModel folder;
+  auto& parts = folder.tensors.at("optimizer.state.norm.weight.exp_avg").parts;
+  parts[0].is_compressed = true, parts[0].file = "elsewhere";
+  folder.write();
+  const auto model = small_llama();
+  EXPECT_TRUE(whole_tensor(*open_weights(folder.path(), &model), "norm.weight").equal(folder.values.at("norm.weight")));
 }
 
 TEST(TorchCheckpoint, IsImported) {
@@ -127,6 +148,24 @@ TEST(TorchCheckpoint, NeedsAJobThatHasItsModel) {
   ModelSection gpt2;
   gpt2.name = "gpt2";
   EXPECT_THAT(message_of<BadInput>([&] { open_weights(folder.path(), &gpt2); }), HasSubstr("read for llama3 alone"));
+}
+
+/// Tensors that share a list of parts would take memory without end.
+TEST(TorchCheckpoint, HasNoMorePartsThanItsFileDescribes) {
+  constexpr auto kMetadata = "torch.distributed.checkpoint.metadata";
+  testing::PickleWriter out;
+  out.name(kMetadata, "ChunkStorageMetadata").raw(")\x81}(").text("offsets").size({0}).text("sizes").size({0});
+  out.raw("ub").raw("q\x01").raw("](");
+  for (int i = 0; i < 1000; ++i) out.raw("h\x01");
+  out.raw("e").raw("q\x02").name(kMetadata, "Metadata").raw(")\x81}(").text("state_dict_metadata").raw("}(");
+  for (int i = 0; i < 200; ++i) {
+    out.text("layers." + std::to_string(i)).name(kMetadata, "TensorStorageMetadata").raw(")\x81}(");
+    out.text("size").size({0}).text("properties").name(kMetadata, "TensorProperties");
+    out.raw(")\x81(").name("torch", "float32").raw("tb").text("chunks").raw("h\x02").raw("ub");
+  }
+  const auto bytes = out.raw("u").text("storage_data").raw("}").raw("ub").finished();
+  EXPECT_THAT(message_of<FileError>([&] { saved_tensors(bytes, "file", [](auto&) { return true; }); }),
+              HasSubstr("is not described as PyTorch 2.11 does"));
 }
 
 struct Wrong {

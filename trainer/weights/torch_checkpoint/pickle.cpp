@@ -224,6 +224,10 @@ const Pickle::Reader::Opcode Pickle::Reader::kOpcodes[] = {
 
 Pickle::Pickle(std::string_view bytes, const std::string& path) : root_(Reader(bytes, path, values_).read()) {}
 
+bool is_made_by(const Value* value, std::string_view name) {
+  return value && value->kind == Kind::kObject && value->made_by->text == name;
+}
+
 const Value* entry_of(const Value* dict, std::string_view key) {
   if (!dict || dict->kind != Kind::kDict) return nullptr;
   for (size_t i = dict->items.size(); i >= 2; i -= 2)  // of equal keys the last counts

@@ -46,6 +46,9 @@ class Pickle {
   const Value* root_ = nullptr;
 };
 
+/// Whether a value is an object of this class or function; null is none.
+bool is_made_by(const Pickle::Value* value, std::string_view name);
+
 /// What a dict has for a text; null where it has not, and of anything else.
 const Pickle::Value* entry_of(const Pickle::Value* dict, std::string_view key);
 

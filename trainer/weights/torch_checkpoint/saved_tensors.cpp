@@ -59,7 +59,7 @@ class Metadata {
   }
 
   const Value* object(const Value* value, std::string_view made_by, const std::string& what) const {
-    if (!value || value->kind != Kind::kObject || value->made_by->text != made_by) fail_in(what);
+    if (!is_made_by(value, made_by)) fail_in(what);
     return value;
   }
   static const Value* attribute(const Value* object, std::string_view name) { return entry_of(object->state, name); }
@@ -92,7 +92,7 @@ class Metadata {
 
   void describe(const std::string& name, const Value* value) {
     if (!value || value->kind != Kind::kObject) fail_in(name);
-    if (value->made_by->text != "torch.distributed.checkpoint.metadata TensorStorageMetadata") return;
+    if (!is_made_by(value, "torch.distributed.checkpoint.metadata TensorStorageMetadata")) return;
     const auto [found, is_new] = tensors_.try_emplace(name);
     if (!is_new) fail_in(name);
     auto& tensor = found->second;

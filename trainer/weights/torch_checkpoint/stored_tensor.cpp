@@ -62,10 +62,6 @@ const Value* item(const Value* sequence, size_t place, Kind kind) {
   return is_there && sequence->items[place]->kind == kind ? sequence->items[place] : nullptr;
 }
 
-bool is_made_by(const Value* object, std::string_view name) {
-  return object && object->kind == Kind::kObject && object->made_by->text == name;
-}
-
 std::optional<std::vector<int64_t>> numbers(const Value* sequence) {
   if (!sequence) return {};
   std::vector<int64_t> all;
