@@ -34,7 +34,7 @@ def one_device_and_mesh(check):
 
 def verify(check):
     for mesh in ("dp_shard=2,tp=2", "cp=2,tp=2", "tp=3"):
-        words = [*jobs.job(check, "verify"), "--meshes", mesh, "--verify.steps=2"]
+        words = [*jobs.job(check, "verify", rows=2, length=128), "--meshes", mesh, "--verify.steps=2"]
         done = check.run(f"verify-{mesh.replace(',', '-')}", [check.binary("lockstep"), "verify", *words])
         check.require("agrees" in done.stdout, f"lockstep verify: {mesh} agrees with one device")
 
@@ -70,8 +70,9 @@ def processes(check, alone):
         return check.say("  not tried: processes, since host memory plays no NCCL")
     one = jobs.train(check, "one-process", jobs.job(check, "one-process"), before=["launch", "-n", "1"])
     check.require(one["state_digest"] == alone["state_digest"], "a launched process of its own: the same bits")
-    words = [check.binary("lockstep"), "launch", "-n", "2", "train", *jobs.job(check, "two", rows=2)]
-    done = check.run("two-processes", words, limit=150, codes=(0,) if check.device == "cpu" else (0, 4))
+    words = [check.binary("lockstep"), "launch", "-n", "2", "train", *jobs.job(check, "two", rows=2),
+             "--comm.init_timeout_seconds=30"]
+    done = check.run("two-processes", words, limit=90, codes=(0,) if check.device == "cpu" else (0, 4))
     what = "train together" if done.returncode == 0 else "on one GPU end with exit code 4, which NCCL is named in"
     check.require(done.returncode == 0 or "NCCL" in done.stdout, f"two processes {what}")
 
