@@ -8,7 +8,7 @@
 #include "rng/runs.h"
 
 /// One thread per Philox block of a run; a block that reaches over the ends of its run is drawn whole and stored in
-/// part.
+/// part, one that lies within it in memory is stored at once.
 namespace lockstep::rng {
 namespace {
 
@@ -48,18 +48,39 @@ __device__ Run run_at(const DeviceRuns& runs, uint64_t position) {
 }
 
 template <class Draw, class Store>
+struct alignas(sizeof(typename Store::Stored) * Draw::kPerBlock) StoredBlock {
+  typename Store::Stored at[Draw::kPerBlock];
+};
+
+/// The values of `block`, as far as they are the run's.
+template <class Draw, class Store>
+__device__ void store_block(const typename Draw::Value* v, const Run& run, uint64_t block,
+                            typename Store::Stored* out) {
+  using Whole = StoredBlock<Draw, Store>;
+  const auto first = static_cast<int64_t>(block * Draw::kPerBlock - run.index);
+  auto* start = out + run.offset + first * run.stride;
+  const bool is_within = first >= 0 && first + Draw::kPerBlock <= run.count && run.stride == 1;
+  if (is_within && reinterpret_cast<uintptr_t>(start) % alignof(Whole) == 0) {
+    Whole whole;
+    for (int j = 0; j < Draw::kPerBlock; ++j) whole.at[j] = Store::store(v[j]);
+    *reinterpret_cast<Whole*>(start) = whole;
+    return;
+  }
+  for (int j = 0; j < Draw::kPerBlock; ++j)
+    if (first + j >= 0 && first + j < run.count) start[j * run.stride] = Store::store(v[j]);
+}
+
+template <class Draw, class Store>
 __global__ void fill_kernel(Draw draw, Key key, uint64_t stream, DeviceRuns runs, uint64_t blocks_per_run,
                             typename Store::Stored* out) {
   const uint64_t total = runs.count * blocks_per_run, step = uint64_t{gridDim.x} * blockDim.x;
+  const bool is_one = runs.count == 1;  // without a division, which costs as much as a draw
   for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < total; i += step) {
-    const Run run = run_at(runs, i / blocks_per_run);
-    const uint64_t block = run.index / Draw::kPerBlock + i % blocks_per_run;
+    const Run run = is_one ? runs.first : run_at(runs, i / blocks_per_run);
+    const uint64_t block = run.index / Draw::kPerBlock + (is_one ? i : i % blocks_per_run);
     typename Draw::Value v[Draw::kPerBlock];
     draw(words(key, {block, stream}), v);
-    for (int j = 0; j < Draw::kPerBlock; ++j) {
-      const auto place = static_cast<int64_t>(block * Draw::kPerBlock + j - run.index);
-      if (place >= 0 && place < run.count) out[run.offset + place * run.stride] = Store::store(v[j]);
-    }
+    store_block<Draw, Store>(v, run, block, out);
   }
 }
 

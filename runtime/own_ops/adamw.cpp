@@ -1,5 +1,5 @@
 // A step of AdamW: pointwise on a parameter, its gradient and its state.
-#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -13,7 +13,7 @@ constexpr OwnOp kOps[] = {
                "float beta1, float beta2, float epsilon, float weight_decay, float correction1, float correction2, "
                "float gradient_scale) -> ()",
      .on_cpu = kernel<kernels::adamw>,
-     .composed = kernel<composed::adamw>,
+     .on_gpu = kernel<on_gpu::adamw>,
      .rule = {"mesh::adamw", "optimizer", "...,...,...,...->...", "-"}},
 };
 

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/canonical_attention.h"
-#include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/attention_dropout.h"
 #include "runtime/own_ops/families.h"
@@ -189,14 +189,14 @@ constexpr OwnOp kOps[] = {
     {.schema = "attention(Tensor query, Tensor key, Tensor value, bool causal, float scale, int first_row) -> "
                "(Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention>,
-     .composed = kernel<composed::attention>,
+     .on_gpu = kernel<on_gpu::attention>,
      .rule = {"mesh::attention", "attention", "b(h*g)ld,bhsd,bhse->b(h*g)le,b(h*g)l", "-", Rule::kNoReduce,
               attention_sharding, attention_shapes, native_attention<0>},
      .canonical = {canonical_attention}},
     {.schema = "attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
                "Tensor log_sum, bool causal, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_backward>,
-     .composed = kernel<composed::attention_backward>,
+     .on_gpu = kernel<on_gpu::attention_backward>,
      .rule = {"mesh::attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
               attention_backward_sharding, attention_backward_shapes, native_attention<1>},
      .canonical = {canonical_attention_backward}},

@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/double_backward.h"
@@ -59,11 +60,11 @@ void register_derivatives(torch::Library& /*aten*/, torch::Library& mesh) {
 constexpr OwnOp kOps[] = {
     {.schema = "swiglu(Tensor both) -> Tensor",
      .on_cpu = kernel<kernels::swiglu>,
-     .composed = kernel<composed::swiglu>,
+     .on_gpu = kernel<on_gpu::swiglu>,
      .rule = {"mesh::swiglu", "row", "...Tw->...w", "-", Rule::kNoReduce, nullptr, gated_shape}},
     {.schema = "swiglu_backward(Tensor gradient, Tensor both) -> Tensor",
      .on_cpu = kernel<kernels::swiglu_backward>,
-     .composed = kernel<composed::swiglu_backward>,
+     .on_gpu = kernel<on_gpu::swiglu_backward>,
      .rule = {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kPlain, nullptr, gradient_shape}},
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/context/world.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/double_backward.h"
@@ -119,17 +120,17 @@ void register_derivatives(torch::Library& aten, torch::Library& /*mesh*/) {
 constexpr OwnOp kOps[] = {
     {.schema = "exponential_sum(Tensor logits, Tensor shift) -> Tensor",
      .on_cpu = kernel<kernels::exponential_sum>,
-     .composed = kernel<composed::exponential_sum>,
+     .on_gpu = kernel<on_gpu::exponential_sum>,
      .rule = {"mesh::exponential_sum", "row", "...v,...->...", "-", Rule::kPlain, nullptr, per_row},
      .canonical = {canonical_exponential_sum}},
     {.schema = "pick_class(Tensor logits, Tensor target) -> Tensor",
      .on_cpu = kernel<kernels::pick_class>,
-     .composed = kernel<composed::pick_class>,
+     .on_gpu = kernel<composed::pick_class>,
      .rule = {"mesh::pick_class", "row", "...v,...->...", "e-", Rule::kPlain, nullptr, per_row, local_classes<0>},
      .canonical = {local_disjoint<local_classes<0>>, Rule::kDisjoint}},
     {.schema = "cross_entropy_backward(Tensor gradient, Tensor logits, Tensor log_sum, Tensor target) -> Tensor",
      .on_cpu = kernel<kernels::cross_entropy_backward>,
-     .composed = kernel<composed::cross_entropy_backward>,
+     .on_gpu = kernel<on_gpu::cross_entropy_backward>,
      .rule = {"mesh::cross_entropy_backward", "row", "...,...v,...,...->...v", "e---", Rule::kPlain, nullptr,
               like_second, local_classes<1>}},
 };

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/context/world.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/double_backward.h"
@@ -145,11 +146,11 @@ void register_derivatives(torch::Library& aten, torch::Library& /*mesh*/) {
 constexpr OwnOp kOps[] = {
     {.schema = "rms_norm(Tensor x, Tensor weight, float epsilon) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::rms_norm>,
-     .composed = kernel<composed::rms_norm>,
+     .on_gpu = kernel<on_gpu::rms_norm>,
      .rule = {"mesh::rms_norm", "row", "...D,D->...D,...", "-", Rule::kNoReduce, nullptr, rms_norm_shapes}},
     {.schema = "rms_norm_backward(Tensor gradient, Tensor x, Tensor reciprocal, Tensor weight) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::rms_norm_backward>,
-     .composed = kernel<composed::rms_norm_backward>,
+     .on_gpu = kernel<on_gpu::rms_norm_backward>,
      .rule = {"mesh::rms_norm_backward", "row", "...D,...D,...,D->...D,D", "e---", Rule::kPlain, nullptr,
               rms_norm_backward_shapes},
      .canonical = {.traits = Rule::kNoReduce}},

@@ -21,10 +21,10 @@ struct OwnOp {
   /// Makes what the dispatcher calls; see kernel().
   using Kernel = torch::CppFunction (*)();
 
-  const char* schema;         ///< "swiglu(Tensor both) -> Tensor"
-  Kernel on_cpu;              ///< for plain CPU tensors
-  Kernel composed = nullptr;  ///< for devices that have no loops of ours; null: only canonical numerics needs the op
-  Rule rule;                  ///< for sharded tensors. Its `op` is "mesh::" and the name that the schema begins with
+  const char* schema;       ///< "swiglu(Tensor both) -> Tensor"
+  Kernel on_cpu;            ///< for plain CPU tensors
+  Kernel on_gpu = nullptr;  ///< null: only canonical numerics needs the op
+  Rule rule;                ///< for sharded tensors. Its `op` is "mesh::" and the name that the schema begins with
   CanonicalForm canonical = {};
 
   /// "swiglu"

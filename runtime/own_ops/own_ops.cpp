@@ -34,7 +34,7 @@ void define_kernels() {
     const auto name = op.name();
     schemas.def(op.schema);
     on_cpu.impl(name.c_str(), op.on_cpu());
-    if (op.composed) on_gpu.impl(name.c_str(), op.composed());
+    if (op.on_gpu) on_gpu.impl(name.c_str(), op.on_gpu());
   }
 }
 

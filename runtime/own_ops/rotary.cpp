@@ -2,7 +2,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
-#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -50,7 +50,7 @@ void register_derivatives(torch::Library& /*aten*/, torch::Library& mesh) {
 constexpr OwnOp kOps[] = {
     {.schema = "rotate_pairs(Tensor x, Tensor cosines, Tensor sines, bool back) -> Tensor",
      .on_cpu = kernel<kernels::rotate_pairs>,
-     .composed = kernel<composed::rotate_pairs>,
+     .on_gpu = kernel<on_gpu::rotate_pairs>,
      .rule = {"mesh::rotate_pairs", "attention", "bhlD,lP,lP->bhlD", "e--", Rule::kPlain, nullptr, rotated_shape}},
 };
 

@@ -1,6 +1,6 @@
 // Sums and maxima over all elements: of the gradient norm, and of losses.
 #include "core/error.h"
-#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -37,7 +37,7 @@ constexpr OwnOp kOps[] = {
      .rule = {"mesh::scaled_squares", "reduction", "...->T", "-", Rule::kTwoWords, to_integers, two_integers}},
     {.schema = "sum_of_squares(Tensor x) -> Tensor",
      .on_cpu = kernel<kernels::sum_of_squares>,
-     .composed = kernel<composed::sum_of_squares>,
+     .on_gpu = kernel<on_gpu::sum_of_squares>,
      .rule = {"mesh::sum_of_squares", "reduction", "...->", "-", Rule::kPlain, nullptr, one_double},
      .canonical = {.traits = Rule::kNoReduce}},
 };

@@ -49,7 +49,7 @@ void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) 
 constexpr OwnOp kOps[] = {
     {.schema = "weight_gradient(Tensor gradient, Tensor input) -> Tensor",
      .on_cpu = kernel<kOnCpu>,
-     .composed = kernel<composed::weight_gradient>,
+     .on_gpu = kernel<composed::weight_gradient>,
      .rule = {"mesh::weight_gradient", "matmul", "...n,...k->nk", "ee", Rule::kPlain, nullptr, weight_gradient_shape},
      .canonical = {canonical_weight_gradient, Rule::kSamples}},
 };

@@ -6,8 +6,10 @@ from gpu.check import Failed
 # What, tool, binary, arguments. A sanitizer slows a kernel down a hundredfold: small tests only.
 FILLS = ["--gtest_filter=CudaFill.KnownAnswers:CudaFill.StridedBoxes*:CudaFill.Empty*"]
 DIGESTS = ["--gtest_filter=DeviceReader.OnAGpu*"]
+KERNELS = ["--gtest_filter=*/GpuKernels.[NCSR]*:*/GpuAdamw.*:-*Bits*"]
 TRAINING = ["--gtest_filter=GpuTraining.IsTheCpus*"]
 CHECKS = [("fills", "memcheck", "test_rng", FILLS), ("fills", "racecheck", "test_rng", FILLS),
+          ("kernels", "memcheck", "test_trainer", KERNELS), ("kernels", "racecheck", "test_trainer", KERNELS),
           ("digests", "memcheck", "test_trainer", DIGESTS), ("digests", "racecheck", "test_trainer", DIGESTS),
           ("digests", "synccheck", "test_trainer", DIGESTS), ("training", "memcheck", "test_trainer", TRAINING)]
 

@@ -5,9 +5,10 @@ import re
 from gpu.check import Failed
 
 # Binary, tests, and how many of them run at least where there is a GPU.
-SUITES = [("test_rng", "CudaFill.*", 4), ("test_trainer", "GpuTraining.*:DeviceReader.*:ReplayDevice.*", 10)]
+OF_TRAINER = "*/GpuKernels.*:*/GpuAdamw.*:GpuTraining.*:DeviceReader.*:ReplayDevice.*"
+SUITES = [("test_rng", "CudaFill.*", 4), ("test_trainer", OF_TRAINER, 26)]
 TRIED = [("test_pretend_gpu", "CudaFill.KnownAnswers:GpuTraining.*", 3)]  # on the GPU that host memory plays
-WITHOUT = [("test_rng", "CudaFill.*", 0), ("test_trainer", "GpuTraining.*:DeviceReader.*:ReplayDevice.*", 5)]
+WITHOUT = [("test_rng", "CudaFill.*", 0), ("test_trainer", OF_TRAINER, 5)]
 
 
 def outcomes(path):

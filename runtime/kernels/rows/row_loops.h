@@ -2,16 +2,12 @@
 #include <cstdint>
 
 #include "core/elementary/instruction_set.h"
+#include "runtime/kernels/rows/adamw_step.h"
 #include "runtime/kernels/simd/rows.h"
 
 /// The inner loops of the CPU kernels on raw memory, for float and double, vectorised for the machine's instruction
 /// set with the same bits on all. What each computes is documented in runtime/own_ops/mesh_ops.h.
 namespace lockstep::kernels::loops {
-
-template <class T>
-struct AdamwStep {
-  T gradient_scale, decay, beta1, rest1, beta2, rest2, step_size, root_correction, epsilon;
-};
 
 /// Parameter, gradient, mean, square.
 template <class T>

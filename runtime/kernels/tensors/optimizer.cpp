@@ -2,8 +2,6 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
-#include <cmath>
-
 #include "core/error.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/row_parts.h"
@@ -40,15 +38,8 @@ void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, 
   const auto g = gradient.to(parameter.scalar_type()).contiguous();
   LOCKSTEP_CHECK_EQ(g.numel(), parameter.numel());
   AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "adamw", [&] {
-    const loops::AdamwStep<scalar_t> step{static_cast<scalar_t>(gradient_scale),
-                                          static_cast<scalar_t>(1 - learning_rate * weight_decay),
-                                          static_cast<scalar_t>(beta1),
-                                          static_cast<scalar_t>(1 - beta1),
-                                          static_cast<scalar_t>(beta2),
-                                          static_cast<scalar_t>(1 - beta2),
-                                          static_cast<scalar_t>(learning_rate / correction1),
-                                          static_cast<scalar_t>(std::sqrt(correction2)),
-                                          static_cast<scalar_t>(epsilon)};
+    const auto step = loops::adamw_step<scalar_t>(learning_rate, beta1, beta2, epsilon, weight_decay, correction1,
+                                                  correction2, gradient_scale);
     auto *values = p.data<scalar_t>(), *means = m.data<scalar_t>(), *squares = v.data<scalar_t>();
     const auto* gradients = g.const_data_ptr<scalar_t>();
     parallel_for(0, parameter.numel(), kGrain, [=](int64_t begin, int64_t end) {

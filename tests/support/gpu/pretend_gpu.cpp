@@ -2,6 +2,7 @@
 // part for CUDA. LibTorch's CUDA tensors live in pages that nobody may touch but its ops, which run on the CPU's
 // kernels; so what mixes memory of both kinds in an op, or looks into a GPU's from the host, ends the test as it would
 // there.
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/CUDAHooksInterface.h>
@@ -14,6 +15,7 @@
 
 #include "core/error.h"
 #include "runtime/context/gpu.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
 #include "tests/support/gpu/gpu_memory.h"
 
 namespace lockstep {
@@ -130,6 +132,35 @@ Tensor& copy(Tensor& self, const Tensor& source, bool /*non_blocking*/) {
   return self;
 }
 
+// Ops that LibTorch has for GPUs alone, by what it documents of them: heads in groups, and a causal mask that ends at
+// the last key for the last row.
+
+using FlashAttention = std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
+
+FlashAttention flash_attention(const Tensor& query, const Tensor& key, const Tensor& value, double /*dropout*/,
+                               bool causal, bool /*mask*/, std::optional<double> scale) {
+  Opened opened;
+  const auto [output, log_sum] =
+      kernels::attention(host_view(query, opened), host_view(key, opened), host_view(value, opened), causal, *scale,
+                         key.size(2) - query.size(2));
+  return {on_gpu(output), on_gpu(log_sum.contiguous()), {}, {}, query.size(2), key.size(2), {}, {}, {}};
+}
+
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& gradient, const Tensor& query,
+                                                            const Tensor& key, const Tensor& value,
+                                                            const Tensor& output, const Tensor& log_sum,
+                                                            const Tensor& /*starts*/, const Tensor& /*key starts*/,
+                                                            c10::SymInt /*rows*/, c10::SymInt /*keys*/,
+                                                            double /*dropout*/, bool causal, const Tensor& /*seed*/,
+                                                            const Tensor& /*offset*/, std::optional<double> scale) {
+  Opened opened;
+  LOCKSTEP_CHECK(at::globalContext().deterministicAlgorithms(), "gradients of queries that differ from run to run");
+  const auto [dq, dk, dv] = kernels::attention_backward(
+      host_view(gradient, opened), host_view(query, opened), host_view(key, opened), host_view(value, opened),
+      host_view(output, opened), host_view(log_sum, opened), causal, *scale, key.size(2) - query.size(2));
+  return {on_gpu(dq), on_gpu(dk), on_gpu(dv)};
+}
+
 TORCH_LIBRARY_IMPL(_, CUDA, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>()); }
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
@@ -138,6 +169,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("view", TORCH_FN(at::native::view));
   library.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
   library.impl("unfold", TORCH_FN(at::native::unfold));
+  library.impl("_scaled_dot_product_flash_attention", TORCH_FN(flash_attention));
+  library.impl("_scaled_dot_product_flash_attention_backward", TORCH_FN(flash_attention_backward));
 }
 
 /// What LibTorch asks the GPU's library.

@@ -1,5 +1,5 @@
-// What Lockstep's own kernels do, on the memory of a pretended GPU, by the functions for CPUs: fast enough for
-// programs.
+// What Lockstep's kernels that draw and take digests do, on the memory of a pretended GPU, by the functions for CPUs:
+// fast enough for programs.
 #include "replay/capture/cuda_queue.h"
 #include "rng/cuda_fill.h"
 #include "rng/fill.h"

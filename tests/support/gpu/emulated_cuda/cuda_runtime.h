@@ -2,13 +2,14 @@
 // Stands for CUDA's header where the host runs Lockstep's kernels, one thread of a block after the other, each until it
 // has to wait for others. Device memory is testing::GpuMemory. Of C++, CUDA and the instructions that kernels use, no
 // more than they do use.
-#include <ucontext.h>
-
+#include <cmath>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <vector>
 
+#include "tests/support/gpu/coroutine.h"
 #include "tests/support/gpu/gpu_memory.h"
 
 // The names are CUDA's.
@@ -35,31 +36,43 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 
 namespace lockstep::testing {
 
-/// The threads of a block, each on a stack of its own.
+/// The threads of a block, each on a stack of its own, which the next block's take over.
 class EmulatedBlock {
  public:
   EmulatedBlock(unsigned threads, const std::function<void()>& kernel) : kernel_(kernel), threads_(threads) {
-    for (auto& thread : threads_) thread.stack.resize(kStack);
+    if (stacks_.size() < threads) stacks_.resize(threads);
   }
 
   /// All of them, in turns, to their end.
   void run() {
     current_ = this;
-    unsigned ended = 0;
-    for (unsigned t = 0; t < threads_.size(); ++t) start(t);
+    for (auto& thread : threads_) thread = {};
+    size_t ended = 0;
     while (ended < threads_.size()) {
       const auto before = progress_;
       ended = 0;
-      for (unsigned t = 0; t < threads_.size(); ++t) ended += turn(t);
+      for (unsigned t = 0; t < threads_.size(); ++t) ended += turn(t) ? 1 : 0;
       LOCKSTEP_CHECK(ended == threads_.size() || progress_ != before,
                      "threads of a block wait for others that do not come");
     }
   }
 
+  /// As run(), where no thread waits for another.
+  void run_without_waiting() {
+    current_ = this;
+    is_direct_ = true;
+    for (threadIdx.x = 0; threadIdx.x < threads_.size(); ++threadIdx.x) kernel_();
+    is_direct_ = false;
+  }
+
+  bool has_waited() const { return has_waited_; }
+
   static EmulatedBlock& current() { return *current_; }
 
   /// What the thread `source`, which is one of `members` of this one's warp, gives; all of them are there then.
   uint64_t exchange(unsigned members, uint64_t value, unsigned source) {
+    LOCKSTEP_CHECK(!is_direct_, "threads of a later block wait for each other, those of the first did not");
+    has_waited_ = true;
     LOCKSTEP_CHECK(members >> threadIdx.x % warpSize & 1, "a thread that is not one of its members");
     threads_[threadIdx.x].given = value;
     meet(members);
@@ -71,37 +84,17 @@ class EmulatedBlock {
   }
 
  private:
-  static constexpr size_t kStack = 32 << 10;
   struct Thread {
-    ucontext_t context;
-    std::vector<char> stack;
     uint64_t given = 0;
     int meetings = 0;  ///< that it has come to
     bool has_ended = false;
   };
 
-  static void enter() {
-    auto& block = current();
-    const unsigned t = threadIdx.x;
-    block.kernel_();
-    block.threads_[t].has_ended = true;
-    ++block.progress_;
-  }
-
-  void start(unsigned t) {
-    auto& thread = threads_[t];
-    thread.has_ended = false;
-    thread.meetings = 0;
-    ::getcontext(&thread.context);
-    thread.context.uc_stack = {thread.stack.data(), 0, kStack};
-    thread.context.uc_link = &host_;
-    ::makecontext(&thread.context, &enter, 0);
-  }
-
   bool turn(unsigned t) {
     if (threads_[t].has_ended) return true;
     threadIdx.x = t;
-    ::swapcontext(&host_, &threads_[t].context);
+    threads_[t].has_ended = stacks_[t].resume(kernel_);
+    progress_ += threads_[t].has_ended ? 1 : 0;
     return threads_[t].has_ended;
   }
 
@@ -116,16 +109,17 @@ class EmulatedBlock {
       return false;
     };
     while (is_missing()) {
-      ::swapcontext(&threads_[own].context, &host_);
+      Coroutine::pause();
       threadIdx.x = own;
     }
   }
 
   static inline EmulatedBlock* current_ = nullptr;
   const std::function<void()>& kernel_;
+  static inline std::deque<Coroutine> stacks_;  ///< which stay where they are
   std::vector<Thread> threads_;
-  ucontext_t host_{};
   uint64_t progress_ = 0;
+  bool has_waited_ = false, is_direct_ = false;
 };
 
 template <class Argument>
@@ -143,6 +137,16 @@ inline uint64_t __shfl_sync(unsigned members, uint64_t value, int lane, int widt
 inline uint64_t __shfl_xor_sync(unsigned members, uint64_t value, int bits, int /*width*/) {
   return lockstep::testing::EmulatedBlock::current().exchange(members, value,
                                                               threadIdx.x ^ static_cast<unsigned>(bits));
+}
+
+inline float __shfl_xor_sync(unsigned members, float value, int bits, int width) {
+  const uint64_t given = lockstep::portable::bits<uint32_t>(value);
+  return lockstep::portable::bits<float>(static_cast<uint32_t>(__shfl_xor_sync(members, given, bits, width)));
+}
+
+inline double __shfl_xor_sync(unsigned members, double value, int bits, int width) {
+  return lockstep::portable::bits<double>(
+      __shfl_xor_sync(members, lockstep::portable::bits<uint64_t>(value), bits, width));
 }
 
 using cudaStream_t = void*;
@@ -168,7 +172,8 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   blockDim.x = config->blockDim.x;
   const std::function<void()> call = [&] { kernel(given...); };
   lockstep::testing::EmulatedBlock block(blockDim.x, call);
-  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) block.run();
+  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
+    blockIdx.x > 0 && !block.has_waited() ? block.run_without_waiting() : block.run();
   return cudaSuccess;
 }
 

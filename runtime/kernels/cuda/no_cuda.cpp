@@ -1,0 +1,25 @@
+#include "core/error.h"
+#include "runtime/kernels/cuda/cuda_kernels.h"
+
+namespace lockstep::cuda {
+namespace {
+
+[[noreturn]] void refuse() { fail<InternalError>("kernels for a GPU: built without CUDA"); }
+
+}  // namespace
+
+bool has_kernels() { return false; }
+
+void rms_norm(Element, Rows, const void*, const void*, float, void*, float*) { refuse(); }
+int64_t norm_parts(Rows) { refuse(); }
+void rms_norm_backward(Element, Rows, const void*, const void*, const float*, const void*, void*, float*) { refuse(); }
+void swiglu(Element, Rows, const void*, void*) { refuse(); }
+void swiglu_backward(Element, Rows, const void*, const void*, void*) { refuse(); }
+void rotate_pairs(Element, HeadSizes, HeadStrides, const void*, const float*, const float*, bool, void*) { refuse(); }
+void exponential_sum(Element, Rows, const void*, const void*, void*) { refuse(); }
+void cross_entropy_backward(Element, Rows, const void*, const void*, const void*, const int64_t*, void*) { refuse(); }
+void adamw(int64_t, float*, const float*, float*, float*, const kernels::loops::AdamwStep<float>&) { refuse(); }
+int64_t square_parts(int64_t) { refuse(); }
+void sum_of_squares(Element, int64_t, const void*, double*) { refuse(); }
+
+}  // namespace lockstep::cuda

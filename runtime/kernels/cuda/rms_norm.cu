@@ -1,0 +1,104 @@
+#include "runtime/kernels/cuda/cuda_kernels.h"
+#include "runtime/kernels/cuda/elements.h"
+#include "runtime/kernels/cuda/launch.h"
+
+namespace lockstep::cuda {
+namespace {
+
+template <class T, int kWidth>
+__global__ void norm_rows(const T* x, const T* weight, float epsilon, int64_t rows, int64_t size, T* y,
+                          float* reciprocals) {
+  const auto* scale = packs<kWidth>(weight);
+  for (int64_t row = own_warp(); row < rows; row += all_warps()) {
+    const auto* in = packs<kWidth>(x + row * size);
+    float squares = 0;
+    for (int64_t p = own_lane(); p < size / kWidth; p += kWarp)
+      for (const T& each : in[p].at) squares += number(each) * number(each);
+    const float reciprocal = 1.0f / portable::sqrt(warp_sum(squares) / static_cast<float>(size) + epsilon);
+    for (int64_t p = own_lane(); p < size / kWidth; p += kWarp) {
+      const auto from = in[p], by = scale[p];
+      Pack<T, kWidth> to;
+      for (int j = 0; j < kWidth; ++j) put(to.at[j], number(from.at[j]) * reciprocal * number(by.at[j]));
+      packs<kWidth>(y + row * size)[p] = to;
+    }
+    if (own_lane() == 0) reciprocals[row] = reciprocal;
+  }
+}
+
+template <class T, int kWidth>
+__global__ void input_gradient(const T* gradient, const T* x, const float* reciprocals, const T* weight, int64_t rows,
+                               int64_t size, T* dx) {
+  const auto* scale = packs<kWidth>(weight);
+  for (int64_t row = own_warp(); row < rows; row += all_warps()) {
+    const auto *slopes = packs<kWidth>(gradient + row * size), *in = packs<kWidth>(x + row * size);
+    const float reciprocal = reciprocals[row];
+    float products = 0;
+    for (int64_t p = own_lane(); p < size / kWidth; p += kWarp) {
+      const auto g = slopes[p], from = in[p], by = scale[p];
+      for (int j = 0; j < kWidth; ++j)
+        products += number(g.at[j]) * number(by.at[j]) * (number(from.at[j]) * reciprocal);
+    }
+    const float mean = warp_sum(products) / static_cast<float>(size);
+    for (int64_t p = own_lane(); p < size / kWidth; p += kWarp) {
+      const auto g = slopes[p], from = in[p], by = scale[p];
+      Pack<T, kWidth> to;
+      for (int j = 0; j < kWidth; ++j) {
+        const float normal = number(from.at[j]) * reciprocal;
+        put(to.at[j], (number(g.at[j]) * number(by.at[j]) - normal * mean) * reciprocal);
+      }
+      packs<kWidth>(dx + row * size)[p] = to;
+    }
+  }
+}
+
+/// A thread has a pack of columns in one part of the rows.
+template <class T, int kWidth>
+__global__ void weight_gradient_parts(const T* gradient, const T* x, const float* reciprocals, int64_t rows,
+                                      int64_t size, int64_t parts, float* sums) {
+  const int64_t columns = size / kWidth;
+  for (int64_t i = own_thread(); i < parts * columns; i += all_threads()) {
+    const int64_t part = i / columns, column = i % columns;
+    const int64_t end = (part + 1) * rows / parts;
+    float own[kWidth] = {};
+    for (int64_t row = part * rows / parts; row < end; ++row) {
+      const auto g = packs<kWidth>(gradient + row * size)[column], from = packs<kWidth>(x + row * size)[column];
+      const float reciprocal = reciprocals[row];
+      for (int j = 0; j < kWidth; ++j) own[j] += number(g.at[j]) * (number(from.at[j]) * reciprocal);
+    }
+    for (int j = 0; j < kWidth; ++j) sums[part * size + column * kWidth + j] = own[j];
+  }
+}
+
+constexpr int64_t kMostParts = 256;
+
+}  // namespace
+
+void rms_norm(Element element, Rows rows, const void* x, const void* weight, float epsilon, void* y,
+              float* reciprocals) {
+  on_elements(
+      element, rows.size,
+      [&]<class T, int kWidth>() {
+        launch("rms_norm", norm_rows<T, kWidth>, rows.count * kWarp, static_cast<const T*>(x),
+               static_cast<const T*>(weight), epsilon, rows.count, rows.size, static_cast<T*>(y), reciprocals);
+      },
+      x, weight, y);
+}
+
+int64_t norm_parts(Rows rows) { return std::min(rows.count, kMostParts); }
+
+void rms_norm_backward(Element element, Rows rows, const void* gradient, const void* x, const float* reciprocals,
+                       const void* weight, void* dx, float* weight_sums) {
+  on_elements(
+      element, rows.size,
+      [&]<class T, int kWidth>() {
+        const auto *g = static_cast<const T*>(gradient), *from = static_cast<const T*>(x);
+        launch("rms_norm_backward", input_gradient<T, kWidth>, rows.count * kWarp, g, from, reciprocals,
+               static_cast<const T*>(weight), rows.count, rows.size, static_cast<T*>(dx));
+        const int64_t parts = norm_parts(rows);
+        launch("rms_norm_backward", weight_gradient_parts<T, kWidth>, parts * (rows.size / kWidth), g, from,
+               reciprocals, rows.count, rows.size, parts, weight_sums);
+      },
+      gradient, x, weight, dx);
+}
+
+}  // namespace lockstep::cuda

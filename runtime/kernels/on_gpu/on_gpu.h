@@ -1,0 +1,25 @@
+#pragma once
+#include "runtime/kernels/tensors/own_op_signatures.h"
+
+/// The kernels of our own ops for tensors on a GPU, in native numerics: those of runtime/kernels/cuda and LibTorch's
+/// fused attention where they take the dtype, composed:: where they do not and in builds without CUDA. Sums are taken
+/// in one order, so that the same call gives the same bits.
+namespace lockstep::on_gpu {
+
+using at::Tensor;
+
+signature::RMSNorm rms_norm;
+signature::RMSNormBackward rms_norm_backward;
+signature::ExponentialSum exponential_sum;
+signature::CrossEntropyBackward cross_entropy_backward;
+/// float32 and float64 hold a table of all scores; 16-bit types do not where both heads have one size, a multiple of 8
+/// up to 256.
+signature::Attention attention;
+signature::AttentionBackward attention_backward;
+signature::SumOfSquares sum_of_squares;
+signature::AdamW adamw;
+signature::SwiGLU swiglu;
+signature::SwiGLUBackward swiglu_backward;
+signature::RotatePairs rotate_pairs;
+
+}  // namespace lockstep::on_gpu

@@ -1,0 +1,199 @@
+// The kernels of our own ops on a GPU beside the CPU's: rows that are whole packs and rows that are not, memory that is
+// not contiguous, numbers that are not finite, causal masks that start later, shared heads; and the same bits twice.
+// Skipped, with the reason, where there is none.
+#include <gtest/gtest.h>
+
+#include "fuzz/cases/tensors.h"
+#include "rng/cuda_fill.h"
+#include "runtime/context/gpu.h"
+#include "runtime/kernels/cuda/cuda_kernels.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+
+namespace lockstep {
+namespace {
+
+using at::Tensor;
+
+/// Values of all signs, different at every index.
+Tensor numbers(c10::IntArrayRef sizes, c10::ScalarType dtype, int64_t salt) {
+  return testing::exact_tensor(sizes, c10::kDouble, 97).add(0.25 * static_cast<double>(salt)).mul(0.03).to(dtype);
+}
+
+Tensor there(const Tensor& tensor) { return tensor.to(c10::kCUDA); }
+
+/// What 16-bit numbers are rounded to in between may be seen in float32 results.
+bool is_rough = false;
+
+void expect_alike(const Tensor& gpu, const Tensor& cpu, const std::string& what) {
+  ASSERT_TRUE(gpu.is_cuda()) << what;
+  ASSERT_EQ(gpu.sizes(), cpu.sizes()) << what;
+  ASSERT_EQ(gpu.scalar_type(), cpu.scalar_type()) << what;
+  for (int64_t d = 0; d < cpu.dim(); ++d)
+    EXPECT_TRUE(cpu.numel() == 0 || cpu.size(d) <= 1 || gpu.stride(d) == cpu.stride(d)) << what << " dimension " << d;
+  const auto value = gpu.cpu().to(c10::kDouble), expected = cpu.to(c10::kDouble);
+  const double tolerance = is_rough ? 0x1p-7 : 2e-5;
+  const double largest = cpu.numel() == 0 ? 0 : expected.nan_to_num(0, 0, 0).abs().max().item<double>();
+  EXPECT_TRUE(at::allclose(value, expected, tolerance, tolerance * std::max(0.1, largest), /*equal_nan=*/true))
+      << what << " of " << c10::toString(cpu.scalar_type()) << ", at most "
+      << (value - expected).abs().nan_to_num(0).max().item<double>() << " apart";
+}
+
+template <class... T>
+void expect_alike(const std::tuple<T...>& gpu, const std::tuple<T...>& cpu, const std::string& what) {
+  [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
+    (expect_alike(std::get<kIndex>(gpu), std::get<kIndex>(cpu), what + " " + std::to_string(kIndex)), ...);
+  }
+  (std::index_sequence_for<T...>());
+}
+
+class GpuKernels : public ::testing::TestWithParam<c10::ScalarType> {
+ protected:
+  void SetUp() override {
+    if (const auto reason = rng::cuda_unavailable_reason(); !reason.empty())
+      GTEST_SKIP() << "NOT CHECKED: kernels on a GPU (" << reason << ")";
+    require_gpu(0);
+    ASSERT_TRUE(cuda::has_kernels());
+    is_rough = GetParam() == c10::kBFloat16;
+  }
+  Tensor make(c10::IntArrayRef sizes) { return numbers(sizes, GetParam(), ++salt_); }
+  /// Not contiguous: every second row.
+  Tensor sparse(c10::IntArrayRef sizes) {
+    auto twice = sizes.vec();
+    twice[0] *= 2;
+    return make(twice).slice(0, 0, twice[0], 2);
+  }
+
+ private:
+  int64_t salt_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, GpuKernels, ::testing::Values(c10::kFloat, c10::kBFloat16),
+                         [](const auto& tested) { return c10::toString(tested.param); });
+
+TEST_P(GpuKernels, NormsAndGates) {
+  for (const auto& [rows, size] : {std::pair{1, 8}, {5, 24}, {3, 7}, {300, 8}, {2, 264}, {0, 8}}) {
+    const auto what = std::to_string(rows) + " x " + std::to_string(size);
+    const auto x = sparse({rows, size}), weight = make({size}), gradient = sparse({rows, size});
+    const auto [y, reciprocal] = kernels::rms_norm(x, weight, 1e-5);
+    expect_alike(on_gpu::rms_norm(there(x), there(weight), 1e-5), {y, reciprocal}, "rms_norm " + what);
+    expect_alike(on_gpu::rms_norm_backward(there(gradient), there(x), there(reciprocal), there(weight)),
+                 kernels::rms_norm_backward(gradient, x, reciprocal, weight), "rms_norm_backward " + what);
+    const auto both = sparse({rows, 2, size});
+    expect_alike(on_gpu::swiglu(there(both)), kernels::swiglu(both), "swiglu " + what);
+    expect_alike(on_gpu::swiglu_backward(there(gradient), there(both)), kernels::swiglu_backward(gradient, both),
+                 "swiglu_backward " + what);
+  }
+}
+
+TEST_P(GpuKernels, CrossEntropy) {
+  for (const auto& [rows, size] : {std::pair{1, 8}, {6, 11}, {4, 264}, {0, 8}, {40, 16}}) {
+    const auto what = std::to_string(rows) + " x " + std::to_string(size);
+    const auto logits = sparse({rows, size}), shift = at::full({rows}, 0.5, logits.options()), slope = make({rows});
+    const auto target = at::arange(rows).mul(5).remainder(size + 1).sub(1);  // -1: of another rank's classes
+    expect_alike(on_gpu::exponential_sum(there(logits), there(shift)), kernels::exponential_sum(logits, shift),
+                 "exponential_sum " + what);
+    expect_alike(on_gpu::cross_entropy_backward(there(slope), there(logits), there(shift), there(target)),
+                 kernels::cross_entropy_backward(slope, logits, shift, target), "cross_entropy_backward " + what);
+  }
+}
+
+TEST_P(GpuKernels, KeepNumbersThatAreNotFinite) {
+  auto x = make({4, 16});
+  x[1][3] = NAN, x[2][5] = INFINITY, x[3][0] = -INFINITY;
+  const auto weight = make({16}), both = x.reshape({2, 2, 16}), slope = make({2, 16});
+  expect_alike(on_gpu::rms_norm(there(x), there(weight), 1e-5), kernels::rms_norm(x, weight, 1e-5), "rms_norm");
+  expect_alike(on_gpu::swiglu(there(both)), kernels::swiglu(both), "swiglu");
+  EXPECT_TRUE(std::isnan(on_gpu::sum_of_squares(there(x)).cpu().item<double>()));
+}
+
+TEST_P(GpuKernels, Rotations) {
+  for (const int64_t size : {2, 6, 8, 16})
+    for (const bool back : {false, true}) {
+      const auto packed = make({2, 5, 4, 3 * size}).narrow(3, size, size), x = packed.transpose(1, 2);
+      const auto angles = numbers({5, size / 2}, c10::kFloat, 1), c = at::cos(angles), s = at::sin(angles);
+      const auto expected = kernels::rotate_pairs(x, c, s, back);
+      // As part of wider rows, and with its own memory in another order.
+      const auto wide = there(make({2, 5, 4, 3 * size})), part = wide.narrow(3, size, size);
+      part.copy_(packed);
+      for (const auto& in : {part.transpose(1, 2), there(x.contiguous())})
+        expect_alike(on_gpu::rotate_pairs(in, there(c), there(s), back), expected,
+                     "rotate_pairs of " + std::to_string(size));
+    }
+}
+
+TEST_P(GpuKernels, Attention) {
+  struct Shape {
+    int64_t batch, heads, group, queries, keys, first_row, size;
+    bool causal;
+  };
+  // The last of each kind: rows that see more keys than there are, a size that is no multiple of 8.
+  const Shape shapes[] = {{2, 3, 1, 9, 9, 0, 8, true},   {1, 2, 2, 5, 5, 0, 16, false}, {2, 1, 3, 4, 9, 5, 8, true},
+                          {1, 2, 1, 1, 1, 0, 8, true},   {0, 2, 1, 3, 3, 0, 8, true},   {1, 1, 2, 3, 8, 2, 16, true},
+                          {1, 2, 1, 70, 70, 0, 8, true}, {1, 1, 1, 1, 5, 2, 8, true},   {1, 2, 1, 5, 3, 0, 8, true},
+                          {1, 1, 2, 4, 4, 0, 6, true}};
+  for (const auto& s : shapes) {
+    const auto what = fmt::format("of {} rows from {} on, {} keys, size {}", s.queries, s.first_row, s.keys, s.size);
+    const auto query = make({s.batch, s.heads * s.group, s.queries, s.size}), gradient = make(query.sizes());
+    const auto key = make({s.batch, s.keys, s.heads, s.size}).transpose(1, 2);
+    const auto value = make({s.batch, s.heads, s.keys, s.size});
+    const auto [output, log_sum] = kernels::attention(query, key, value, s.causal, 0.4, s.first_row);
+    expect_alike(on_gpu::attention(there(query), there(key), there(value), s.causal, 0.4, s.first_row),
+                 {output, log_sum}, "attention " + what);
+    expect_alike(on_gpu::attention_backward(there(gradient), there(query), there(key), there(value), there(output),
+                                            there(log_sum), s.causal, 0.4, s.first_row),
+                 kernels::attention_backward(gradient, query, key, value, output, log_sum, s.causal, 0.4, s.first_row),
+                 "attention_backward " + what);
+  }
+}
+
+TEST_P(GpuKernels, RepeatTheirBits) {
+  const auto query = there(make({2, 8, 200, 16})), key = there(make({2, 2, 200, 16})), value = there(make(key.sizes()));
+  const auto x = there(make({500, 264})), weight = there(make({264})), slope = there(make({500, 264}));
+  const auto all = [&] {
+    const auto [output, log_sum] = on_gpu::attention(query, key, value, true, 0.3, 0);
+    const auto [dq, dk, dv] = on_gpu::attention_backward(output, query, key, value, output, log_sum, true, 0.3, 0);
+    const auto [y, reciprocal] = on_gpu::rms_norm(x, weight, 1e-5);
+    const auto [dx, dw] = on_gpu::rms_norm_backward(slope, x, reciprocal, weight);
+    return std::vector<Tensor>{output, dq, dk, dv, y, dx, dw, on_gpu::sum_of_squares(x)};
+  };
+  const auto first = all(), second = all();
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(first[i].cpu(), second[i].cpu())) << "result " << i;
+}
+
+TEST_P(GpuKernels, Squares) {
+  for (const int64_t count : {1, 7, 4096, 100003}) {
+    const auto x = make({count});
+    const double expected = kernels::sum_of_squares(x).item<double>();
+    EXPECT_NEAR(on_gpu::sum_of_squares(there(x)).cpu().item<double>(), expected, 1e-12 * expected) << count;
+  }
+}
+
+using GpuAdamw = GpuKernels;
+
+INSTANTIATE_TEST_SUITE_P(Gradients, GpuAdamw, ::testing::Values(c10::kFloat, c10::kBFloat16),
+                         [](const auto& tested) { return c10::toString(tested.param); });
+
+TEST_P(GpuAdamw, WritesWhatTheLoopsWrite) {
+  for (const int64_t count : {35, 64}) {
+    const auto gradient = make({count});
+    std::vector<Tensor> cpu, gpu;
+    for (int64_t i = 0; i < 3; ++i) {
+      cpu.push_back(numbers({count}, c10::kFloat, i).abs());
+      gpu.push_back(there(cpu.back()));
+    }
+    for (int step = 1; step <= 3; ++step) {
+      const double correction1 = 1 - std::pow(0.9, step), correction2 = 1 - std::pow(0.95, step);
+      const auto run = [&](auto* adamw, const std::vector<Tensor>& state, const Tensor& by) {
+        adamw(state[0], by, state[1], state[2], 1e-2, 0.9, 0.95, 1e-8, 0.1, correction1, correction2, 0.5);
+      };
+      run(on_gpu::adamw, gpu, there(gradient));
+      run(kernels::adamw, cpu, gradient);
+    }
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_TRUE(at::equal(gpu[i].cpu(), cpu[i])) << "one sequence of IEEE operations: tensor " << i;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
