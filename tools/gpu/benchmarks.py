@@ -21,10 +21,11 @@ def kernels(check):
     check.run("bench-gpu", [check.binary("lockstep"), "bench", "gpu", "--rows", size, "--json", result])
     rows = []
     for row in json.loads(result.read_text())["rows"]:
-        number, unit = re.search(r"_(\d+)([MG])iB$", row["name"]).groups()
-        gigabytes = int(number) * {"M": 2**20, "G": 2**30}[unit] / 1e9
-        rows.append({"kernel": row["name"], "us": row["ours"], "GB/s": gigabytes / row["ours"] * 1e6,
-                     "peer": row["peer_name"], "peer us": row["peer"], "ours/peer": row["ratio"]})
+        size = re.search(r"_(\d+)([MG])iB$", row["name"])
+        gigabytes = int(size[1]) * {"M": 2**20, "G": 2**30}[size[2]] / 1e9 if size else None
+        rows.append({"kernel": row["name"], "us": row["ours"],
+                     "GB/s": gigabytes / row["ours"] * 1e6 if size else "-", "peer": row["peer_name"],
+                     "peer us": row["peer"], "ours/peer": row["ratio"]})
     check.table("kernels", rows)
 
 

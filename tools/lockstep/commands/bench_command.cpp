@@ -5,10 +5,10 @@
 
 #include "core/elementary/instruction_set.h"
 #include "core/files/proc_value.h"
+#include "tools/bench/gpu/gpu_rows.h"
 #include "tools/bench/month/month_bench.h"
 #include "tools/bench/rows/collective_rows.h"
 #include "tools/bench/rows/dispatch_rows.h"
-#include "tools/bench/rows/gpu_rows.h"
 #include "tools/bench/rows/numerics_rows.h"
 #include "tools/bench/rows/peer_rows.h"
 #include "tools/bench/rows/process_rows.h"

@@ -1,4 +1,4 @@
-#include "tools/bench/rows/gpu_rows.h"
+#include "tools/bench/gpu/gpu_rows.h"
 
 #include <ATen/Functions.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -9,6 +9,7 @@
 #include "runtime/context/gpu.h"
 #include "runtime/context/random.h"
 #include "runtime/tensor/tensor_bytes.h"
+#include "tools/bench/gpu/gpu_op_rows.h"
 
 namespace lockstep::bench {
 namespace {
@@ -17,14 +18,7 @@ constexpr struct Size {
   const char* name;
   int64_t bytes;
 } kSizes[] = {{"1MiB", 1 << 20}, {"1GiB", 1 << 30}};
-
-/// Something of ours and its peer, both on the same memory's size.
-struct Case {
-  std::string name;
-  std::function<void()> ours;
-  std::string peer_name;
-  std::function<void()> peer;
-};
+constexpr const char* kOps = "ops";
 
 at::Tensor room(const Size& size, c10::ScalarType dtype) {
   return at::empty({size.bytes / static_cast<int64_t>(c10::elementSize(dtype))}, at::dtype(dtype).device(c10::kCUDA));
@@ -37,7 +31,7 @@ std::function<void()> fill_of(const at::Tensor& out, const rng::Distribution& di
   };
 }
 
-void add_fills(std::vector<Case>& cases, const Size& size) {
+void add_fills(std::vector<GpuCase>& cases, const Size& size) {
   for (const auto dtype : {c10::kFloat, c10::kBFloat16}) {
     const auto out = room(size, dtype);
     const std::string end = fmt::format("_{}_{}", dtype == c10::kFloat ? "fp32" : "bf16", size.name);
@@ -49,7 +43,7 @@ void add_fills(std::vector<Case>& cases, const Size& size) {
   }
 }
 
-void add_digest(std::vector<Case>& cases, const Size& size) {
+void add_digest(std::vector<GpuCase>& cases, const Size& size) {
   const auto from = room(size, c10::kByte), to = room(size, c10::kByte);
   const std::shared_ptr<replay::DeviceQueue> queue = replay::make_cuda_queue();
   queue->make_room(tensor_pieces(static_cast<size_t>(size.bytes)), 0);
@@ -57,7 +51,7 @@ void add_digest(std::vector<Case>& cases, const Size& size) {
                    [=] { to.copy_(from); }});
 }
 
-BenchRow measured(const Case& each) {
+BenchRow measured(const GpuCase& each) {
   const auto* gpu = c10::impl::getDeviceGuardImpl(c10::kCUDA);
   const auto done = [gpu](const std::function<void()>& work) {
     return [gpu, work] {
@@ -71,15 +65,17 @@ BenchRow measured(const Case& each) {
 }  // namespace
 
 void measure_gpu(const std::string& patterns, const std::function<void(const BenchRow&)>& report) {
-  require_fit("gpu", {kSizes[0].name, kSizes[1].name}, patterns);
+  require_fit("gpu", {kSizes[0].name, kSizes[1].name, kOps}, patterns);
   require_gpu(0);
   for (const auto& size : kSizes) {
     if (!fits(size.name, patterns)) continue;
-    std::vector<Case> cases;
+    std::vector<GpuCase> cases;
     add_fills(cases, size);
     add_digest(cases, size);
     for (const auto& each : cases) report(measured(each));
   }
+  if (!fits(kOps, patterns)) return;
+  for (const auto& each : gpu_op_cases()) report(measured(each));
 }
 
 }  // namespace lockstep::bench
