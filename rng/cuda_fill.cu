@@ -63,7 +63,7 @@ __device__ void store_block(const typename Draw::Value* v, const Run& run, uint6
   if (is_within && reinterpret_cast<uintptr_t>(start) % alignof(Whole) == 0) {
     Whole whole;
     for (int j = 0; j < Draw::kPerBlock; ++j) whole.at[j] = Store::store(v[j]);
-    *reinterpret_cast<Whole*>(start) = whole;
+    *static_cast<Whole*>(__builtin_assume_aligned(start, alignof(Whole))) = whole;
     return;
   }
   for (int j = 0; j < Draw::kPerBlock; ++j)

@@ -4,7 +4,8 @@ add_library(pretend_gpu OBJECT support/gpu/pretend_gpu.cpp)
 target_link_libraries(pretend_gpu PRIVATE lockstep_flags Lockstep::trainer)
 lockstep_precompiled(pretend_gpu)
 
-# The CUDA sources, compiled for the CPU. Sanitizers do not follow stacks that take turns.
+# The CUDA sources, compiled for the CPU; what a GPU cannot read at once, since it is misaligned, ends the program.
+# Sanitizers do not follow stacks that take turns.
 function(emulated_kernels name)
   foreach(source ${ARGN})
     get_filename_component(kernel ${source} NAME_WE)
@@ -13,6 +14,9 @@ function(emulated_kernels name)
   endforeach()
   add_library(${name} OBJECT ${emulated})
   target_link_libraries(${name} PRIVATE lockstep_flags Lockstep::core_digest Lockstep::rng)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND NOT LOCKSTEP_SANITIZE)
+    target_compile_options(${name} PRIVATE -fsanitize=alignment -fsanitize-trap=alignment)
+  endif()
   target_include_directories(${name} BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support/gpu/emulated_cuda)
 endfunction()
 file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/kernels/cuda/*.cu)

@@ -77,6 +77,15 @@ TEST_F(CudaFill, StridedBoxesEqualTheCpu) {
   }
 }
 
+TEST_F(CudaFill, NothingIsWrittenBehindAnEnd) {
+  for (uint64_t index = 0; index < 5; ++index)
+    for (int64_t count = 1; count < 12; ++count) {
+      expect_same_bits(ScalarKind::kFloat32, normal(), 1, 2, Subarray::whole({count}, index), 16);
+      expect_same_bits(ScalarKind::kFloat64, uniform(), 1, 2, Subarray::whole({count}, index), 16);
+      expect_same_bits(ScalarKind::kBFloat16, uniform(), 1, 2, Subarray::whole({count}, index), 16);
+    }
+}
+
 TEST_F(CudaFill, EmptyBoxesWriteNothing) {
   expect_same_bits(ScalarKind::kFloat32, normal(), 1, 2, Subarray::of({4, 4}, {{1, 4}, {2, 0}}), 16);
 }

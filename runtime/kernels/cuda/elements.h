@@ -24,19 +24,19 @@ __device__ inline void put(BFloat16& to, float x) {
   to.word = is_nan ? uint16_t{0x7fc0} : static_cast<uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
 }
 
-/// Neighbours that are read and written at once.
-template <class T, int kWidth>
-struct alignas(sizeof(T) * kWidth) Pack {
+/// Neighbours that are read and written at once, where they begin at a multiple of kAligned elements.
+template <class T, int kWidth, int kAligned = kWidth>
+struct alignas(sizeof(T) * kAligned) Pack {
   T at[kWidth];
 };
 
-template <int kWidth, class T>
-__device__ const Pack<T, kWidth>* packs(const T* start) {
-  return reinterpret_cast<const Pack<T, kWidth>*>(start);
+template <int kWidth, int kAligned = kWidth, class T>
+__device__ const Pack<T, kWidth, kAligned>* packs(const T* start) {
+  return static_cast<const Pack<T, kWidth, kAligned>*>(__builtin_assume_aligned(start, sizeof(T) * kAligned));
 }
-template <int kWidth, class T>
-__device__ Pack<T, kWidth>* packs(T* start) {
-  return reinterpret_cast<Pack<T, kWidth>*>(start);
+template <int kWidth, int kAligned = kWidth, class T>
+__device__ Pack<T, kWidth, kAligned>* packs(T* start) {
+  return static_cast<Pack<T, kWidth, kAligned>*>(__builtin_assume_aligned(start, sizeof(T) * kAligned));
 }
 
 template <class T>

@@ -135,10 +135,20 @@ Tensor& copy(Tensor& self, const Tensor& source, bool /*non_blocking*/) {
 // Ops that LibTorch has for GPUs alone, by what it documents of them: heads in groups, and a causal mask that ends at
 // the last key for the last row.
 
+void require_served(const Tensor& query, const Tensor& key, const Tensor& value) {
+  const int64_t size = query.size(3);
+  LOCKSTEP_CHECK(query.element_size() == 2 && size % 8 == 0 && size <= 256, "flash attention of {} of size {}",
+                 c10::toString(query.scalar_type()), size);
+  for (const auto& each : {query, key, value})
+    LOCKSTEP_CHECK(each.size(3) == size && each.stride(3) == 1, "flash attention of sizes {}, strides {}",
+                   c10::str(each.sizes()), c10::str(each.strides()));
+}
+
 using FlashAttention = std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
 
 FlashAttention flash_attention(const Tensor& query, const Tensor& key, const Tensor& value, double /*dropout*/,
                                bool causal, bool /*mask*/, std::optional<double> scale) {
+  require_served(query, key, value);
   Opened opened;
   const auto [output, log_sum] =
       kernels::attention(host_view(query, opened), host_view(key, opened), host_view(value, opened), causal, *scale,
@@ -153,6 +163,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& gradie
                                                             c10::SymInt /*rows*/, c10::SymInt /*keys*/,
                                                             double /*dropout*/, bool causal, const Tensor& /*seed*/,
                                                             const Tensor& /*offset*/, std::optional<double> scale) {
+  require_served(query, key, value);
   Opened opened;
   LOCKSTEP_CHECK(at::globalContext().deterministicAlgorithms(), "gradients of queries that differ from run to run");
   const auto [dq, dk, dv] = kernels::attention_backward(

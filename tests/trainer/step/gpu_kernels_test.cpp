@@ -98,6 +98,34 @@ TEST_P(GpuKernels, CrossEntropy) {
   }
 }
 
+/// On a GPU, one element behind where a pack could begin.
+Tensor displaced(const Tensor& tensor) {
+  const auto memory = at::empty({tensor.numel() + 1}, tensor.options().device(c10::kCUDA));
+  const auto result = memory.narrow(0, 1, tensor.numel()).view(tensor.sizes());
+  result.copy_(tensor);
+  return result;
+}
+
+TEST_P(GpuKernels, TakeMisalignedMemory) {
+  const auto x = make({6, 16}), weight = make({16}), slope = make({6, 16}), both = make({6, 2, 16});
+  const auto [y, reciprocal] = kernels::rms_norm(x, weight, 1e-5);
+  expect_alike(on_gpu::rms_norm(displaced(x), displaced(weight), 1e-5), {y, reciprocal}, "rms_norm");
+  expect_alike(on_gpu::rms_norm_backward(displaced(slope), displaced(x), displaced(reciprocal), displaced(weight)),
+               kernels::rms_norm_backward(slope, x, reciprocal, weight), "rms_norm_backward");
+  expect_alike(on_gpu::swiglu(displaced(both)), kernels::swiglu(both), "swiglu");
+  expect_alike(on_gpu::swiglu_backward(displaced(slope), displaced(both)), kernels::swiglu_backward(slope, both),
+               "swiglu_backward");
+  const auto shift = make({6}), target = at::arange(6);
+  expect_alike(on_gpu::exponential_sum(displaced(x), displaced(shift)), kernels::exponential_sum(x, shift), "sum");
+  expect_alike(on_gpu::cross_entropy_backward(displaced(shift), displaced(x), displaced(shift), displaced(target)),
+               kernels::cross_entropy_backward(shift, x, shift, target), "cross_entropy_backward");
+  const auto heads = make({2, 3, 4, 8}), angles = numbers({4, 4}, c10::kFloat, 1);
+  expect_alike(on_gpu::rotate_pairs(displaced(heads), displaced(at::cos(angles)), displaced(at::sin(angles)), false),
+               kernels::rotate_pairs(heads, at::cos(angles), at::sin(angles), false), "rotate_pairs");
+  const double squares = kernels::sum_of_squares(x).item<double>();
+  EXPECT_NEAR(on_gpu::sum_of_squares(displaced(x)).cpu().item<double>(), squares, 1e-12 * squares);
+}
+
 TEST_P(GpuKernels, KeepNumbersThatAreNotFinite) {
   auto x = make({4, 16});
   x[1][3] = NAN, x[2][5] = INFINITY, x[3][0] = -INFINITY;
@@ -105,6 +133,33 @@ TEST_P(GpuKernels, KeepNumbersThatAreNotFinite) {
   expect_alike(on_gpu::rms_norm(there(x), there(weight), 1e-5), kernels::rms_norm(x, weight, 1e-5), "rms_norm");
   expect_alike(on_gpu::swiglu(there(both)), kernels::swiglu(both), "swiglu");
   EXPECT_TRUE(std::isnan(on_gpu::sum_of_squares(there(x)).cpu().item<double>()));
+}
+
+/// Rounded once, to nearest even: what float32 gives of the same numbers, ties and all.
+TEST(GpuRounding, IsOnce) {
+  if (const auto reason = rng::cuda_unavailable_reason(); !reason.empty())
+    GTEST_SKIP() << "NOT CHECKED: kernels on a GPU (" << reason << ")";
+  require_gpu(0);
+  const auto both = there(numbers({64, 2, 48}, c10::kBFloat16, 1)), slope = there(numbers({64, 48}, c10::kBFloat16, 2));
+  const auto wide = both.to(c10::kFloat), wide_slope = slope.to(c10::kFloat);
+  const auto expect_rounded = [](const Tensor& narrow, const Tensor& exact, const char* what) {
+    EXPECT_TRUE(at::equal(narrow.cpu(), exact.cpu().to(c10::kBFloat16))) << what;
+  };
+  expect_rounded(on_gpu::swiglu(both), on_gpu::swiglu(wide), "swiglu");
+  expect_rounded(on_gpu::swiglu_backward(slope, both), on_gpu::swiglu_backward(wide_slope, wide), "swiglu_backward");
+  const auto angles = numbers({2, 24}, c10::kFloat, 3), x = both.unsqueeze(0), wide_x = wide.unsqueeze(0);
+  const auto c = there(at::cos(angles)), s = there(at::sin(angles));
+  expect_rounded(on_gpu::rotate_pairs(x, c, s, false), on_gpu::rotate_pairs(wide_x, c, s, false), "rotate_pairs");
+  // Halfway between two: 1 + 2^-8 times an odd number of the last place.
+  const auto halfway = there(at::full({2, 24}, 1 + 0x1p-8)), zero = at::zeros_like(halfway);
+  const auto whole = there(at::arange(96).remainder(9).sub(4).reshape({1, 1, 2, 48}).to(c10::kFloat));
+  expect_rounded(on_gpu::rotate_pairs(whole.to(c10::kBFloat16), halfway, zero, false),
+                 on_gpu::rotate_pairs(whole, halfway, zero, false), "ties");
+  const auto none = there(at::full({64}, 7)), shift = there(at::zeros({64}, c10::kBFloat16));
+  const auto gradient = slope.select(1, 0).contiguous(), logits = slope;
+  expect_rounded(on_gpu::cross_entropy_backward(gradient, logits, shift, none),
+                 on_gpu::cross_entropy_backward(gradient.to(c10::kFloat), wide_slope, shift.to(c10::kFloat), none),
+                 "cross_entropy_backward");
 }
 
 TEST_P(GpuKernels, Rotations) {
@@ -116,7 +171,9 @@ TEST_P(GpuKernels, Rotations) {
       // As part of wider rows, and with its own memory in another order.
       const auto wide = there(make({2, 5, 4, 3 * size})), part = wide.narrow(3, size, size);
       part.copy_(packed);
-      for (const auto& in : {part.transpose(1, 2), there(x.contiguous())})
+      const auto odd = there(make({2, 5, 4, size + 2})).narrow(3, 0, size);
+      odd.copy_(packed);
+      for (const auto& in : {part.transpose(1, 2), odd.transpose(1, 2), there(x.contiguous())})
         expect_alike(on_gpu::rotate_pairs(in, there(c), there(s), back), expected,
                      "rotate_pairs of " + std::to_string(size));
     }
@@ -175,12 +232,12 @@ INSTANTIATE_TEST_SUITE_P(Gradients, GpuAdamw, ::testing::Values(c10::kFloat, c10
                          [](const auto& tested) { return c10::toString(tested.param); });
 
 TEST_P(GpuAdamw, WritesWhatTheLoopsWrite) {
-  for (const int64_t count : {35, 64}) {
+  for (const int64_t count : {35, 48, 64}) {
     const auto gradient = make({count});
     std::vector<Tensor> cpu, gpu;
     for (int64_t i = 0; i < 3; ++i) {
       cpu.push_back(numbers({count}, c10::kFloat, i).abs());
-      gpu.push_back(there(cpu.back()));
+      gpu.push_back(count == 64 && i == 1 ? displaced(cpu.back()) : there(cpu.back()));
     }
     for (int step = 1; step <= 3; ++step) {
       const double correction1 = 1 - std::pow(0.9, step), correction2 = 1 - std::pow(0.95, step);
