@@ -115,6 +115,17 @@ TEST_P(GpuKernels, TakeMisalignedMemory) {
   expect_alike(on_gpu::swiglu(displaced(both)), kernels::swiglu(both), "swiglu");
   expect_alike(on_gpu::swiglu_backward(displaced(slope), displaced(both)), kernels::swiglu_backward(slope, both),
                "swiglu_backward");
+  // One operand of several.
+  expect_alike(on_gpu::rms_norm(there(x), displaced(weight), 1e-5), {y, reciprocal}, "rms_norm, weight");
+  expect_alike(on_gpu::swiglu_backward(displaced(slope), there(both)), kernels::swiglu_backward(slope, both),
+               "swiglu_backward, gradient");
+  for (int operand = 0; operand < 3; ++operand) {
+    const auto given = [&](const Tensor& tensor, int own) {
+      return own == operand ? displaced(tensor) : there(tensor);
+    };
+    expect_alike(on_gpu::rms_norm_backward(given(slope, 0), given(x, 1), there(reciprocal), given(weight, 2)),
+                 kernels::rms_norm_backward(slope, x, reciprocal, weight), "rms_norm_backward, one operand");
+  }
   const auto shift = make({6}), target = at::arange(6);
   expect_alike(on_gpu::exponential_sum(displaced(x), displaced(shift)), kernels::exponential_sum(x, shift), "sum");
   expect_alike(on_gpu::cross_entropy_backward(displaced(shift), displaced(x), displaced(shift), displaced(target)),
