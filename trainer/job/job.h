@@ -118,6 +118,7 @@ struct ParallelismSection {
   int64_t tensor_parallel_degree = 1;
   int64_t context_parallel_degree = 1;
   int64_t pipeline_parallel_degree = 1;
+  bool disable_loss_parallel = false;
   bool strict = false;
   bool elastic = false;
 };

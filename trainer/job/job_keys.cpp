@@ -177,6 +177,8 @@ constexpr Key kKeys[] = {
      kDegree, "Mesh axis cp: each rank has an equal run of every sequence; keys and values are gathered."},
     {"parallelism", "pipeline_parallel_degree", at<&Job::parallelism, &ParallelismSection::pipeline_parallel_degree>(),
      kDegree, "Mesh axis pp."},
+    {"parallelism", "disable_loss_parallel", at<&Job::parallelism, &ParallelismSection::disable_loss_parallel>(),
+     kAnything, "Logits are gathered over tp before the loss, instead of three small sums of each token."},
     {"parallelism", "strict", at<&Job::parallelism, &ParallelismSection::strict>(), kAnything,
      "An implicit gather of sharded data is an error, not a counted warning. (Not in torchtitan.)"},
     {"parallelism", "elastic", at<&Job::parallelism, &ParallelismSection::elastic>(), kAnything,

@@ -34,7 +34,6 @@ constexpr TorchtitanKey kKeys[] = {
     {"training.dataloader.num_workers", "0"},
     {"training.dataloader.*", "*", kPython},
 
-    {"parallelism.disable_loss_parallel", "false"},
     {"parallelism.enable_async_tensor_parallel", "false"},
     {"parallelism.module_fqns_per_model_part", "[]"},
     {"parallelism.pipeline_parallel_first_stage_less_layers", "1"},

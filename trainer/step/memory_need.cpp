@@ -46,9 +46,11 @@ double logits_bytes(const Mesh& mesh, const models::Model& model, const Batching
 }  // namespace
 
 void require_memory(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
-                    const std::vector<ParameterSettings>& settings, const Batching& batching, int64_t seq_len) {
+                    const std::vector<ParameterSettings>& settings, const Batching& batching, int64_t seq_len,
+                    int64_t logits_copies) {
   const double state = state_bytes(model, plan, optimizer, settings);
-  const double logits = logits_bytes(plan.mesh(), model, batching, seq_len);
+  const double logits =
+      static_cast<double>(logits_copies) * logits_bytes(plan.mesh(), model, batching, seq_len);
   const auto memory = static_cast<double>(memory_bytes());
   if (state + logits > memory)
     fail<BadInput>(

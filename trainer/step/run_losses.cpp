@@ -4,6 +4,7 @@
 
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/sharding/not_trained.h"
@@ -63,9 +64,11 @@ at::Tensor TrainingRun::token_losses(const TokenBatch& batch, const BatchRows& r
   const auto labels = placed(batch.labels, batch, rows, "batch length");
   hooks_->set_positions(batch.positions.empty() ? at::Tensor() : placed(batch.positions, batch, rows, "batch whole"));
   const PhaseScope phase(Phase::kForward);
-  const auto logits = model_->forward(tokens).to(c10::kFloat);
+  auto logits = model_->forward(tokens);
   const ModuleScope scope("loss");
-  return mesh_ops::token_losses(logits, labels, kIgnoredLabel);
+  if (job_.parallelism.disable_loss_parallel)
+    logits = redistribute(logits, plan_->activation(logits.sizes(), "batch length whole"));
+  return mesh_ops::token_losses(logits.to(c10::kFloat), labels, kIgnoredLabel);
 }
 
 at::Tensor TrainingRun::placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,

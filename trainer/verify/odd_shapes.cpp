@@ -127,6 +127,7 @@ void draw_way_of_computing(Draw& draw, const Job& job) {
   draw.set("parallelism.fsdp_reshard_after_forward", draw.one_of<std::string>({"default", "always", "never"}));
   const auto type = draw.one_of<std::string>({"float32", "bfloat16"});
   draw.set("training.mixed_precision_param", job.numerics.rounded_levels > 0 ? "bfloat16" : type);
+  draw.set("parallelism.disable_loss_parallel", draw.one_of<std::string>({"false", "true"}));
 }
 
 /// Attention that drops weights is another op than attention that drops none.

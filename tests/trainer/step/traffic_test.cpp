@@ -27,13 +27,15 @@ struct Counts {
 };
 
 /// One step on meta tensors; `local` rows a microbatch and rank.
-Counts step_on(const char* mesh, const char* reshard = "always", int64_t local = kRows, bool meta = true) {
+Counts step_on(const char* mesh, const char* reshard = "always", int64_t local = kRows, bool meta = true,
+               bool gathers_logits = false) {
   auto job = testing::native_job();
   job.training.seq_len = kLength;
   job.training.global_batch_size = kRows;
   job.training.local_batch_size = local;
   job.parallelism.strict = true;  // nothing moves without being asked to
   job.parallelism.fsdp_reshard_after_forward = reshard;
+  job.parallelism.disable_loss_parallel = gathers_logits;
   TrainingRun::Options options;
   options.mesh = parse_mesh(mesh);
   options.meta = meta;
