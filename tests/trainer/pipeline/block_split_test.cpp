@@ -59,6 +59,10 @@ TEST(BlockSplit, AmongEqualsTheFirstStagesHaveFewerBlocks) {
   EXPECT_EQ(split_by_weight(Split{3, 1, 1, 1, 1, 1, 4}, 4), (Split{0, 1, 3, 6})) << "embedding and output weigh more";
 }
 
+TEST(BlockSplit, TheHeaviestStageCountsBeforeAll) {
+  EXPECT_EQ(split_by_weight(Split{1, 5, 2, 3}, 3), (Split{0, 1, 2})) << "5 at most; 6, 2, 3 are more alike";
+}
+
 TEST(BlockSplit, WeightsMayBeAsLargeAsOperations) {
   const int64_t layer = int64_t{1} << 42;
   EXPECT_EQ(split_by_weight(std::vector<int64_t>(32, layer), 8), (Split{0, 4, 8, 12, 16, 20, 24, 28}));

@@ -63,6 +63,10 @@ TEST(PipelineCsv, WhatCannotBeReadIsNamedWithLineAndCell) {
       refusal("(0B1;0F0)OVERLAP_F_B"),
       "a.csv:1, cell 1: \"(0B1;0F0)OVERLAP_F_B\" pairs 0B1 and 0F0; a forward (F) and then a whole backward (B) were "
       "expected.");
+  EXPECT_EQ(
+      refusal("(0B1;0B0)OVERLAP_F_B"),
+      "a.csv:1, cell 1: \"(0B1;0B0)OVERLAP_F_B\" pairs 0B1 and 0B0; a forward (F) and then a whole backward (B) were "
+      "expected.");
   EXPECT_EQ(refusal("0F0\n1F0,0B0\n"),
             "a.csv:2: 0B0 is on rank 1, but stage 0 is on rank 0 (line 1). One rank has to hold it.");
 }

@@ -41,7 +41,7 @@ int64_t round_of(const PipelineSize& size) {
   return size.microbatches / rounds;
 }
 
-/// `warm_up` forwards, then forward and backward in turn, then the backwards that are left.
+/// `warm_up` forwards, or all if there are fewer; then forward and backward in turn; then the backwards that are left.
 std::vector<Action> whole_backwards(const Turns& turns, int64_t warm_up) {
   std::vector<Action> actions;
   for (int64_t turn = 0; turn < turns.count() + warm_up; ++turn) {
@@ -71,7 +71,7 @@ Schedule each_rank(const PipelineSize& size, int64_t per_hop, ActionsOf actions_
   for (int64_t rank = 0; rank < size.ranks; ++rank) {
     const Turns turns{size, rank, round};
     const int64_t warm_up = (size.stages_per_rank - 1) * round + per_hop * (size.ranks - 1 - rank);
-    schedule.ranks.push_back(actions_of(turns, std::min(warm_up, turns.count())));
+    schedule.ranks.push_back(actions_of(turns, warm_up));
   }
   return schedule;
 }

@@ -69,7 +69,10 @@ void require_sizes(const ScheduleKind& kind, const PipelineSize& size) {
   require_at_least_one(kind, "microbatches", size.microbatches, kMostMicrobatches);
   require_stages_per_rank(kind, size.stages_per_rank);
   const int64_t stages = size.ranks * size.stages_per_rank;
-  if (stages > kMostStages || stages * size.microbatches > kMostActions / 3)
+  if (stages > kMostStages)
+    fail<BadInput>("{}: {} ranks with {} stages each have {}, must be at most {}.", kind.name, size.ranks,
+                   size.stages_per_rank, stages, kMostStages);
+  if (3 * stages * size.microbatches > kMostActions)
     fail<BadInput>("{}: {} stages with {} microbatches are more actions than a schedule holds ({} at most).", kind.name,
                    stages, size.microbatches, kMostActions);
 }
