@@ -35,16 +35,17 @@ bool begins_pair(const Schedule& schedule, const Place& place) {
 
 void check_place(const Schedule& schedule, const Place& place) {
   const auto& action = action_at(schedule, place);
-  const auto where = fmt::format("{}: {}: {}", schedule.name, place_text(place), text_of(action));
+  const auto where = [&] { return fmt::format("{}: {}: {}", schedule.name, place_text(place), text_of(action)); };
   if (action.stage < 0 || action.stage >= schedule.stages())
-    fail<BadInput>("{}: there is no stage {}; there are {}.", where, action.stage, schedule.stages());
+    fail<BadInput>("{}: there is no stage {}; there are {}.", where(), action.stage, schedule.stages());
   if (action.microbatch < 0 || action.microbatch >= schedule.microbatches)
-    fail<BadInput>("{}: there is no microbatch {}; there are {}.", where, action.microbatch, schedule.microbatches);
+    fail<BadInput>("{}: there is no microbatch {}; there are {}.", where(), action.microbatch, schedule.microbatches);
   const int64_t holder = schedule.rank_of_stage[static_cast<size_t>(action.stage)];
-  if (holder != place.rank) fail<BadInput>("{}: stage {} is on rank {}.", where, action.stage, holder);
+  if (holder != place.rank) fail<BadInput>("{}: stage {} is on rank {}.", where(), action.stage, holder);
   if (action.overlaps_next && !begins_pair(schedule, place))
     fail<BadInput>(
-        "{}: begins together with the next action; a forward (F) and then a whole backward (B) were expected.", where);
+        "{}: begins together with the next action; a forward (F) and then a whole backward (B) were expected.",
+        where());
 }
 
 /// What is known of one stage and microbatch: where each kind stands.

@@ -51,7 +51,7 @@ ExitCode show(const ScheduleOptions& options, const pipeline::Durations& duratio
   write_out(rank_table(facts) + "\n" + pipeline::text_picture(facts.schedule, facts.timeline, options.columns));
   if (!options.csv.empty()) write_file_atomically(options.csv, pipeline::to_csv(facts.schedule));
   if (!options.html.empty()) write_file_atomically(options.html, schedule_page(facts));
-  write_json(options.output, json_of(facts));
+  if (!options.output.json.empty()) write_json(options.output, json_of(facts));
   return ExitCode::kFine;
 }
 

@@ -20,7 +20,7 @@ struct ScheduleFacts {
   int64_t ranks() const { return static_cast<int64_t>(schedule.ranks.size()); }
   /// "GPipe: 4 ranks, 4 stages, 8 microbatches".
   std::string title() const;
-  /// Stages of a rank, "0 and 7".
+  /// Stages of a rank, "0 7".
   std::string stages_text(int64_t rank) const;
 };
 

@@ -6,14 +6,14 @@
 /// last stage on. The schedules differ in how many forwards come before the first backward, and in when the gradients
 /// of weights are computed. With r for the rank, p ranks, v stages per rank and m microbatches:
 ///
-///   GPipe            all v m forwards first        Huang et al., "GPipe", NeurIPS 2019, section 2.3
-///   1F1B             p - 1 - r                     Narayanan et al., "PipeDream", SOSP 2019, section 3.2, each
-///                                                  training step ending with a flush
+///   GPipe            all v m forwards first        Huang et al., "GPipe", NeurIPS 2019
+///   1F1B             p - 1 - r                     Narayanan et al., "Memory-Efficient Pipeline-Parallel DNN
+///                                                  Training", ICML 2021 (PipeDream-Flush)
 ///   Interleaved1F1B  2 (p - 1 - r) + (v - 1) n     Narayanan et al., "Efficient Large-Scale Language Model Training on
 ///                                                  GPU Clusters Using Megatron-LM", SC 2021, section 2.2
 ///   InterleavedZeroBubble  p - 1 - r + (v - 1) n,  Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024
 ///                    and r weight gradients wait
-///   ZBH1             that with v = 1               the same, section 2.1
+///   ZBH1             that with v = 1               the same, section 2
 ///
 /// n = m / max(1, floor(m / p)) microbatches are a round; where v > 1 that has to be a whole number. The lists of
 /// actions are those of PyTorch 2.11.
