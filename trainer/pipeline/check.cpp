@@ -93,11 +93,11 @@ int64_t key_of(const Schedule& schedule, int64_t stage, int64_t microbatch) {
 
 /// Ends at the first that is not complete, so that a few actions with large numbers take no time.
 void check_each_microbatch(const Schedule& schedule, const std::unordered_map<int64_t, Found>& all) {
-  static const Found kNothing;
+  static const Found nothing;
   for (int64_t stage = 0; stage < schedule.stages(); ++stage)
     for (int64_t microbatch = 0; microbatch < schedule.microbatches; ++microbatch) {
       const auto found = all.find(key_of(schedule, stage, microbatch));
-      check_complete(schedule, stage, microbatch, found == all.end() ? kNothing : found->second);
+      check_complete(schedule, stage, microbatch, found == all.end() ? nothing : found->second);
     }
 }
 

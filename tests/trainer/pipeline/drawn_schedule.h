@@ -12,9 +12,9 @@ struct Drawn {
   Schedule make() const { return make_schedule(kind->name, size); }
 };
 
-inline void showValue(const Drawn& drawn, std::ostream& stream) {
-  stream << drawn.kind->name << " ranks " << drawn.size.ranks << " stages per rank " << drawn.size.stages_per_rank
-         << " microbatches " << drawn.size.microbatches;
+inline std::ostream& operator<<(std::ostream& stream, const Drawn& drawn) {
+  return stream << drawn.kind->name << " ranks " << drawn.size.ranks << " stages per rank "
+                << drawn.size.stages_per_rank << " microbatches " << drawn.size.microbatches;
 }
 
 /// Whether the kind has such a schedule, said another way than where it is made.
