@@ -13,6 +13,7 @@
 #include "tools/lockstep/launch/launch_arguments.h"
 #include "tools/lockstep/overrides.h"
 #include "tools/lockstep/recording_arguments.h"
+#include "tools/lockstep/schedule/schedule_arguments.h"
 #include "tools/lockstep/weights/checkpoint_arguments.h"
 #include "tools/lockstep/weights/generate_arguments.h"
 #include "trainer/job/job_keys.h"
@@ -53,6 +54,7 @@ struct Parser {
   TraceOptions trace;
   ReportOptions report;
   DataOptions data;
+  ScheduleOptions schedule;
 
   Parser() {
     app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
@@ -61,6 +63,9 @@ struct Parser {
     add_train();
     add_verify();
     add_recordings();
+    add_schedule_options(*command("schedule", "Look at a pipeline schedule: bubble, activations, picture",
+                                  kScheduleExamples, schedule.output),
+                         schedule);
     add_rules();
     add_bench();
     add_mutate();
@@ -248,6 +253,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "replay") return checked(parser.replay);
   if (name == "trace") return parser.trace;
   if (name == "report") return parser.report;
+  if (name == "schedule") return checked(parser.schedule);
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);
   if (name == "mutate") return checked(parser.mutate);

@@ -125,6 +125,16 @@ struct ReportOptions {
   Output output;
 };
 
+struct ScheduleOptions {
+  std::string name;                                             ///< of a pipeline schedule, or "all"
+  std::optional<int64_t> ranks, stages_per_rank, microbatches;  ///< of a file: as it says
+  std::string file;                                             ///< instead of a name
+  std::string times;                                            ///< as written; empty: the usual ones
+  int64_t columns = 120;
+  std::string csv, html;  ///< files to write; empty: none
+  Output output;
+};
+
 struct DoctorOptions {
   Output output;
 };
@@ -174,9 +184,10 @@ struct PrintText {
   std::string text;
 };
 
-using Command = std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions,
-                             FuzzOptions, ShrinkOptions, DoctorOptions, CheckpointOptions, WeightsOptions,
-                             LaunchOptions, ReplayOptions, TraceOptions, ReportOptions, DataOptions, GenerateCommand>;
+using Command =
+    std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions, FuzzOptions,
+                 ShrinkOptions, DoctorOptions, CheckpointOptions, WeightsOptions, LaunchOptions, ReplayOptions,
+                 TraceOptions, ReportOptions, DataOptions, GenerateCommand, ScheduleOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

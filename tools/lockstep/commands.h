@@ -21,6 +21,7 @@ ExitCode run_weights(const WeightsOptions& options);
 ExitCode run_generate(const GenerateCommand& options);
 ExitCode run_trace(const TraceOptions& options);
 ExitCode run_report(const ReportOptions& options);
+ExitCode run_schedule(const ScheduleOptions& options);
 
 /// `prepare` runs a program in Python (tools/data), which the tokenizers' libraries are written for.
 ExitCode run_data(const DataOptions& options);

@@ -51,6 +51,12 @@ ExitCode run(const ReportOptions& options) {
   require_place(options.html);
   return run_report(options);
 }
+ExitCode run(const ScheduleOptions& options) {
+  require_json_place(options.output);
+  require_place(options.csv);
+  require_place(options.html);
+  return run_schedule(options);
+}
 ExitCode run(const RulesOptions& options) { return require_json_place(options.output), run_rules(options); }
 ExitCode run(const BenchOptions& options) { return require_json_place(options.output), run_bench(options); }
 ExitCode run(const MutateOptions& options) { return require_json_place(options.output), run_mutate(options); }

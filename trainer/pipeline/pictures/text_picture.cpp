@@ -1,0 +1,74 @@
+#include "trainer/pipeline/pictures/text_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/pipeline/pictures/labels.h"
+
+namespace lockstep::pipeline {
+namespace {
+
+double shortest(const Timeline& timeline) {
+  double least = timeline.length();
+  for (const auto& rank : timeline.ranks)
+    for (const auto& interval : rank) least = std::min(least, interval.end - interval.begin);
+  return least;
+}
+
+/// Columns of a unit of time: so many that every label fits, or else as many as fit side by side, but so many that the
+/// shortest action is seen.
+double scale_of(const Timeline& timeline, size_t label, int64_t columns) {
+  const double wanted = static_cast<double>(label) / shortest(timeline);
+  const double fitting =
+      std::floor(static_cast<double>(columns) / timeline.length() * shortest(timeline)) / shortest(timeline);
+  return std::min(wanted, std::max(fitting, 1 / shortest(timeline)));
+}
+
+std::string drawn(const std::string& label, size_t width, const Action& action) {
+  if (label.size() <= width) return label + std::string(width - label.size(), '-');
+  const bool is_forward = action.kind == ActionKind::kForward;
+  const char sign = is_forward ? label.back() : label[label.find_first_not_of("0123456789")];
+  return std::string(width - 1, '-') + sign;
+}
+
+std::string line_of(const Schedule& schedule, const Timeline& timeline, size_t rank, const Labels& labels,
+                    double scale) {
+  const auto column = [&](double time) { return static_cast<size_t>(std::llround(time * scale)); };
+  std::string line;
+  for (size_t i = 0; i < timeline.ranks[rank].size(); ++i) {
+    const auto& interval = timeline.ranks[rank][i];
+    line.resize(std::max(line.size(), column(interval.begin)), '.');
+    const size_t end = column(interval.end);
+    const auto& action = schedule.ranks[rank][i];
+    if (end > line.size()) line += drawn(labels.of(action), end - line.size(), action);
+  }
+  line.resize(std::max(line.size(), column(timeline.length())), '.');
+  return line;
+}
+
+}  // namespace
+
+std::string text_picture(const Schedule& schedule, const Timeline& timeline, int64_t columns) {
+  const Labels labels(schedule);
+  const auto name_width = fmt::formatted_size("rank {}  ", schedule.ranks.size() - 1);
+  const auto room = static_cast<size_t>(std::max<int64_t>(columns - static_cast<int64_t>(name_width), 16));
+  const double scale = scale_of(timeline, labels.width(), static_cast<int64_t>(room));
+  std::string text;
+  size_t length = 0;
+  for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const auto line = line_of(schedule, timeline, rank, labels, scale);
+    length = line.size();
+    text += fmt::format("{:<{}}{}\n", fmt::format("rank {}", rank), name_width, line.substr(0, room));
+  }
+  text += labels.legend() + "\n";
+  if (scale * shortest(timeline) < static_cast<double>(labels.width()))
+    text += "narrow ones show the last digit of a forward's microbatch, or the letter of a backward\n";
+  if (length > room)
+    text += fmt::format("cut: the first {:.0f} % of the time; --html draws all of it\n",
+                        100.0 * static_cast<double>(room) / static_cast<double>(length));
+  return text;
+}
+
+}  // namespace lockstep::pipeline
