@@ -158,10 +158,10 @@ struct Parser {
                     "collectives, dispatch, gpu, month, numerics, peers, processes, record, rng, scale, step or verify")
         ->required()
         ->type_name("NAME");
-    sub->add_option(
-           "--rows", bench.rows,
-           "Of collectives, numerics, peers, processes, scale and verify, only rows whose name fits one of "
-           "these patterns (numerics: all but the largest, \"*\" measures those, too); of gpu, sizes (1MiB, 1GiB) and ops")
+    sub->add_option("--rows", bench.rows,
+                    "Of collectives, numerics, peers, processes, scale and verify, only rows whose name fits one of "
+                    "these patterns (numerics: all but the largest, \"*\" measures those, too); of gpu, sizes (1MiB, "
+                    "1GiB) and ops")
         ->type_name("'PATTERN,...'");
     sub->add_option("--seconds", bench.seconds,
                     "Of collectives and processes (1), scale (3), peers (10) and numerics (0.3), for each row, but "

@@ -49,8 +49,7 @@ void require_memory(models::Model& model, const ShardingPlan& plan, const Optimi
                     const std::vector<ParameterSettings>& settings, const Batching& batching, int64_t seq_len,
                     int64_t logits_copies) {
   const double state = state_bytes(model, plan, optimizer, settings);
-  const double logits =
-      static_cast<double>(logits_copies) * logits_bytes(plan.mesh(), model, batching, seq_len);
+  const double logits = static_cast<double>(logits_copies) * logits_bytes(plan.mesh(), model, batching, seq_len);
   const auto memory = static_cast<double>(memory_bytes());
   if (state + logits > memory)
     fail<BadInput>(

@@ -97,6 +97,19 @@ TEST(Traffic, TensorParallelWithSequenceParallelMatchesMegatron) {
   EXPECT_EQ(counts.on("tp", CollectiveKind::kReduceScatter).bytes, 2 * (2 * kLayers + 1) * activation / 2);
 }
 
+/// Instead of three sums of a number for each token: the maximum, the exponentials, the loss.
+TEST(Traffic, WithoutLossParallelLogitsAreGatheredOnce) {
+  const auto sums = step_on("tp=2"), gathers = step_on("tp=2", "always", kRows, true, /*gathers_logits=*/true);
+  const double token = 4.0 * kRows * kLength;
+  const auto more = [&](CollectiveKind kind) {
+    const auto with = gathers.on("tp", kind), without = sums.on("tp", kind);
+    return std::pair(with.count - without.count, with.bytes - without.bytes);
+  };
+  EXPECT_EQ(more(CollectiveKind::kAllGather), std::pair(int64_t{1}, token * kVocabulary / 2));
+  EXPECT_EQ(more(CollectiveKind::kAllReduce), std::pair(int64_t{-3}, -3 * token));
+  EXPECT_EQ(more(CollectiveKind::kReduceScatter), std::pair(int64_t{0}, 0.0));
+}
+
 TEST(Traffic, FullyShardedTimesTensorParallelAddsNothing) {
   const auto both = step_on("dp_shard=2,tp=2"), shard = step_on("dp_shard=2"), tensor = step_on("tp=2");
   EXPECT_EQ(both.on("dp_shard", CollectiveKind::kAllGather).count,
