@@ -28,9 +28,9 @@ double scale_of(const Timeline& timeline, size_t label, int64_t columns) {
 
 std::string drawn(const std::string& label, size_t width, const Action& action) {
   if (label.size() <= width) return label + std::string(width - label.size(), '-');
-  const bool is_forward = action.kind == ActionKind::kForward;
-  const char sign = is_forward ? label.back() : label[label.find_first_not_of("0123456789")];
-  return std::string(width - 1, '-') + sign;
+  const char letter = label[label.find_first_not_of("0123456789")], digit = label.back();
+  if (width == 1) return {action.kind == ActionKind::kForward ? digit : letter};
+  return std::string{letter, digit} + std::string(width - 2, '-');
 }
 
 std::string line_of(const Schedule& schedule, const Timeline& timeline, size_t rank, const Labels& labels,
@@ -64,7 +64,7 @@ std::string text_picture(const Schedule& schedule, const Timeline& timeline, int
   }
   text += labels.legend() + "\n";
   if (scale * shortest(timeline) < static_cast<double>(labels.width()))
-    text += "narrow ones show the last digit of a forward's microbatch, or the letter of a backward\n";
+    text += "narrow ones have the last digit of the microbatch, backwards of one column their letter\n";
   if (length > room)
     text += fmt::format("cut: the first {:.0f} % of the time; --html draws all of it\n",
                         100.0 * static_cast<double>(room) / static_cast<double>(length));

@@ -53,7 +53,12 @@ TEST(PipelinePicture, FitsAndSaysWhatItCannotShow) {
             "rank 0  01..B02B1.B2\n"
             "rank 1  .0B01B12B2..\n"
             "F forward, B backward, and the microbatch\n"
-            "narrow ones show the last digit of a forward's microbatch, or the letter of a backward\n");
+            "narrow ones have the last digit of the microbatch, backwards of one column their letter\n");
+  EXPECT_EQ(picture("Interleaved1F1B", {2, 3, 1}, 30),
+            "rank 0  0.0.0...B0..B0..B0\n"
+            "rank 1  .0.0.0B0..B0..B0..\n"
+            "F forward, B backward, and the microbatch; before it the stage\n"
+            "narrow ones have the last digit of the microbatch, backwards of one column their letter\n");
   EXPECT_THAT(picture("GPipe", {4, 1, 40}, 80), HasSubstr("cut: the first 56 % of the time; --html draws all of it\n"));
 }
 
