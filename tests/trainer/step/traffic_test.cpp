@@ -97,7 +97,8 @@ TEST(Traffic, TensorParallelWithSequenceParallelMatchesMegatron) {
   EXPECT_EQ(counts.on("tp", CollectiveKind::kReduceScatter).bytes, 2 * (2 * kLayers + 1) * activation / 2);
 }
 
-/// Instead of three sums of a number for each token: the maximum, the exponentials, the loss.
+/// Instead of three sums of a number for each token (the maximum, the exponentials, the target's logit), and that of
+/// the loss.
 TEST(Traffic, WithoutLossParallelLogitsAreGatheredOnce) {
   const auto sums = step_on("tp=2"), gathers = step_on("tp=2", "always", kRows, true, /*gathers_logits=*/true);
   const double token = 4.0 * kRows * kLength;
@@ -106,7 +107,7 @@ TEST(Traffic, WithoutLossParallelLogitsAreGatheredOnce) {
     return std::pair(with.count - without.count, with.bytes - without.bytes);
   };
   EXPECT_EQ(more(CollectiveKind::kAllGather), std::pair(int64_t{1}, token * kVocabulary / 2));
-  EXPECT_EQ(more(CollectiveKind::kAllReduce), std::pair(int64_t{-3}, -3 * token));
+  EXPECT_EQ(more(CollectiveKind::kAllReduce), std::pair(int64_t{-4}, -3 * token - 4));
   EXPECT_EQ(more(CollectiveKind::kReduceScatter), std::pair(int64_t{0}, 0.0));
 }
 
