@@ -150,36 +150,6 @@ constexpr BadCall kBadCalls[] = {
     {"bench peers --device gpu", 2, "gpu is not a device. Did you mean cpu? The devices are cpu, cuda."},
     {"bench numerics --instructions avx", 2,
      "avx is not a CPU level. Did you mean avx2? The CPU levels are baseline, avx2, avx512."},
-    {"schedule", 2,
-     "lockstep schedule needs a schedule: lockstep schedule 1F1B --ranks 4 --microbatches 8, or lockstep schedule "
-     "--file "
-     "FILE."},
-    {"schedule 1F1B --file x.csv", 2,
-     "lockstep schedule needs a name or a file, not both: lockstep schedule 1F1B --ranks 4 --microbatches 8, or "
-     "lockstep "
-     "schedule --file FILE."},
-    {"schedule 1F1B --ranks 4", 2, "--microbatches is needed: how many microbatches the schedule is for."},
-    {"schedule 1F1B --microbatches 4", 2, "--ranks is needed: how many ranks the schedule is for."},
-    {"schedule --file x.csv --ranks 4", 2,
-     "--ranks, --microbatches and --stages-per-rank are what the file says; leave them out."},
-    {"schedule all --ranks 4 --microbatches 8 --csv x.csv", 2,
-     "--csv and --html are for one schedule; name it instead of all."},
-    {"schedule 1F1B --ranks 0 --microbatches 8", 2,
-     "--ranks: Value 0 not in range 1 to 65536. 'lockstep schedule --help' tells more."},
-    {"schedule 1F2B --ranks 4 --microbatches 8", 2,
-     "1F2B is not a pipeline schedule. Did you mean 1F1B? The schedules are GPipe, 1F1B, Interleaved1F1B, ZBH1, "
-     "InterleavedZeroBubble, ZBVZeroBubble, DualPipeV."},
-    {"schedule 1F1B --ranks 4 --microbatches 8 --times F=0", 2,
-     "--times: \"F=0\" is no time. F, B, I, W (above 0) or T (transfer), = and a number were expected, such as "
-     "F=1,B=2,I=1,W=1,T=0."},
-    {"schedule --file missing.csv", 2,
-     "missing.csv: cannot be opened: No such file or directory. A schedule (csv) was expected."},
-    {"schedule --file jobs/demo.toml", 2,
-     "jobs/demo.toml:1, cell 1: \"# A small Llama 3 learns the King James Bible\" is no action. Stage, F, B, I or W, "
-     "and "
-     "microbatch were expected, such as 0F1."},
-    {"schedule 1F1B --ranks 4 --microbatches 8 --csv missing/x.csv", 5,
-     "missing/x.csv: cannot be written: there is no folder missing."},
     {"checkpoint", 2, "A subcommand is required. 'lockstep checkpoint --help' tells more."},
     {"checkpoint inspect missing", 2, "missing: no such checkpoint folder."},
     {"checkpoint merge jobs outputs/no-such-merge", 2,

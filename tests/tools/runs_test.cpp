@@ -249,6 +249,14 @@ TEST_F(Runs, AnUnknownFlavorIsRefused) {
             "lockstep: model.flavor 9B is not known for llama3; choose one of debugmodel, 1B, 3B, 8B, 70B, 405B\n");
 }
 
+TEST_F(Runs, LogitsThatAllRanksHoldAreCountedOfEach) {
+  const auto run = train(
+      "--training.local_batch_size 10000000 --parallelism.tensor_parallel_degree 2 "
+      "--parallelism.disable_loss_parallel true");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr(", 610 for a microbatch's logits; there are "));
+}
+
 /// Before it is made: a process that takes more than there is is killed, and says nothing.
 TEST_F(Runs, WhatNoMachineHoldsIsRefusedAtOnce) {
   const auto large = train("--model.name llama3 --model.flavor 405B");  // 16 bytes for each of 405,853,388,800

@@ -37,7 +37,7 @@ struct Action {
 };
 
 /// Larger numbers of stages and microbatches are taken for mistakes.
-inline constexpr int64_t kMostStages = 65536, kMostMicrobatches = 65536;
+inline constexpr int64_t kMostStages = 65536, kMostMicrobatches = 65536, kMostRanks = 4096;
 
 /// "0F1": stage 0, forward, microbatch 1. Whether it overlaps is not said.
 std::string text_of(const Action& action);

@@ -11,7 +11,7 @@ namespace lockstep::pipeline {
 /// The split by weights of work (any unit): the heaviest stage is as light as can be, as all others wait for it. Of
 /// these splits the one whose stages are most alike (least sum of squares), and of those the one whose first stages
 /// have fewer blocks, as they hold the most activations. BadInput for more stages than blocks. REQUIRES: a stage at
-/// least, weights from 0 to 2^53 in sum.
+/// least, weights from 0, of at most 2^26 in sum, so that squares are exact.
 std::vector<int64_t> split_by_weight(std::span<const int64_t> weights, int64_t stages);
 
 /// The split that a job names: the blocks of each stage, as torchtitan's module_fqns_per_model_part. `blocks`: the

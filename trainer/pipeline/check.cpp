@@ -18,6 +18,7 @@ void check_sizes(const Schedule& schedule) {
     fail<BadInput>("{}: has {} ranks, {} stages and {} microbatches; one of each is the least.", schedule.name,
                    schedule.ranks.size(), schedule.stages(), schedule.microbatches);
   const auto ranks = static_cast<int64_t>(schedule.ranks.size());
+  if (ranks > kMostRanks) fail<BadInput>("{}: has {} ranks, must have at most {}.", schedule.name, ranks, kMostRanks);
   for (int64_t stage = 0; stage < schedule.stages(); ++stage) {
     const int64_t rank = schedule.rank_of_stage[static_cast<size_t>(stage)];
     if (rank < 0 || rank >= ranks)

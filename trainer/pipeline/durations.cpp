@@ -9,7 +9,8 @@ namespace lockstep::pipeline {
 namespace {
 
 constexpr std::string_view kNames = "FBIWT";
-constexpr double kLongest = 1e6;
+/// Of an action: a picture shows the shortest beside the longest.
+constexpr double kShortest = 1e-3, kLongest = 1e3;
 
 /// "B=2": the index of its name, and the number.
 std::optional<std::pair<size_t, double>> parsed(std::string_view text) {
@@ -20,7 +21,7 @@ std::optional<std::pair<size_t, double>> parsed(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return {};
   const bool is_transfer = name == kActionKinds;
-  if (!(number >= 0 && number <= kLongest) || (!is_transfer && !(number > 0))) return {};
+  if (!(number >= (is_transfer ? 0 : kShortest) && number <= kLongest)) return {};
   return {{name, number}};
 }
 
@@ -34,9 +35,9 @@ Durations parse_durations(std::string_view text, std::string_view where) {
     const auto time = parsed(part);
     if (!time)
       fail<BadInput>(
-          "{}: \"{}\" is no time. F, B, I, W (above 0) or T (transfer), = and a number were expected, such "
-          "as F=1,B=2,I=1,W=1,T=0.",
-          where, part);
+          "{}: \"{}\" is no time. F, B, I, W (from {} to {}) or T (transfer, from 0), = and a number were "
+          "expected, such as F=1,B=2,I=1,W=1,T=0.",
+          where, part, kShortest, kLongest);
     const auto [name, number] = *time;
     (name == kActionKinds ? durations.transfer : durations.of_kind[name]) = number;
     if (comma == text.npos) return durations;

@@ -19,7 +19,8 @@ struct Durations {
 };
 
 /// "F=1,B=2,I=1,W=1,T=0", any of these in any order, what is not named as above; T is the transfer. BadInput, naming
-/// `where`, for anything else, negative numbers, and an F, B, I or W of 0.
+/// `where`, for anything else, an F, B, I or W that is not from 0.001 to
+/// 1000, and a T that is not from 0 to 1000.
 Durations parse_durations(std::string_view text, std::string_view where);
 
 struct Interval {

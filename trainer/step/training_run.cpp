@@ -110,7 +110,7 @@ TrainingRun::~TrainingRun() = default;
 TrainingState TrainingRun::first_state(const std::vector<ParameterSettings>& settings) {
   if (!options_.meta && !world_->shard_device().is_cuda())
     require_memory(*model_, *plan_, *optimizer_, settings, batching_, job_.training.seq_len,
-                   job_.parallelism.disable_loss_parallel ? job_.parallelism.tensor_parallel_degree : 1);
+                   job_.parallelism.disable_loss_parallel ? options_.mesh.tp : 1);
   auto state = initial_state(*model_, *plan_, *optimizer_, settings, static_cast<uint64_t>(job_.debug.seed));
   if (options_.meta) return state;
   const auto& folder = job_.checkpoint.initial_load_path;

@@ -29,7 +29,7 @@ __global__ void row_gradients(const T* gradient, const T* logits, const T* log_s
       Pack<T, kWidth> to;
       for (int j = 0; j < kWidth; ++j) {
         const float probability = expf(number(from.at[j]) - total);
-        put(to.at[j], (probability - (p * kWidth + j == wanted ? 1.0f : 0.0f)) * slope);
+        put(to.at[j], probability * slope - (p * kWidth + j == wanted ? slope : 0.0f));
       }
       packs<kWidth>(out + row * size)[p] = to;
     }

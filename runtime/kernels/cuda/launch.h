@@ -9,7 +9,11 @@
 /// Kernels that take rows or packs by turns: a warp takes a row, its threads the row's packs.
 namespace lockstep::cuda {
 
-inline constexpr int64_t kWarp = 32, kThreads = 256, kMaxGrid = 1 << 16;
+/// Tests make the grid so small that all have several turns.
+#if !defined(LOCKSTEP_MAX_GRID)
+#  define LOCKSTEP_MAX_GRID (1 << 16)
+#endif
+inline constexpr int64_t kWarp = 32, kThreads = 256, kMaxGrid = LOCKSTEP_MAX_GRID;
 inline constexpr unsigned kWholeWarp = 0xffffffffu;
 
 __device__ inline int64_t own_thread() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }

@@ -25,18 +25,19 @@ __global__ void adamw_packs(int64_t count, float* parameter, const float* gradie
   }
 }
 
-/// Every warp's sum of its packs; there may be more warps than parts.
+/// A warp takes a part: every parts-th run of as many packs as it has threads.
 template <class T, int kWidth>
-__global__ void warp_squares(int64_t count, int64_t parts, const T* x, double* sums) {
-  if (own_warp() >= parts) return;
-  double own = 0;
-  for (int64_t i = own_thread(); i < count; i += parts * kWarp)
-    for (const T& each : packs<kWidth>(x)[i].at) {
-      const auto value = static_cast<double>(number(each));
-      own += value * value;
-    }
-  const double sum = warp_sum(own);
-  if (own_lane() == 0) sums[own_warp()] = sum;
+__global__ void part_squares(int64_t count, int64_t parts, const T* x, double* sums) {
+  for (int64_t part = own_warp(); part < parts; part += all_warps()) {
+    double own = 0;
+    for (int64_t i = part * kWarp + own_lane(); i < count; i += parts * kWarp)
+      for (const T& each : packs<kWidth>(x)[i].at) {
+        const auto value = static_cast<double>(number(each));
+        own += value * value;
+      }
+    const double sum = warp_sum(own);
+    if (own_lane() == 0) sums[part] = sum;
+  }
 }
 
 constexpr int64_t kPart = 1024, kMostParts = 4096;
@@ -59,7 +60,7 @@ void sum_of_squares(Element element, int64_t count, const void* x, double* sums)
   on_elements(
       element, count,
       [&]<class T, int kWidth>() {
-        launch("sum_of_squares", warp_squares<T, kWidth>, parts * kWarp, count / kWidth, parts,
+        launch("sum_of_squares", part_squares<T, kWidth>, parts * kWarp, count / kWidth, parts,
                static_cast<const T*>(x), sums);
       },
       x);

@@ -39,6 +39,10 @@ Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines,
   const bool is_counted = x.numel() > 0 && x.numel() < std::numeric_limits<uint32_t>::max();
   if (!element || !is_counted || element_of(cosines, sines) != cuda::Element::kFloat32)
     return composed::rotate_pairs(x, cosines, sines, back);
+  LOCKSTEP_CHECK(x.size(3) % 2 == 0 && cosines.sizes() == at::IntArrayRef({x.size(2), x.size(3) / 2}) &&
+                     sines.sizes() == cosines.sizes(),
+                 "rotate_pairs of {}: tables of {} and {}", c10::str(x.sizes()), c10::str(cosines.sizes()),
+                 c10::str(sines.sizes()));
   const auto in = x.stride(3) == 1 ? x : x.contiguous();
   const auto c = cosines.contiguous(), s = sines.contiguous();
   const cuda::HeadSizes sizes{x.size(0), x.size(1), x.size(2), x.size(3)};

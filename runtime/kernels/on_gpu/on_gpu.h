@@ -4,6 +4,7 @@
 /// The kernels of our own ops for tensors on a GPU, in native numerics: those of runtime/kernels/cuda and LibTorch's
 /// fused attention where they take the dtype, composed:: where they do not and in builds without CUDA. Sums are taken
 /// in one order, so that the same call gives the same bits.
+/// REQUIRES: tensors of the current device, whose current stream is the default one.
 namespace lockstep::on_gpu {
 
 using at::Tensor;

@@ -140,8 +140,9 @@ void require_served(const Tensor& query, const Tensor& key, const Tensor& value)
   LOCKSTEP_CHECK(query.element_size() == 2 && size % 8 == 0 && size <= 256, "flash attention of {} of size {}",
                  c10::toString(query.scalar_type()), size);
   for (const auto& each : {query, key, value})
-    LOCKSTEP_CHECK(each.size(3) == size && each.stride(3) == 1, "flash attention of sizes {}, strides {}",
-                   c10::str(each.sizes()), c10::str(each.strides()));
+    LOCKSTEP_CHECK(each.size(3) == size && each.stride(3) == 1 && each.stride(0) % 8 == 0 && each.stride(1) % 8 == 0 &&
+                       each.stride(2) % 8 == 0 && reinterpret_cast<uintptr_t>(each.const_data_ptr()) % 16 == 0,
+                   "flash attention of sizes {}, strides {}", c10::str(each.sizes()), c10::str(each.strides()));
 }
 
 using FlashAttention = std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;

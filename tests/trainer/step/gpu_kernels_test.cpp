@@ -139,11 +139,44 @@ TEST_P(GpuKernels, TakeMisalignedMemory) {
 
 TEST_P(GpuKernels, KeepNumbersThatAreNotFinite) {
   auto x = make({4, 16});
-  x[1][3] = NAN, x[2][5] = INFINITY, x[3][0] = -INFINITY;
-  const auto weight = make({16}), both = x.reshape({2, 2, 16}), slope = make({2, 16});
-  expect_alike(on_gpu::rms_norm(there(x), there(weight), 1e-5), kernels::rms_norm(x, weight, 1e-5), "rms_norm");
+  x[0][1] = INFINITY, x[1][3] = NAN, x[2][5] = -INFINITY, x[3][0] = NAN;
+  const auto weight = make({16}), slope = make({4, 16}), both = x.reshape({2, 2, 16}), half = make({2, 16});
+  const auto [y, reciprocal] = kernels::rms_norm(x, weight, 1e-5);
+  expect_alike(on_gpu::rms_norm(there(x), there(weight), 1e-5), {y, reciprocal}, "rms_norm");
+  expect_alike(on_gpu::rms_norm_backward(there(slope), there(x), there(reciprocal), there(weight)),
+               kernels::rms_norm_backward(slope, x, reciprocal, weight), "rms_norm_backward");
   expect_alike(on_gpu::swiglu(there(both)), kernels::swiglu(both), "swiglu");
+  expect_alike(on_gpu::swiglu_backward(there(half), there(both)), kernels::swiglu_backward(half, both),
+               "swiglu_backward");
+  auto shift = make({4});
+  const auto target = at::arange(4);
+  expect_alike(on_gpu::exponential_sum(there(x), there(shift)), kernels::exponential_sum(x, shift), "exponential_sum");
+  shift[0] = INFINITY;
+  expect_alike(on_gpu::cross_entropy_backward(there(shift), there(slope), there(make({4})), there(target)).isnan(),
+               there(kernels::cross_entropy_backward(shift, slope, make({4}), target)).isnan().cpu(), "where NaN is");
   EXPECT_TRUE(std::isnan(on_gpu::sum_of_squares(there(x)).cpu().item<double>()));
+}
+
+/// Above 4,096 parts there are no more.
+TEST_P(GpuKernels, SquaresOfMillions) {
+  const auto x = make({4'300'001});
+  const double expected = kernels::sum_of_squares(x).item<double>();
+  EXPECT_NEAR(on_gpu::sum_of_squares(there(x)).cpu().item<double>(), expected, 1e-11 * expected);
+}
+
+/// Parts of wider rows, and memory that begins between packs.
+TEST_P(GpuKernels, AttentionOfMisalignedHeads) {
+  const auto wide = make({2, 3, 5, 20}), query = wide.narrow(3, 0, 8), key = wide.narrow(3, 8, 8),
+             value = wide.narrow(3, 11, 8);
+  const auto on_device = there(wide);
+  const auto [output, log_sum] = kernels::attention(query, key, value, true, 0.4, 0);
+  expect_alike(
+      on_gpu::attention(on_device.narrow(3, 0, 8), on_device.narrow(3, 8, 8), on_device.narrow(3, 11, 8), true, 0.4, 0),
+      {output, log_sum}, "attention");
+  expect_alike(on_gpu::attention_backward(displaced(output), displaced(query), displaced(key), displaced(value),
+                                          displaced(output), displaced(log_sum), true, 0.4, 0),
+               kernels::attention_backward(output, query, key, value, output, log_sum, true, 0.4, 0),
+               "attention_backward");
 }
 
 /// Rounded once, to nearest even: what float32 gives of the same numbers, ties and all.
@@ -223,7 +256,18 @@ TEST_P(GpuKernels, RepeatTheirBits) {
     const auto [dq, dk, dv] = on_gpu::attention_backward(output, query, key, value, output, log_sum, true, 0.3, 0);
     const auto [y, reciprocal] = on_gpu::rms_norm(x, weight, 1e-5);
     const auto [dx, dw] = on_gpu::rms_norm_backward(slope, x, reciprocal, weight);
-    return std::vector<Tensor>{output, dq, dk, dv, y, dx, dw, on_gpu::sum_of_squares(x)};
+    const auto both = x.view({250, 2, 264}), half = slope.narrow(0, 0, 250), row = x.select(1, 0).contiguous();
+    return std::vector<Tensor>{output,
+                               dq,
+                               dk,
+                               dv,
+                               y,
+                               dx,
+                               dw,
+                               on_gpu::sum_of_squares(x),
+                               on_gpu::swiglu(both),
+                               on_gpu::swiglu_backward(half, both),
+                               on_gpu::exponential_sum(x, row)};
   };
   const auto first = all(), second = all();
   for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(first[i].cpu(), second[i].cpu())) << "result " << i;
@@ -243,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(Gradients, GpuAdamw, ::testing::Values(c10::kFloat, c10
                          [](const auto& tested) { return c10::toString(tested.param); });
 
 TEST_P(GpuAdamw, WritesWhatTheLoopsWrite) {
-  for (const int64_t count : {35, 48, 64}) {
+  for (const int64_t count : {35, 48, 64, 5001, 8192}) {
     const auto gradient = make({count});
     std::vector<Tensor> cpu, gpu;
     for (int64_t i = 0; i < 3; ++i) {

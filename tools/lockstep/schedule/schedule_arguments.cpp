@@ -3,11 +3,12 @@
 #include <CLI/CLI.hpp>
 
 #include "core/error.h"
+#include "trainer/pipeline/action.h"
 
 namespace lockstep::tool {
 namespace {
 
-CLI::Range at_least_one() { return {int64_t{1}, int64_t{65536}}; }
+CLI::Range from_one_to(int64_t most) { return {int64_t{1}, most}; }
 
 }  // namespace
 
@@ -25,15 +26,17 @@ void add_schedule_options(CLI::App& command, ScheduleOptions& options) {
           "GPipe, 1F1B, Interleaved1F1B, ZBH1, InterleavedZeroBubble, ZBVZeroBubble or DualPipeV; all: a line for "
           "each")
       ->type_name("NAME");
-  command.add_option("--ranks", options.ranks, "Ranks of the pipeline")->type_name("N")->check(at_least_one());
+  command.add_option("--ranks", options.ranks, "Ranks of the pipeline")
+      ->type_name("N")
+      ->check(from_one_to(pipeline::kMostRanks));
   command.add_option("--microbatches", options.microbatches, "Microbatches of a step")
       ->type_name("N")
-      ->check(at_least_one());
+      ->check(from_one_to(pipeline::kMostMicrobatches));
   command
       .add_option("--stages-per-rank", options.stages_per_rank,
                   "Without it as few as the schedule has, 2 where it can have several")
       ->type_name("N")
-      ->check(at_least_one());
+      ->check(from_one_to(pipeline::kMostStages));
   command.add_option("--file", options.file, "Instead of NAME: a schedule of PyTorch's or torchtitan's (csv)")
       ->type_name("FILE");
   command

@@ -91,7 +91,8 @@ ExitCode compare(const ScheduleOptions& options, const pipeline::Durations& dura
     rows.push_back(compare_one(own, kind, durations));
   }
   write_json(options.output, {{"ranks", *options.ranks}, {"microbatches", *options.microbatches}, {"schedules", rows}});
-  return ExitCode::kFine;
+  const bool has_any = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.contains("refused"); });
+  return has_any ? ExitCode::kFine : ExitCode::kBadInput;
 }
 
 }  // namespace

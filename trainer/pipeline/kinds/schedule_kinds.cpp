@@ -64,7 +64,7 @@ void require_stages_per_rank(const ScheduleKind& kind, int64_t stages) {
 }
 
 void require_sizes(const ScheduleKind& kind, const PipelineSize& size) {
-  require_at_least_one(kind, "ranks", size.ranks, kMostStages);
+  require_at_least_one(kind, "ranks", size.ranks, kMostRanks);
   require_at_least_one(kind, "stages per rank", size.stages_per_rank, kMostStages);
   require_at_least_one(kind, "microbatches", size.microbatches, kMostMicrobatches);
   require_stages_per_rank(kind, size.stages_per_rank);

@@ -5,7 +5,7 @@
 
 #include "trainer/pipeline/schedule.h"
 
-/// The schedules that a job can name, as pure functions.
+/// The schedules that have names, as pure functions.
 namespace lockstep::pipeline {
 
 struct PipelineSize {

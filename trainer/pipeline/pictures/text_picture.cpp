@@ -33,9 +33,12 @@ std::string drawn(const std::string& label, size_t width, const Action& action) 
   return std::string{letter, digit} + std::string(width - 2, '-');
 }
 
-std::string line_of(const Schedule& schedule, const Timeline& timeline, size_t rank, const Labels& labels,
-                    double scale) {
-  const auto column = [&](double time) { return static_cast<size_t>(std::llround(time * scale)); };
+/// As far as there is room.
+std::string line_of(const Schedule& schedule, const Timeline& timeline, size_t rank, const Labels& labels, double scale,
+                    size_t room) {
+  const auto column = [&](double time) {
+    return static_cast<size_t>(std::llround(std::min(time * scale, static_cast<double>(room) + 2)));
+  };
   std::string line;
   for (size_t i = 0; i < timeline.ranks[rank].size(); ++i) {
     const auto& interval = timeline.ranks[rank][i];
@@ -44,7 +47,7 @@ std::string line_of(const Schedule& schedule, const Timeline& timeline, size_t r
     const auto& action = schedule.ranks[rank][i];
     if (end > line.size()) line += drawn(labels.of(action), end - line.size(), action);
   }
-  line.resize(std::max(line.size(), column(timeline.length())), '.');
+  line.resize(std::min(column(timeline.length()), room), '.');
   return line;
 }
 
@@ -56,18 +59,16 @@ std::string text_picture(const Schedule& schedule, const Timeline& timeline, int
   const auto room = static_cast<size_t>(std::max<int64_t>(columns - static_cast<int64_t>(name_width), 16));
   const double scale = scale_of(timeline, labels.width(), static_cast<int64_t>(room));
   std::string text;
-  size_t length = 0;
   for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    const auto line = line_of(schedule, timeline, rank, labels, scale);
-    length = line.size();
-    text += fmt::format("{:<{}}{}\n", fmt::format("rank {}", rank), name_width, line.substr(0, room));
+    text += fmt::format("{:<{}}{}\n", fmt::format("rank {}", rank), name_width,
+                        line_of(schedule, timeline, rank, labels, scale, room));
   }
   text += labels.legend() + "\n";
   if (scale * shortest(timeline) < static_cast<double>(labels.width()))
     text += "narrow ones have the last digit of the microbatch, backwards of one column their letter\n";
-  if (length > room)
+  if (const double length = std::round(timeline.length() * scale); length > static_cast<double>(room))
     text += fmt::format("cut: the first {:.0f} % of the time; --html draws all of it\n",
-                        100.0 * static_cast<double>(room) / static_cast<double>(length));
+                        100.0 * static_cast<double>(room) / length);
   return text;
 }
 

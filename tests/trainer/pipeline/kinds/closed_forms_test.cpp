@@ -45,7 +45,7 @@ TEST(PipelineClosedForms, InterleavingDividesTheBubble) {
 }
 
 /// (p - 1) (F + I - W) of m (F + I + W) and that: Qi et al., "Zero Bubble Pipeline
-/// Parallelism", section 2, from p microbatches on.
+/// Parallelism", section 2, from p microbatches on, where W takes no longer than I.
 TEST(PipelineClosedForms, ZeroBubbleH1FillsTheBubbleWithWeightGradients) {
   for (const Durations durations : {Durations{}, Durations{{4, 8, 4, 3}, 0}, Durations{{3, 7, 4, 3}, 0}})
     for (int64_t p = 1; p <= 9; ++p)
@@ -55,6 +55,12 @@ TEST(PipelineClosedForms, ZeroBubbleH1FillsTheBubbleWithWeightGradients) {
         EXPECT_NEAR(simulated("ZBH1", p, 1, m, durations).bubble(), bubble / (work + bubble), kRounding)
             << p << " " << m;
       }
+}
+
+/// What is left over of a longer W delays who waits for the next I.
+TEST(PipelineClosedForms, ZeroBubbleH1WaitsForLongWeightGradients) {
+  EXPECT_NEAR(simulated("ZBH1", 2, 1, 2, {{1, 2, 1, 3}, 0}).bubble(), 1. / 11, kRounding);
+  EXPECT_GT(simulated("ZBH1", 4, 1, 8, {{1, 2, 1, 2}, 0}).bubble(), 0.08);
 }
 
 TEST(PipelineClosedForms, ZeroBubbleVNeverWaitsWithEqualTimesAndMicrobatchesEnough) {
@@ -84,11 +90,14 @@ TEST(PipelineClosedForms, GPipeHoldsAllAndOneForwardOneBackwardItsDistanceFromTh
 TEST(PipelineClosedForms, InterleavingHoldsItsWarmUp) {
   for (int64_t p = 1; p <= 7; ++p)
     for (int64_t v = 2; v <= 4; ++v)
-      for (int64_t rounds = 1; rounds <= 3; ++rounds)
+      for (int64_t m = 1; m <= 3 * p; ++m) {
+        const int64_t rounds = std::max<int64_t>(1, m / p), in_round = m / rounds;
+        if (m % rounds != 0) continue;
         for (int64_t rank = 0; rank < p; ++rank)
-          EXPECT_EQ(held("Interleaved1F1B", p, v, rounds * p)[static_cast<size_t>(rank)],
-                    std::min(2 * (p - rank - 1) + (v - 1) * p + 1, v * rounds * p))
-              << p << " " << v << " " << rounds << " " << rank;
+          EXPECT_EQ(held("Interleaved1F1B", p, v, m)[static_cast<size_t>(rank)],
+                    std::min(2 * (p - rank - 1) + (v - 1) * in_round + 1, v * m))
+              << p << " " << v << " " << m << " " << rank;
+      }
 }
 
 TEST(PipelineClosedForms, SchedulesInAVHoldTheSameOnEveryRank) {

@@ -34,7 +34,7 @@ TEST(ScheduleKinds, AnUnknownNameComesWithTheNearest) {
 }
 
 TEST(ScheduleKinds, SizesThatAScheduleDoesNotHaveAreRefused) {
-  EXPECT_EQ(refusal("GPipe", {0, 1, 4}), "GPipe: 0 ranks, must be from 1 to 65536.");
+  EXPECT_EQ(refusal("GPipe", {0, 1, 4}), "GPipe: 0 ranks, must be from 1 to 4096.");
   EXPECT_EQ(refusal("GPipe", {2, 1, 0}), "GPipe: 0 microbatches, must be from 1 to 65536.");
   EXPECT_EQ(refusal("Interleaved1F1B", {2, -1, 4}), "Interleaved1F1B: -1 stages per rank, must be from 1 to 65536.");
   EXPECT_EQ(refusal("1F1B", {2, 2, 4}),
@@ -47,10 +47,10 @@ TEST(ScheduleKinds, SizesThatAScheduleDoesNotHaveAreRefused) {
       refusal("Interleaved1F1B", {3, 2, 7}),
       "7 microbatches do not divide into 2 rounds, in each of which the 3 ranks go through all their stages. Choose 6 "
       "or 9 microbatches.");
-  EXPECT_EQ(refusal("Interleaved1F1B", {65536, 2, 1}),
-            "Interleaved1F1B: 65536 ranks with 2 stages each have 131072, must be at most 65536.");
-  EXPECT_EQ(refusal("GPipe", {65536, 1, 65536}),
-            "GPipe: 65536 stages with 65536 microbatches are more actions than a schedule holds (16777216 at most).");
+  EXPECT_EQ(refusal("Interleaved1F1B", {4096, 17, 1}),
+            "Interleaved1F1B: 4096 ranks with 17 stages each have 69632, must be at most 65536.");
+  EXPECT_EQ(refusal("GPipe", {4096, 1, 65536}),
+            "GPipe: 4096 stages with 65536 microbatches are more actions than a schedule holds (16777216 at most).");
 }
 
 /// As PyTorch has them; tests/python/pipeline_schedules_test.py compares hundreds of sizes.

@@ -83,6 +83,13 @@ RC_GTEST_PROP(PipelinePicture, LinesAreAlike, ()) {
   }
 }
 
+TEST(PipelinePicture, OfTheShortestBesideTheLongestIsNoWider) {
+  const auto schedule = make_schedule("1F1B", {4, 1, 64});
+  const auto text = text_picture(schedule, simulate(schedule, parse_durations("F=0.001,B=1000", "--times")), 80);
+  EXPECT_LT(text.size(), 600U);
+  EXPECT_THAT(text, ::testing::HasSubstr("cut: the first 0 % of the time"));
+}
+
 TEST(PipelineDrawing, HasABoxForEachAction) {
   const auto schedule = make_schedule("DualPipeV", {2, 2, 4});
   const auto svg = svg_picture(schedule, simulate(schedule));
@@ -103,12 +110,12 @@ TEST(PipelineDurations, AreRead) {
 }
 
 TEST(PipelineDurations, AnythingElseIsRefused) {
-  for (const char* text :
-       {"", "F", "F=", "F=0", "F=-1", "F=x", "X=1", "F=1x", "F=nan", "F=inf", "T=-1", "F=1e7", "F =1"})
+  for (const char* text : {"", "F", "F=", "F=0", "F=-1", "F=x", "X=1", "F=1x", "F=nan", "F=inf", "T=-1", "F=1e4",
+                           "F=1e-4", "T=1001", "F =1"})
     EXPECT_EQ(message_of<BadInput>([&] { parse_durations(text, "--times"); }),
               "--times: \"" + std::string(text) +
-                  "\" is no time. F, B, I, W (above 0) or T (transfer), = and a number were expected, such as "
-                  "F=1,B=2,I=1,W=1,T=0.")
+                  "\" is no time. F, B, I, W (from 0.001 to 1000) or T (transfer, from 0), = and a number were "
+                  "expected, such as F=1,B=2,I=1,W=1,T=0.")
         << text;
   EXPECT_THROW(parse_durations("F=1,", "--times"), BadInput);
 }
