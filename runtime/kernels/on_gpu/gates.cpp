@@ -21,7 +21,8 @@ Tensor swiglu(const Tensor& both) {
   LOCKSTEP_CHECK_EQ(both.size(-2), 2);
   auto sizes = both.sizes().vec();
   sizes.erase(sizes.end() - 2);
-  const auto in = both.contiguous(), out = at::empty(sizes, both.options());
+  const auto in = both.contiguous();
+  auto out = at::empty(sizes, both.options());
   cuda::swiglu(*element, gate_rows(in), in.const_data_ptr(), out.mutable_data_ptr());
   return out;
 }
@@ -29,7 +30,8 @@ Tensor swiglu(const Tensor& both) {
 Tensor swiglu_backward(const Tensor& gradient, const Tensor& both) {
   const auto element = element_of(both, gradient);
   if (!element || both.numel() == 0) return composed::swiglu_backward(gradient, both);
-  const auto g = gradient.contiguous(), in = both.contiguous(), out = at::empty_like(in);
+  const auto g = gradient.contiguous(), in = both.contiguous();
+  auto out = at::empty_like(in);
   cuda::swiglu_backward(*element, gate_rows(in), g.const_data_ptr(), in.const_data_ptr(), out.mutable_data_ptr());
   return out;
 }

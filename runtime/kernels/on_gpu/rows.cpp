@@ -34,7 +34,8 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tenso
 Tensor exponential_sum(const Tensor& logits, const Tensor& shift) {
   const auto element = element_of(logits, shift);
   if (!element || logits.numel() == 0) return composed::exponential_sum(logits, shift);
-  const auto in = logits.contiguous(), least = shift.contiguous(), sums = at::empty_like(least);
+  const auto in = logits.contiguous(), least = shift.contiguous();
+  auto sums = at::empty_like(least);
   cuda::exponential_sum(*element, rows_of(in), in.const_data_ptr(), least.const_data_ptr(), sums.mutable_data_ptr());
   return sums;
 }
@@ -45,7 +46,8 @@ Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, cons
   if (!element || logits.numel() == 0 || target.scalar_type() != c10::kLong)
     return composed::cross_entropy_backward(gradient, logits, log_sum, target);
   const auto in = logits.contiguous(), slopes = gradient.contiguous(), sums = log_sum.contiguous();
-  const auto wanted = target.contiguous(), out = at::empty_like(in);
+  const auto wanted = target.contiguous();
+  auto out = at::empty_like(in);
   cuda::cross_entropy_backward(*element, rows_of(in), slopes.const_data_ptr(), in.const_data_ptr(),
                                sums.const_data_ptr(), wanted.const_data_ptr<int64_t>(), out.mutable_data_ptr());
   return out;

@@ -101,7 +101,7 @@ TEST_P(GpuKernels, CrossEntropy) {
 /// On a GPU, one element behind where a pack could begin.
 Tensor displaced(const Tensor& tensor) {
   const auto memory = at::empty({tensor.numel() + 1}, tensor.options().device(c10::kCUDA));
-  const auto result = memory.narrow(0, 1, tensor.numel()).view(tensor.sizes());
+  auto result = memory.narrow(0, 1, tensor.numel()).view(tensor.sizes());
   result.copy_(tensor);
   return result;
 }
@@ -200,8 +200,8 @@ TEST(GpuRounding, IsOnce) {
   expect_rounded(on_gpu::rotate_pairs(whole.to(c10::kBFloat16), halfway, zero, false),
                  on_gpu::rotate_pairs(whole, halfway, zero, false), "ties");
   const auto none = there(at::full({64}, 7)), shift = there(at::zeros({64}, c10::kBFloat16));
-  const auto gradient = slope.select(1, 0).contiguous(), logits = slope;
-  expect_rounded(on_gpu::cross_entropy_backward(gradient, logits, shift, none),
+  const auto gradient = slope.select(1, 0).contiguous();
+  expect_rounded(on_gpu::cross_entropy_backward(gradient, slope, shift, none),
                  on_gpu::cross_entropy_backward(gradient.to(c10::kFloat), wide_slope, shift.to(c10::kFloat), none),
                  "cross_entropy_backward");
 }
