@@ -1,7 +1,7 @@
 #pragma once
 #include "core/elementary/elementary.h"
+#include "core/elementary/half.h"
 #include "core/elementary/portable.h"
-#include "rng/half.h"
 #include "rng/normal_quantile.h"
 #include "rng/philox.h"
 
@@ -153,11 +153,11 @@ struct AsIs {
 };
 struct AsBFloat16 {
   using Stored = uint16_t;
-  LOCKSTEP_PORTABLE static uint16_t store(float value) { return to_bfloat16(value); }
+  LOCKSTEP_PORTABLE static uint16_t store(float value) { return elementary::to_bfloat16(value); }
 };
 struct AsHalf {
   using Stored = uint16_t;
-  LOCKSTEP_PORTABLE static uint16_t store(float value) { return to_half(value); }
+  LOCKSTEP_PORTABLE static uint16_t store(float value) { return elementary::to_half(value); }
 };
 
 /// The value of one element, for tests and for scattered elements.

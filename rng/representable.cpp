@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/elementary/half.h"
 #include "core/error.h"
-#include "rng/half.h"
 
 namespace lockstep::rng {
 namespace {
@@ -26,9 +26,9 @@ double near(ScalarKind kind, double x) {
     case ScalarKind::kFloat32:
       return static_cast<double>(static_cast<float>(x));
     case ScalarKind::kBFloat16:
-      return static_cast<double>(from_bfloat16(to_bfloat16(static_cast<float>(x))));
+      return static_cast<double>(elementary::from_bfloat16(elementary::to_bfloat16(static_cast<float>(x))));
     case ScalarKind::kFloat16:
-      return static_cast<double>(from_half(to_half(static_cast<float>(x))));
+      return static_cast<double>(elementary::from_half(elementary::to_half(static_cast<float>(x))));
     default:
       fail<InternalError>("{} has no floating-point neighbours", name_of(kind));
   }
@@ -43,9 +43,9 @@ double next(ScalarKind kind, double value, bool up) {
     case ScalarKind::kFloat64:
       return std::nextafter(value, target);
     case ScalarKind::kBFloat16:
-      return static_cast<double>(from_bfloat16(neighbour(to_bfloat16(single), up)));
+      return static_cast<double>(elementary::from_bfloat16(neighbour(elementary::to_bfloat16(single), up)));
     case ScalarKind::kFloat16:
-      return static_cast<double>(from_half(neighbour(to_half(single), up)));
+      return static_cast<double>(elementary::from_half(neighbour(elementary::to_half(single), up)));
     default:
       return static_cast<double>(std::nextafter(single, static_cast<float>(target)));
   }

@@ -9,9 +9,9 @@
 #include <limits>
 #include <vector>
 
+#include "core/elementary/half.h"
 #include "core/error.h"
 #include "rng/fill.h"
-#include "rng/half.h"
 #include "rng/normal_quantile.h"
 #include "rng/representable.h"
 
@@ -83,9 +83,9 @@ double value_at(const std::vector<uint64_t>& data, ScalarKind kind, std::size_t 
     case ScalarKind::kFloat32:
       return static_cast<double>(static_cast<const float*>(start)[i]);
     case ScalarKind::kBFloat16:
-      return static_cast<double>(from_bfloat16(static_cast<const uint16_t*>(start)[i]));
+      return static_cast<double>(elementary::from_bfloat16(static_cast<const uint16_t*>(start)[i]));
     default:
-      return static_cast<double>(from_half(static_cast<const uint16_t*>(start)[i]));
+      return static_cast<double>(elementary::from_half(static_cast<const uint16_t*>(start)[i]));
   }
 }
 
@@ -136,8 +136,9 @@ TEST(Fill, HalfPrecisionIsTheRoundedSinglePrecision) {
   const auto half = draw(ScalarKind::kFloat16, normal(0, 0.02), 1000);
   const auto brain = draw(ScalarKind::kBFloat16, normal(0, 0.02), 1000);
   for (std::size_t i = 0; i < single.size(); ++i) {
-    EXPECT_EQ(half[i], static_cast<double>(from_half(to_half(static_cast<float>(single[i])))));
-    EXPECT_EQ(brain[i], static_cast<double>(from_bfloat16(to_bfloat16(static_cast<float>(single[i])))));
+    EXPECT_EQ(half[i], static_cast<double>(elementary::from_half(elementary::to_half(static_cast<float>(single[i])))));
+    EXPECT_EQ(brain[i],
+              static_cast<double>(elementary::from_bfloat16(elementary::to_bfloat16(static_cast<float>(single[i])))));
   }
 }
 

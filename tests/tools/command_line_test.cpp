@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "core/sanitized.h"
+#include "tests/tools/goldens/bad_calls.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
@@ -12,12 +13,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-struct BadCall {
-  const char* arguments;
-  int code;
-  const char* message;  ///< all of standard error behind "lockstep: "
-};
 
 constexpr BadCall kBadCalls[] = {
     {"", 2,
@@ -158,14 +153,7 @@ constexpr BadCall kBadCalls[] = {
     {"checkpoint inspect jobs", 5, "jobs: incomplete checkpoint: it has no index.json."},
 };
 
-TEST(CommandLine, BadCallsSayWhatIsWrongInOneLine) {
-  for (const auto& bad : kBadCalls) {
-    const auto run = run_lockstep(bad.arguments);
-    EXPECT_EQ(run.code, bad.code) << bad.arguments;
-    EXPECT_EQ(run.err, std::string("lockstep: ") + bad.message + "\n") << bad.arguments;
-    EXPECT_EQ(run.out, "") << bad.arguments;
-  }
-}
+TEST(CommandLine, BadCallsSayWhatIsWrongInOneLine) { expect_one_line_each(kBadCalls); }
 
 TEST(CommandLine, ABadJobFileIsNamedWithItsLine) {
   const TemporaryFolder folder;

@@ -33,14 +33,12 @@ def one_device_and_mesh(check):
 
 
 def verify(check):
-    for mesh in ("dp_shard=2,tp=2", "cp=2,tp=2", "tp=3"):
-        words = [*jobs.job(check, "verify", length=64), "--meshes", mesh, "--verify.steps=2"]
-        done = check.run(f"verify-{mesh.replace(',', '-')}", [check.binary("lockstep"), "verify", *words])
-        check.require("agrees" in done.stdout, f"lockstep verify: {mesh} agrees with one device")
-    words = [*jobs.job(check, "verify", length=64), "--meshes", "dp_shard=2,tp=2", "--verify.steps=2",
-             "--training.mixed_precision_param=bfloat16"]
-    done = check.run("verify-bf16", [check.binary("lockstep"), "verify", *words])
-    check.require("agrees" in done.stdout, "lockstep verify: dp_shard=2,tp=2 in bfloat16 agrees with one device")
+    for mesh, compute in (("dp_shard=2,tp=2", "float32"), ("cp=2,tp=2", "float32"), ("tp=3", "float32"),
+                          ("dp_shard=2,tp=2", "bfloat16")):
+        words = [*jobs.job(check, "verify", length=64), "--meshes", mesh, "--verify.steps=2",
+                 f"--training.mixed_precision_param={compute}"]
+        done = check.run(f"verify-{mesh.replace(',', '-')}-{compute}", [check.binary("lockstep"), "verify", *words])
+        check.require("agrees" in done.stdout, f"lockstep verify: {mesh} in {compute} agrees with one device")
 
 
 def resume(check, alone):

@@ -27,8 +27,8 @@ double Timeline::span(int64_t rank) const {
 
 double Timeline::bubble() const {
   double sum = 0;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) sum += bubble(static_cast<int64_t>(rank));
-  return sum / static_cast<double>(ranks.size());
+  for (size_t rank = 0; rank < ranks.size(); ++rank) sum += busy(static_cast<int64_t>(rank));
+  return 1 - sum / (static_cast<double>(ranks.size()) * length());
 }
 
 double Timeline::gaps() const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/elementary/half.h"
 #include "core/elementary/portable.h"
 #include "runtime/kernels/cuda/cuda_kernels.h"
 
@@ -14,14 +15,13 @@ struct BFloat16 {
 };
 
 __device__ inline float number(float x) { return x; }
-__device__ inline float number(BFloat16 x) { return portable::bits<float>(static_cast<uint32_t>(x.word) << 16); }
+__device__ inline float number(BFloat16 x) { return elementary::from_bfloat16(x.word); }
 
 __device__ inline void put(float& to, float x) { to = x; }
 /// To nearest even; NaN stays one.
 __device__ inline void put(BFloat16& to, float x) {
-  const auto word = portable::bits<uint32_t>(x);
-  const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
-  to.word = is_nan ? uint16_t{0x7fc0} : static_cast<uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
+  const bool is_nan = (portable::bits<uint32_t>(x) & 0x7fffffffu) > 0x7f800000u;
+  to.word = is_nan ? uint16_t{0x7fc0} : elementary::to_bfloat16(x);
 }
 
 /// Neighbours that are read and written at once, where they begin at a multiple of kAligned elements.

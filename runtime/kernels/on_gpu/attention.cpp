@@ -65,8 +65,8 @@ std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, con
   if (!is_fused(query, key, value, causal, first_row))
     return composed::attention(query, key, value, causal, scale, first_row);
   const int64_t keys = keys_in_sight(query, key, causal, first_row);
-  const auto result = at::_scaled_dot_product_flash_attention(readable(query), readable(key).narrow(2, 0, keys),
-                                                              readable(value).narrow(2, 0, keys), /*dropout_p=*/0.0,
+  const auto result = at::_scaled_dot_product_flash_attention(readable(query), readable(key.narrow(2, 0, keys)),
+                                                              readable(value.narrow(2, 0, keys)), /*dropout_p=*/0.0,
                                                               causal, /*return_debug_mask=*/false, scale);
   return {heads::inside(std::get<0>(result)), heads::inside(std::get<1>(result))};
 }
@@ -80,7 +80,7 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, co
   const auto unused = at::zeros({2}, query.options().dtype(c10::kLong));  // the state of a generator, for dropout
   const Repeatable repeatable;
   const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
-      readable(gradient), readable(query), readable(key).narrow(2, 0, keys), readable(value).narrow(2, 0, keys),
+      readable(gradient), readable(query), readable(key.narrow(2, 0, keys)), readable(value.narrow(2, 0, keys)),
       readable(output), log_sum.contiguous(), /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, query.size(2), keys,
       /*dropout_p=*/0.0, causal, unused, unused, scale);
   return {heads::inside(dq), of_all(dk, key.size(2)), of_all(dv, key.size(2))};

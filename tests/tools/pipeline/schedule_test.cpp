@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/tools/golden_report.h"
+#include "tests/tools/goldens/bad_calls.h"
 #include "tests/tools/run_lockstep.h"
 
 /// `lockstep schedule`, as its users see it.
@@ -93,12 +94,6 @@ TEST(Schedule, DrawsAPageThatIsXml) {
   EXPECT_EQ(parsed.code, 0) << parsed.err;
 }
 
-struct BadCall {
-  const char* arguments;
-  int code;
-  const char* message;
-};
-
 const BadCall kBadCalls[] = {
     {"schedule", 2,
      "lockstep schedule needs a schedule: lockstep schedule 1F1B --ranks 4 --microbatches 8, or lockstep schedule "
@@ -133,14 +128,7 @@ const BadCall kBadCalls[] = {
      "missing/x.csv: cannot be written: there is no folder missing."},
 };
 
-TEST(Schedule, BadCallsSayWhatIsWrongInOneLine) {
-  for (const auto& bad : kBadCalls) {
-    const auto run = run_lockstep(bad.arguments);
-    EXPECT_EQ(run.code, bad.code) << bad.arguments;
-    EXPECT_EQ(run.err, std::string("lockstep: ") + bad.message + "\n") << bad.arguments;
-    EXPECT_EQ(run.out, "") << bad.arguments;
-  }
-}
+TEST(Schedule, BadCallsSayWhatIsWrongInOneLine) { expect_one_line_each(kBadCalls); }
 
 TEST(Schedule, AllThatAreRefusedAreBadInput) {
   EXPECT_EQ(run_lockstep("schedule all --ranks 4096 --microbatches 65536").code, 2);

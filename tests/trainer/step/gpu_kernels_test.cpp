@@ -3,22 +3,18 @@
 // Skipped, with the reason, where there is none.
 #include <gtest/gtest.h>
 
-#include "fuzz/cases/tensors.h"
 #include "rng/cuda_fill.h"
 #include "runtime/context/gpu.h"
 #include "runtime/kernels/cuda/cuda_kernels.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "tests/support/cases/kernel_results.h"
 
 namespace lockstep {
 namespace {
 
 using at::Tensor;
-
-/// Values of all signs, different at every index.
-Tensor numbers(c10::IntArrayRef sizes, c10::ScalarType dtype, int64_t salt) {
-  return testing::exact_tensor(sizes, c10::kDouble, 97).add(0.25 * static_cast<double>(salt)).mul(0.03).to(dtype);
-}
+using testing::numbers;
 
 Tensor there(const Tensor& tensor) { return tensor.to(c10::kCUDA); }
 
@@ -41,10 +37,7 @@ void expect_alike(const Tensor& gpu, const Tensor& cpu, const std::string& what)
 
 template <class... T>
 void expect_alike(const std::tuple<T...>& gpu, const std::tuple<T...>& cpu, const std::string& what) {
-  [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
-    (expect_alike(std::get<kIndex>(gpu), std::get<kIndex>(cpu), what + " " + std::to_string(kIndex)), ...);
-  }
-  (std::index_sequence_for<T...>());
+  testing::for_each_result(gpu, cpu, what, [](const auto&... each) { expect_alike(each...); });
 }
 
 class GpuKernels : public ::testing::TestWithParam<c10::ScalarType> {
@@ -157,13 +150,6 @@ TEST_P(GpuKernels, KeepNumbersThatAreNotFinite) {
   EXPECT_TRUE(std::isnan(on_gpu::sum_of_squares(there(x)).cpu().item<double>()));
 }
 
-/// Above 4,096 parts there are no more.
-TEST_P(GpuKernels, SquaresOfMillions) {
-  const auto x = make({4'300'001});
-  const double expected = kernels::sum_of_squares(x).item<double>();
-  EXPECT_NEAR(on_gpu::sum_of_squares(there(x)).cpu().item<double>(), expected, 1e-11 * expected);
-}
-
 /// Parts of wider rows, and memory that begins between packs.
 TEST_P(GpuKernels, AttentionOfMisalignedHeads) {
   const auto wide = make({2, 3, 5, 20}), query = wide.narrow(3, 0, 8), key = wide.narrow(3, 8, 8),
@@ -273,8 +259,9 @@ TEST_P(GpuKernels, RepeatTheirBits) {
   for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(first[i].cpu(), second[i].cpu())) << "result " << i;
 }
 
+/// Of more than 4,096 parts, too, above which there are none.
 TEST_P(GpuKernels, Squares) {
-  for (const int64_t count : {1, 7, 4096, 100003}) {
+  for (const int64_t count : {1, 7, 4096, 100003, 4'300'001}) {
     const auto x = make({count});
     const double expected = kernels::sum_of_squares(x).item<double>();
     EXPECT_NEAR(on_gpu::sum_of_squares(there(x)).cpu().item<double>(), expected, 1e-12 * expected) << count;

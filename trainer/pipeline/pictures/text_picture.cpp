@@ -10,7 +10,7 @@
 namespace lockstep::pipeline {
 namespace {
 
-double shortest(const Timeline& timeline) {
+double shortest_of(const Timeline& timeline) {
   double least = timeline.length();
   for (const auto& rank : timeline.ranks)
     for (const auto& interval : rank) least = std::min(least, interval.end - interval.begin);
@@ -19,11 +19,10 @@ double shortest(const Timeline& timeline) {
 
 /// Columns of a unit of time: so many that every label fits, or else as many as fit side by side, but so many that the
 /// shortest action is seen.
-double scale_of(const Timeline& timeline, size_t label, int64_t columns) {
-  const double wanted = static_cast<double>(label) / shortest(timeline);
-  const double fitting =
-      std::floor(static_cast<double>(columns) / timeline.length() * shortest(timeline)) / shortest(timeline);
-  return std::min(wanted, std::max(fitting, 1 / shortest(timeline)));
+double scale_of(double length, double shortest, size_t label, int64_t columns) {
+  const double wanted = static_cast<double>(label) / shortest;
+  const double fitting = std::floor(static_cast<double>(columns) / length * shortest) / shortest;
+  return std::min(wanted, std::max(fitting, 1 / shortest));
 }
 
 std::string drawn(const std::string& label, size_t width, const Action& action) {
@@ -57,18 +56,19 @@ std::string text_picture(const Schedule& schedule, const Timeline& timeline, int
   const Labels labels(schedule);
   const auto name_width = fmt::formatted_size("rank {}  ", schedule.ranks.size() - 1);
   const auto room = static_cast<size_t>(std::max<int64_t>(columns - static_cast<int64_t>(name_width), 16));
-  const double scale = scale_of(timeline, labels.width(), static_cast<int64_t>(room));
+  const double length = timeline.length(), shortest = shortest_of(timeline);
+  const double scale = scale_of(length, shortest, labels.width(), static_cast<int64_t>(room));
   std::string text;
   for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     text += fmt::format("{:<{}}{}\n", fmt::format("rank {}", rank), name_width,
                         line_of(schedule, timeline, rank, labels, scale, room));
   }
   text += labels.legend() + "\n";
-  if (scale * shortest(timeline) < static_cast<double>(labels.width()))
+  if (scale * shortest < static_cast<double>(labels.width()))
     text += "narrow ones have the last digit of the microbatch, backwards of one column their letter\n";
-  if (const double length = std::round(timeline.length() * scale); length > static_cast<double>(room))
+  if (const double drawn_length = std::round(length * scale); drawn_length > static_cast<double>(room))
     text += fmt::format("cut: the first {:.0f} % of the time; --html draws all of it\n",
-                        100.0 * static_cast<double>(room) / length);
+                        100.0 * static_cast<double>(room) / drawn_length);
   return text;
 }
 

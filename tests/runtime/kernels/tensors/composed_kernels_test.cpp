@@ -2,26 +2,22 @@
 // the same sizes, dtypes and strides in every dtype; causal masks that start later, shared heads, empty and odd sizes.
 #include <gtest/gtest.h>
 
-#include "fuzz/cases/tensors.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "tests/support/cases/kernel_results.h"
 
 namespace lockstep {
 namespace {
 
 using at::Tensor;
-
-/// Values of all signs, different at every index.
-Tensor numbers(c10::IntArrayRef sizes, c10::ScalarType dtype, int64_t salt) {
-  return testing::exact_tensor(sizes, c10::kDouble, 97).add(0.25 * static_cast<double>(salt)).mul(0.03).to(dtype);
-}
+using testing::numbers;
 
 double tolerance(c10::ScalarType dtype) {
   if (dtype == c10::kDouble) return 1e-12;
   return dtype == c10::kFloat ? 2e-5 : 0.05;
 }
 
-void expect_alike(const Tensor& composed, const Tensor& own, const char* what) {
+void expect_alike(const Tensor& composed, const Tensor& own, const std::string& what) {
   ASSERT_EQ(composed.sizes(), own.sizes()) << what;
   ASSERT_EQ(composed.scalar_type(), own.scalar_type()) << what;
   if (own.numel() == 0) return;
@@ -34,11 +30,8 @@ void expect_alike(const Tensor& composed, const Tensor& own, const char* what) {
 }
 
 template <class... T>
-void expect_alike(const std::tuple<T...>& composed, const std::tuple<T...>& own, const char* what) {
-  [&]<size_t... kIndex>(std::index_sequence<kIndex...>) {
-    (expect_alike(std::get<kIndex>(composed), std::get<kIndex>(own), what), ...);
-  }
-  (std::index_sequence_for<T...>());
+void expect_alike(const std::tuple<T...>& composed, const std::tuple<T...>& own, const std::string& what) {
+  testing::for_each_result(composed, own, what, [](const auto&... each) { expect_alike(each...); });
 }
 
 class ComposedKernels : public ::testing::TestWithParam<c10::ScalarType> {

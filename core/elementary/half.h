@@ -1,8 +1,8 @@
 #pragma once
 #include "core/elementary/portable.h"
 
-/// float to bfloat16 and half, rounded to nearest even, as bits. No NaN is drawn, so none is treated.
-namespace lockstep::rng {
+/// float to bfloat16 and half, rounded to nearest even, as bits, and back. REQUIRES, of to_...: no NaN.
+namespace lockstep::elementary {
 
 LOCKSTEP_PORTABLE uint16_t to_bfloat16(float x) {
   const auto word = portable::bits<uint32_t>(x);
@@ -30,4 +30,4 @@ LOCKSTEP_PORTABLE float from_half(uint16_t bits) {
   return portable::bits<float>((size < 0x400u ? portable::bits<uint32_t>(subnormal) : normal) | sign);
 }
 
-}  // namespace lockstep::rng
+}  // namespace lockstep::elementary
