@@ -205,7 +205,8 @@ void CoverageObserver::note_candidates(const OpEvent& event) {
 }
 
 void CoverageObserver::after_move(const MoveEvent& event) {
-  coverage_.moves.insert(move_text(event.before, event.after, event.axis, event.kind));
+  if (!event.kind || *event.kind != CollectiveKind::kTransfer)  // that changes no layout
+    coverage_.moves.insert(move_text(event.before, event.after, event.axis, event.kind));
   if (!event.kind) return;
   coverage_.collectives.insert(to_text(*event.kind));
   coverage_.group_sizes[to_text(*event.kind)].insert(event.before.layout.mesh().axis_size(event.axis));

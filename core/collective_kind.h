@@ -6,9 +6,10 @@
 namespace lockstep {
 
 /// The numbers are part of the format of recordings and of what travels between processes.
-enum class CollectiveKind : uint8_t { kAllGather, kAllReduce, kReduceScatter, kAllToAll };
-inline constexpr const char* kCollectiveNames[] = {"all_gather", "all_reduce", "reduce_scatter", "all_to_all"};
-inline constexpr size_t kCollectiveKinds = 4;
+enum class CollectiveKind : uint8_t { kAllGather, kAllReduce, kReduceScatter, kAllToAll, kTransfer };
+inline constexpr const char* kCollectiveNames[] = {"all_gather", "all_reduce", "reduce_scatter", "all_to_all",
+                                                   "transfer"};
+inline constexpr size_t kCollectiveKinds = 5;
 inline const char* to_text(CollectiveKind kind) { return kCollectiveNames[static_cast<size_t>(kind)]; }
 
 /// Of a number that somebody sent, which may be no kind at all.

@@ -143,23 +143,23 @@ Gpt2::Gpt2(const Gpt2Options& options)
     layers_.push_back(std::make_unique<Gpt2Block>(*this, fmt::format("layers.{}", layer), options));
 }
 
-Tensor Gpt2::forward(const Tensor& tokens) {
-  const int64_t length = tokens.size(1);
-  const int64_t first = first_position();
+std::vector<BlockCall> Gpt2::block_calls(at::IntArrayRef tokens) {
+  const int64_t length = tokens[1], first = first_position();
   if (first + length > options_.positions)
     fail<BadInput>("a sequence of {} tokens is longer than the model's {} positions", first + length,
                    options_.positions);
-  // Each sample reads the table by itself, so that its gradient is a sum over samples, as that of the tokens' is.
   const auto documents = current_documents();
-  const auto positions = documents.are_packed()
-                             ? documents.positions
-                             : at::zeros_like(tokens) + constant(positions_.narrow(0, first, length));
-  auto x = run_block(embeddings_, tokens,
-                     [this, positions](const Tensor& input) { return embeddings_.forward(input, positions); });
+  std::vector<BlockCall> calls{{[this, documents, first, length](const Tensor& input) {
+    // Each sample reads the table by itself, so that its gradient is a sum over samples, as that of the tokens' is.
+    const auto positions = documents.are_packed()
+                               ? documents.positions
+                               : at::zeros_like(input) + constant(positions_.narrow(0, first, length));
+    return embeddings_.forward(input, positions);
+  }}};
   for (auto& layer : layers_)
-    x = run_block(*layer, x,
-                  [&block = *layer, documents](const Tensor& input) { return block.forward(input, documents); });
-  return run_block(head_, x, [this](const Tensor& input) { return head_.forward(input); });
+    calls.push_back({[&block = *layer, documents](const Tensor& input) { return block.forward(input, documents); }});
+  calls.push_back({[this](const Tensor& input) { return head_.forward(input); }, {&embeddings_.tokens().weight()}});
+  return calls;
 }
 
 std::string Gpt2::sizes_text() const {

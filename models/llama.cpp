@@ -174,6 +174,10 @@ Tensor Head::forward(const Tensor& x) {
   return output_ ? output_->forward(normed) : at::linear(normed, embedding_.weight());
 }
 
+std::vector<const Parameter*> Head::shared() const {
+  return output_ ? std::vector<const Parameter*>{} : std::vector{&embedding_.weight()};
+}
+
 Llama::Llama(const LlamaOptions& options)
     : options_(options),
       tables_(rope_tables({options.head_size(), options.rope_theta, options.rope_factor}, options.length)),
@@ -193,16 +197,16 @@ Places Llama::places(int64_t length) const {
   return {at::embedding(places.cosines, rows), at::embedding(places.sines, rows), places.documents};
 }
 
-Tensor Llama::forward(const Tensor& tokens) {
-  if (const auto length = first_position() + tokens.size(1); length > options_.length)
+std::vector<BlockCall> Llama::block_calls(at::IntArrayRef tokens) {
+  if (const auto length = first_position() + tokens[1]; length > options_.length)
     fail<BadInput>("a sequence of {} tokens is longer than the model's {}", length, options_.length);
-  const auto places = this->places(tokens.size(1));
-  auto x = run_block(embedding_, tokens, [this](const Tensor& input) {
-    return annotate(embedding_.forward(input), "batch norm_length embed");
-  });
+  const auto places = this->places(tokens[1]);
+  std::vector<BlockCall> calls{
+      {[this](const Tensor& input) { return annotate(embedding_.forward(input), "batch norm_length embed"); }}};
   for (auto& layer : layers_)
-    x = run_block(*layer, x, [&block = *layer, places](const Tensor& input) { return block.forward(input, places); });
-  return run_block(head_, x, [this](const Tensor& input) { return head_.forward(input); });
+    calls.push_back({[&block = *layer, places](const Tensor& input) { return block.forward(input, places); }});
+  calls.push_back({[this](const Tensor& input) { return head_.forward(input); }, head_.shared()});
+  return calls;
 }
 
 std::string Llama::sizes_text() const {

@@ -82,6 +82,7 @@ class Head : public Module {
  public:
   Head(Module& owner, std::string name, const LlamaOptions& options, const Embedding& embedding);
   at::Tensor forward(const at::Tensor& x);
+  std::vector<const Parameter*> shared() const;  ///< BlockCall::shared
 
  private:
   RmsNorm norm_;
@@ -92,11 +93,12 @@ class Head : public Module {
 class Llama : public Model {
  public:
   explicit Llama(const LlamaOptions& options);
-  at::Tensor forward(const at::Tensor& tokens) override;
   int64_t vocabulary() const override { return options_.vocabulary; }
+  int64_t width() const override { return options_.width; }
   std::string sizes_text() const override;
   double operations_per_token(int64_t length) const override;
   std::vector<Module*> blocks() override;
+  std::vector<BlockCall> block_calls(at::IntArrayRef tokens) override;
 
  private:
   Places places(int64_t length) const;

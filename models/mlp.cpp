@@ -39,14 +39,13 @@ Mlp::Mlp(const MlpOptions& options)
       *this, "output", Linear::Options{options.width, options.vocabulary, "vocab embed", small(), {}, true});
 }
 
-Tensor Mlp::forward(const Tensor& tokens) {
-  auto x = run_block(embedding_, tokens, [this](const Tensor& input) {
-    return annotate(embedding_.forward(input), "batch norm_length embed");
-  });
+std::vector<BlockCall> Mlp::block_calls(at::IntArrayRef /*tokens*/) {
+  std::vector<BlockCall> calls{
+      {[this](const Tensor& input) { return annotate(embedding_.forward(input), "batch norm_length embed"); }}};
   for (auto& layer : layers_)
-    x = run_block(*layer, x, [&block = *layer](const Tensor& input) { return block.forward(input); });
-  return run_block(*output_, x,
-                   [this](const Tensor& input) { return output_->forward(annotate(input, "batch length embed")); });
+    calls.push_back({[&block = *layer](const Tensor& input) { return block.forward(input); }});
+  calls.push_back({[this](const Tensor& input) { return output_->forward(annotate(input, "batch length embed")); }});
+  return calls;
 }
 
 std::string Mlp::sizes_text() const {

@@ -28,11 +28,12 @@ class MlpBlock : public Module {
 class Mlp : public Model {
  public:
   explicit Mlp(const MlpOptions& options);
-  at::Tensor forward(const at::Tensor& tokens) override;
   int64_t vocabulary() const override { return options_.vocabulary; }
+  int64_t width() const override { return options_.width; }
   std::string sizes_text() const override;
   double operations_per_token(int64_t length) const override;
   std::vector<Module*> blocks() override;
+  std::vector<BlockCall> block_calls(at::IntArrayRef tokens) override;
 
  private:
   MlpOptions options_;

@@ -88,6 +88,16 @@ void store_as_own(const Module& module) {
   for (auto* parameter : module.parameters()) parameter->store_as(parameter->name().substr(module.path().size() + 1));
 }
 
+at::Tensor Model::forward(const at::Tensor& tokens) {
+  const auto modules = blocks();
+  const auto calls = block_calls(tokens.sizes());
+  LOCKSTEP_CHECK(!calls.empty() && calls.size() == modules.size(), "the model has {} blocks and {} calls",
+                 modules.size(), calls.size());
+  auto x = tokens;
+  for (size_t b = 0; b < modules.size(); ++b) x = run_block(*modules[b], x, calls[b].forward);
+  return x;
+}
+
 int64_t Model::parameter_count() const {
   int64_t count = 0;
   for (const auto* parameter : parameters()) count += parameter->element_count();

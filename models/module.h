@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -102,10 +103,17 @@ class Module {
 /// Stores all parameters below a module without the module's own name: "head.norm.weight" as "norm.weight".
 void store_as_own(const Module& module);
 
+/// What one of Model::blocks() makes of what the block before it gave; the first one of tokens, the last one logits.
+struct BlockCall {
+  std::function<at::Tensor(const at::Tensor&)> forward;
+  std::vector<const Parameter*> shared = {};  ///< of other blocks, which it reads, too: the table of a tied head
+};
+
 /// A model: tokens [batch, length] (int64) -> logits [batch, length, vocabulary].
 class Model : public Module {
  public:
-  virtual at::Tensor forward(const at::Tensor& tokens) = 0;
+  /// A model that gives block_calls() is those, one after the other.
+  virtual at::Tensor forward(const at::Tensor& tokens);
   virtual int64_t vocabulary() const = 0;
   /// The sizes that it was built with, for people: "width 256, layers 6, ...". Empty: it does not say.
   virtual std::string sizes_text() const { return {}; }
@@ -113,6 +121,13 @@ class Model : public Module {
   /// The modules whose parameters are gathered together, in the order of their use: what reads tokens, the layers (what
   /// jobs may recompute), what gives logits. A parameter outside of all of them is gathered alone.
   virtual std::vector<Module*> blocks() = 0;
+
+  /// A forward of tokens of these sizes in pieces, one for each of blocks(), for who runs them in several places: a
+  /// pipeline. What blocks hand on is [batch, length, width()], in the dtype that the model computes in. Called where
+  /// the hooks of the place are; not every piece is called there. Empty: the model cannot be cut into stages, and
+  /// forward() says what it does.
+  virtual std::vector<BlockCall> block_calls(at::IntArrayRef /*tokens*/) { return {}; }
+  virtual int64_t width() const { return 0; }
 
   int64_t parameter_count() const;
 

@@ -2,6 +2,9 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
+
+#include "replay/capture/op_mesh.h"
 #include "replay/capture/result_kind.h"
 #include "runtime/planning/plan.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -26,6 +29,7 @@ Recorder::Recorder(const World& world, bool keeps_payload)
 void Recorder::begin() {
   reader_->finish();
   for (auto& mine : ranks_) {
+    mine.ops.clear();
     mine.results.clear();
     mine.collectives.clear();
     mine.pieces.clear();
@@ -50,8 +54,8 @@ std::vector<StepRecording> Recorder::end(const StepRecording& common) {
     recording.rank = rank;
     recording.world = world_.rank_count();
     recording.names = log_.names();
-    recording.ops = log_.ops();
     recording.results = mine.results;
+    keep_ops(mine, recording);
     recording.collectives = mine.collectives;
     recording.pieces = mine.pieces;
     mine.last_payload = mine.payload.size();
@@ -59,6 +63,13 @@ std::vector<StepRecording> Recorder::end(const StepRecording& common) {
     recordings.push_back(std::move(recording));
   }
   return recordings;
+}
+
+/// Numbers of ops are those of the ops that are kept.
+void Recorder::keep_ops(const PerRank& mine, StepRecording& recording) const {
+  for (const auto op : mine.ops) recording.ops.push_back(log_.ops()[op]);
+  for (auto& result : recording.results)
+    result.op = static_cast<uint32_t>(std::lower_bound(mine.ops.begin(), mine.ops.end(), result.op) - mine.ops.begin());
 }
 
 void Recorder::take_over(PerRank& mine) {
@@ -93,7 +104,9 @@ void Recorder::let_go_of(ShardSet& written) {
 void Recorder::before_op(const OpEvent& event) {
   if (event.plan.written >= 0)
     for (const auto& written : op_results(event, {})) let_go_of(*sharded(written.tensor).shards());
-  log_.begin_op(event.id);
+  const auto op = log_.begin_op(event.id);
+  for (const auto& [rank, place] : place_)
+    if (has_part(event, rank)) ranks_[place].ops.push_back(op);
 }
 
 void Recorder::after_op(const OpEvent& event, std::span<const c10::IValue> results) {

@@ -39,6 +39,7 @@ class Recorder final : public Observer {
   };
   /// What differs from rank to rank.
   struct PerRank {
+    std::vector<uint32_t> ops;  ///< of the log, those that the rank has a part in
     std::vector<RecordedResult> results;
     std::vector<RecordedCollective> collectives;
     std::vector<RecordedPiece> pieces;
@@ -58,6 +59,7 @@ class Recorder final : public Observer {
   void add_result(uint32_t op, uint32_t index, const at::Tensor& tensor, ResultKind kind);
   KeptPiece keep(PerRank& mine, const Digest& digest, std::span<const std::byte> bytes) const;
   static void take_over(PerRank& mine);
+  void keep_ops(const PerRank& mine, StepRecording& recording) const;
 
   const World& world_;
   bool keeps_payload_;

@@ -6,6 +6,7 @@
 
 #include "core/digest/tensor_digest.h"
 #include "core/error.h"
+#include "replay/capture/op_mesh.h"
 #include "replay/capture/result_kind.h"
 #include "replay/play/op_dump.h"
 #include "replay/play/operand_statistics.h"
@@ -71,6 +72,7 @@ void Player::leave(const std::string& what, const std::string& id, const std::st
 }
 
 void Player::before_op(const OpEvent& event) {
+  if (!has_part(event, recording_->rank)) return;
   if (is_past_end()) return running_.push_back(recording_->ops.size());
   if (next_op_ == recording_->ops.size()) leave("an op after the last one", event.id.text(), "the end");
   const auto& recorded = recording_->ops[next_op_].id;
@@ -84,6 +86,7 @@ bool Player::stops_at(const OpEvent& event) const {
 }
 
 void Player::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
+  if (!has_part(event, recording_->rank)) return;
   compare_all(event, op_results(event, results));
   running_.pop_back();
   if (!stops_at(event)) return;

@@ -51,6 +51,7 @@ class Player final : public Observer, public Transport {
   std::optional<MessageHeader> arrived(int source, int destination) override;
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override;
   [[noreturn]] void progress() override;
+  bool delivers_what_is_awaited() const override { return true; }
 
   /// To be called when the program has ended: by an error, unless `error` is empty. Notes a deviation where the
   /// recorded step went on. Of what comes after the end of an incomplete recording nothing is said.

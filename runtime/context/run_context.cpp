@@ -92,8 +92,10 @@ Phase RunContext::phase() const {
   return unsaid && torch::autograd::get_current_node() ? Phase::kBackward : open_.phase;
 }
 
+/// Also of what a node's backward adds up in a phase of its own: nodes come in another order on other meshes.
 std::string RunContext::module() const {
-  const auto* node = phase() == Phase::kBackward ? of_running_node() : nullptr;
+  const bool is_of_node = phase() == Phase::kBackward || (phase() == Phase::kReduce && open_.module.empty());
+  const auto* node = is_of_node ? of_running_node() : nullptr;
   return node ? node->module : open_.module;
 }
 

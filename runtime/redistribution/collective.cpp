@@ -20,6 +20,7 @@ std::unique_ptr<Collective> make_collective(const Move& move, Shards shards) {
       return make_all_to_all(move, std::move(shards));
     case CollectiveKind::kReduceScatter:
       return make_reduce_scatter(move, std::move(shards));
+    case CollectiveKind::kTransfer:  // no move of a layout
     case CollectiveKind::kAllReduce:
       break;
   }

@@ -42,7 +42,7 @@ MessageExchange::MessageExchange(Exchange request, uint64_t number, bool may_bor
     arrivals_.emplace_back(groups_.back().size());
     headers_.push_back({number, purpose, static_cast<uint8_t>(request_.kind), static_cast<int8_t>(request_.dtype),
                         group_digest(groups_.back()), 0});
-    missing_pieces_ += groups_.back().size();
+    for (size_t m = 0; m < groups_.back().size(); ++m) missing_pieces_ += takes_piece(m) ? 1 : 0;
   }
 }
 
@@ -74,11 +74,11 @@ void MessageExchange::start() {
   guarded([this] {
     for (size_t i = 0; i < groups_.size(); ++i)
       for (size_t m = 0; m < groups_[i].size(); ++m)
-        if (!is_own(i, m)) post(i, m);
+        if (sends_to(i, m)) post(i, m);
   });
   for (size_t i = 0; i < groups_.size(); ++i)
     for (size_t m = 0; m < groups_[i].size(); ++m)
-      if (is_own(i, m)) keep_own(i, m);
+      if (is_own(i, m) && !is_transfer()) keep_own(i, m);
   if (announced_ && recorder_) recorder_->sends(sent_bytes_);
 }
 

@@ -51,7 +51,13 @@ class MessageExchange {
   const std::vector<int>& missing();
   const std::string& axis_name() const { return request_.mesh.axes()[static_cast<size_t>(request_.axis)].name; }
   bool is_own(size_t i, size_t m) const { return groups_[i][m] == request_.mesh.local_ranks()[i]; }
-  bool is_missing(size_t i, size_t m) const { return !received_[0][i][m].defined(); }
+  bool is_transfer() const { return request_.kind == CollectiveKind::kTransfer; }
+  /// Of a transfer one end sends and the other takes.
+  bool sends_to(size_t i, size_t m) const {
+    return is_transfer() ? m == 1 && !request_.mesh.transfer_end().receives : !is_own(i, m);
+  }
+  bool takes_piece(size_t m) const { return !is_transfer() || (m == 0 && request_.mesh.transfer_end().receives); }
+  bool is_missing(size_t i, size_t m) const { return takes_piece(m) && !received_[0][i][m].defined(); }
   bool takes_from(int source, int destination) const;
   void post(size_t i, size_t m);
   void keep_own(size_t i, size_t m);

@@ -51,6 +51,23 @@ Mesh::Mesh(const Mesh& whole, std::vector<int64_t> fixed)
   find_local_ranks();
 }
 
+Mesh::Mesh(const Mesh& whole, const TransferEnd& end)
+    : all_(whole.all_),
+      axes_(whole.axes_),
+      strides_(whole.strides_),
+      whole_(&whole),
+      fixed_(whole.axes_.size(), -1),
+      end_(end),
+      specs_(std::make_unique<SpecTable>(*this)) {
+  LOCKSTEP_CHECK(!whole.whole_ && end.from != end.to && end.axis >= 0 && end.axis < whole.axis_count());
+  const auto axis = static_cast<size_t>(end.axis);
+  axes_[axis].size = 2;
+  strides_[axis] *= static_cast<int>(end.to - end.from);
+  for (const int rank : whole.ranks_)
+    if (whole.coordinate(rank, end.axis) == (end.receives ? end.to : end.from)) ranks_.push_back(rank);
+  find_local_ranks();
+}
+
 Mesh::~Mesh() = default;
 
 World& Mesh::world() const { return all_->world(); }
@@ -98,6 +115,8 @@ int Mesh::find_axis(std::string_view name) const {
 }
 
 int64_t Mesh::coordinate(int rank, int axis) const {
+  if (axis == end_.axis) [[unlikely]]
+    return whole_->coordinate(rank, axis) == end_.to ? 1 : 0;
   return rank / strides_[static_cast<size_t>(axis)] % axis_size(axis);
 }
 
@@ -113,6 +132,11 @@ RankGroup Mesh::group(int rank, int axis) const {
 
 std::string Mesh::text() const {
   if (!whole_) return to_text(axes_);
+  if (is_transfer_end()) {
+    const auto& name = axes_[static_cast<size_t>(end_.axis)].name;
+    return end_.receives ? fmt::format("{} at {}={} from {}={}", whole_->text(), name, end_.to, name, end_.from)
+                         : fmt::format("{} at {}={} to {}={}", whole_->text(), name, end_.from, name, end_.to);
+  }
   std::vector<MeshAxis> at;
   for (size_t axis = 0; axis < fixed_.size(); ++axis)
     if (fixed_[axis] >= 0) at.push_back({whole_->axes_[axis].name, fixed_[axis]});

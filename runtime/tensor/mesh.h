@@ -16,6 +16,16 @@ class World;
 /// The ranks of a group that differ only in their coordinate on one axis, in the order of that coordinate.
 using RankGroup = std::vector<int>;
 
+/// One end of a way between two coordinates of an axis of a whole mesh: what travels has both in its group, first
+/// `from`, then `to`.
+struct TransferEnd {
+  int axis = -1;  ///< of the whole mesh
+  int64_t from = 0, to = 0;
+  bool receives = false;  ///< the ranks at `to`, not those at `from`
+
+  friend bool operator==(const TransferEnd&, const TransferEnd&) = default;
+};
+
 /// An n-dimensional array of ranks with named axes; the last axis varies fastest. A mesh without axes has one rank.
 /// Immutable; owned by its World, and alive as long as the World is. Get one from World::mesh() or submesh().
 ///
@@ -29,6 +39,8 @@ class Mesh {
   Mesh(Ranks& ranks, std::vector<MeshAxis> axes);
   /// The part of a whole mesh where each axis that is `fixed` (one entry per axis, -1 = free) has that coordinate.
   Mesh(const Mesh& whole, std::vector<int64_t> fixed);
+  /// The ranks at one end of a way. Its axis has two coordinates, of which these ranks have one. REQUIRES: from != to.
+  Mesh(const Mesh& whole, const TransferEnd& end);
   ~Mesh();
   Mesh(const Mesh&) = delete;
   Mesh& operator=(const Mesh&) = delete;
@@ -61,6 +73,9 @@ class Mesh {
   const Mesh& whole() const { return whole_ ? *whole_ : *this; }
   /// Per axis of whole(): its coordinate here, or -1.
   const std::vector<int64_t>& fixed() const { return fixed_; }
+  /// Of a mesh that is one: its axis is -1 otherwise.
+  const TransferEnd& transfer_end() const { return end_; }
+  bool is_transfer_end() const { return end_.axis >= 0; }
 
   /// Coordinate of `rank`, which is on this mesh, on `axis`.
   int64_t coordinate(int rank, int axis) const;
@@ -71,7 +86,7 @@ class Mesh {
   RankGroup group(int rank, int axis) const;
 
   /// "dp_shard=2,tp=2"; "one device" for a mesh without axes; "pp=2,tp=2 at pp=1" for a submesh. World::mesh(text) is
-  /// the inverse.
+  /// the inverse. "pp=2,tp=2 at pp=0 to pp=1" and "... at pp=1 from pp=0" are the ends of a way.
   std::string text() const;
 
   /// Number of the next collective on this mesh; equal on all its ranks, because all of them run one program.
@@ -88,6 +103,7 @@ class Mesh {
   std::vector<int> strides_;  ///< between the ranks of neighbours on an axis
   const Mesh* whole_ = nullptr;
   std::vector<int64_t> fixed_;
+  TransferEnd end_;
   std::vector<int> ranks_, local_ranks_, local_index_;
   mutable uint64_t collective_ = 0;
   std::unique_ptr<SpecTable> specs_;

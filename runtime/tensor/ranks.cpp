@@ -20,8 +20,14 @@ const Mesh& Ranks::mesh(std::string_view text) {
 
 const Mesh& Ranks::submesh(const Mesh& whole, const std::vector<int64_t>& fixed) {
   for (const auto& mesh : meshes_)
-    if (&mesh->whole() == &whole && mesh->fixed() == fixed) return *mesh;
+    if (&mesh->whole() == &whole && mesh->fixed() == fixed && !mesh->is_transfer_end()) return *mesh;
   return *meshes_.emplace_back(std::make_unique<Mesh>(whole, fixed));
+}
+
+const Mesh& Ranks::transfer_end(const Mesh& whole, const TransferEnd& end) {
+  for (const auto& mesh : meshes_)
+    if (&mesh->whole() == &whole && mesh->transfer_end() == end) return *mesh;
+  return *meshes_.emplace_back(std::make_unique<Mesh>(whole, end));
 }
 
 }  // namespace lockstep

@@ -37,6 +37,8 @@ class Ranks {
   const Mesh& mesh(std::string_view text);
   /// See Mesh::submesh(); `fixed` as there.
   const Mesh& submesh(const Mesh& whole, const std::vector<int64_t>& fixed);
+  /// The same object for the same end of the same whole mesh.
+  const Mesh& transfer_end(const Mesh& whole, const TransferEnd& end);
 
  private:
   World* world_;

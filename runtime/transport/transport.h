@@ -106,6 +106,10 @@ class Transport {
   /// compute for long before it looks here again, and others wait.
   virtual bool is_sending() const { return false; }
 
+  /// Whether what arrives is always what the collective that waits is to have, in whatever order they wait: it comes
+  /// from a recording, and not from ranks that send.
+  virtual bool delivers_what_is_awaited() const { return false; }
+
   /// How long waits that begin from now on may last. Nothing where none has an end.
   virtual void set_timeout(std::chrono::milliseconds /*timeout*/) {}
 

@@ -22,6 +22,7 @@ class TransportWrapper : public Transport {
   void progress() override { inner_->progress(); }
   void send_more() override { inner_->send_more(); }
   bool is_sending() const override { return inner_->is_sending(); }
+  bool delivers_what_is_awaited() const override { return inner_->delivers_what_is_awaited(); }
   void set_timeout(std::chrono::milliseconds timeout) override { inner_->set_timeout(timeout); }
   void say_last(std::string_view why) override { inner_->say_last(why); }
   FlightRecorder* recorder() const override { return inner_->recorder(); }

@@ -20,7 +20,9 @@ ExitCode run(const TrainOptions& options) {
   require_place(options.html);
   auto job = prepare_job(options.job, options.output, /*many=*/!options.dry_run && !options.print_job);
   if (options.verify) job.verify.enable = true;
-  if (!options.html.empty() && !job.verify.enable) fail<BadInput>("--html shows what verification says: add --verify.");
+  const bool draws = options.dry_run && job.parallelism.pipeline_parallel_degree > 1;
+  if (!options.html.empty() && !job.verify.enable && !draws)
+    fail<BadInput>("--html shows what verification says: add --verify.");
   if (options.print_job) return run(PrintText{trainer::to_toml(job)});
   require_tokens_fit(job);
   if (!options.dry_run) trainer::require_dataset_path(job);

@@ -1,9 +1,11 @@
 #include "trainer/dry_run/dry_run.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/redistribution/sent_bytes.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "runtime/transfer/transfer.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -20,7 +22,7 @@ using Signature = std::vector<int64_t>;
 
 class Classes {
  public:
-  Classes(TrainingRun& run) : mesh_(run.mesh()) {
+  Classes(TrainingRun& run) : mesh_(run.mesh()), transfers_(run.world().part<TransferBytes>().by_end) {
     for (const auto& entry : run.state())
       for (const auto& [prefix, tensor] : entry.tensors())
         ++state_[{&spec_of(tensor), sharded(tensor).shards()->whole()[0].element_size()}];
@@ -43,6 +45,7 @@ class Classes {
   Signature describe(int rank, RankClass& out) const {
     Signature signature;
     for (const auto& [kind, count] : state_) {
+      if (!is_on(kind.first->layout.mesh(), rank)) continue;
       int64_t elements = 1;
       for (int dim = 0; dim < kind.first->dim_count(); ++dim) {
         signature.push_back(kind.first->layout.cut(rank, dim, kind.first->sizes[static_cast<size_t>(dim)]).length);
@@ -51,14 +54,22 @@ class Classes {
       out.state_bytes += static_cast<double>(elements * kind.second * count);
     }
     for (const auto& [move, count] : moves_)
-      out.sent[mesh_.axes()[static_cast<size_t>(move.axis)].name][static_cast<size_t>(kind_of(move))] +=
-          sent_bytes(move, rank) * static_cast<double>(count);
+      if (const auto& mesh = move.before->layout.mesh(); is_on(mesh, rank))
+        out.sent[mesh.axes()[static_cast<size_t>(move.axis)].name][static_cast<size_t>(kind_of(move))] +=
+            sent_bytes(move, rank) * static_cast<double>(count);
+    for (const auto& [end, bytes] : transfers_)
+      if (is_on(*end, rank)) out.sent[axis::kPipeline][static_cast<size_t>(CollectiveKind::kTransfer)] += bytes;
     for (const auto& [axis, kinds] : out.sent)
       for (const double bytes : kinds) signature.push_back(std::llround(bytes));
     return signature;
   }
 
+  static bool is_on(const Mesh& mesh, int rank) {
+    return std::binary_search(mesh.ranks().begin(), mesh.ranks().end(), rank);
+  }
+
   const Mesh& mesh_;
+  const std::map<const Mesh*, double>& transfers_;
   std::map<std::pair<const TensorSpec*, int64_t>, int64_t> state_;  ///< how many tensors of each spec and element size
   std::vector<std::pair<Move, int64_t>> moves_;
 };
@@ -67,7 +78,7 @@ auto nodes_sent(TrainingRun& run) {
   decltype(DryRun::nodes) sent, elements;
   run.world().part<MoveCounts>().for_each([&](const Move& move, int64_t count) {
     if (!move.before->layout[move.axis].is_partial()) return;
-    const auto& axis = run.mesh().axes()[static_cast<size_t>(move.axis)].name;
+    const auto& axis = move.before->layout.mesh().axes()[static_cast<size_t>(move.axis)].name;
     const auto kind = static_cast<size_t>(kind_of(move));
     const double size = static_cast<double>(count * move.before->element_count());
     sent[axis][kind] += size * move.before->nodes_per_rank;
@@ -99,8 +110,8 @@ DryRun dry_run(const Job& job, TrainingRun::Options options) {
   run.world().traffic().clear();
   run.world().part<MoveCounts>().clear();
   run.step(1, batch, 1e-3);
-  return {run.world().traffic(), run.model().parameter_count(), run.model().sizes_text(), nodes_sent(run),
-          Classes(run).find()};
+  return {run.world().traffic(), run.model().parameter_count(), run.model().sizes_text(),
+          nodes_sent(run),       Classes(run).find(),           run.pipeline()};
 }
 
 }  // namespace lockstep::trainer

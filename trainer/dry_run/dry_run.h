@@ -21,17 +21,19 @@ struct RankClass {
 
 /// One step without values: what ranks send and hold, for any preset and number of ranks.
 struct DryRun {
-  Traffic traffic;  ///< counts, the same on every rank; bytes are the mean over ranks
+  /// Counts, the same on every rank, and bytes, the mean over ranks; of a pipeline of one rank of each stage together.
+  Traffic traffic;
   int64_t parameters = 0;
   std::string sizes;  ///< of the model: models::Model::sizes_text()
   /// Of the unfinished sums per axis and CollectiveKind: nodes that a rank sends, the mean weighted by size; 1 where
   /// sums have no order, 0 where nothing is summed.
   std::map<std::string, std::array<double, kCollectiveKinds>> nodes;
   std::vector<RankClass> classes;  ///< in the order of their first ranks; together all ranks
+  PipelinePlan pipeline;
 };
 
-/// Runs the model once, for rank 0; plans are the same on every rank, so what the others hold and send follows from how
-/// the layouts cut.
+/// Runs the model once, for rank 0, or the first of each stage; plans are the same on every rank, so what the others
+/// hold and send follows from how the layouts cut.
 DryRun dry_run(const Job& job);
 DryRun dry_run(const Job& job, TrainingRun::Options options);
 

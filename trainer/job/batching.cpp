@@ -14,14 +14,6 @@
 namespace lockstep::trainer {
 namespace {
 
-/// Axes whose rules do not exist yet are refused here, in one place.
-void require_offered(const MeshDegrees& mesh) {
-  for (const auto& each : MeshDegrees::axes())
-    if (each.name == axis::kPipeline && mesh.*each.size > 1)
-      fail<BadInput>("mesh {}: the axis {} (parallelism.{}) is not available yet, it must be 1.", mesh.text(),
-                     each.name, each.key);
-}
-
 int64_t rest_of_the_ranks(MeshDegrees degrees, const Launch& launch, bool is_elastic) {
   if (launch.simulated) return 1;
   degrees.dp_shard = 1;
@@ -49,7 +41,11 @@ int64_t resolved_global_batch(const TrainingSection& training, const MeshDegrees
   return training.global_batch_size;
 }
 
-void require_device_offered(const Job& job) {
+void require_device_offered(const Job& job, const Launch& launch) {
+  if (job.training.device == "cuda" && job.parallelism.pipeline_parallel_degree > 1 && !launch.simulated)
+    fail<BadInput>(
+        "training.device \"cuda\" in several processes carries no transfers between stages yet: "
+        "parallelism.pipeline_parallel_degree must be 1.");
   if (job.training.device == "cuda" && job.numerics.is_canonical())
     fail<BadInput>("training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
 }
@@ -178,6 +174,11 @@ bool is_power_of_two(int64_t count) { return std::has_single_bit(static_cast<uin
 
 }  // namespace
 
+int64_t largest_microbatch(const Job& job, const MeshDegrees& mesh) {
+  const auto local = job.training.local_batch_size;
+  return mesh.pp > 1 ? std::min(local, job.parallelism.pipeline_parallel_microbatch_size) : local;
+}
+
 Job resolve(Job job, const Launch& launch) {
   auto& parallelism = job.parallelism;
   require_batch_of_elastic(job);
@@ -186,8 +187,7 @@ Job resolve(Job job, const Launch& launch) {
   if (parallelism.data_parallel_shard_degree == -1)
     parallelism.data_parallel_shard_degree = rest_of_the_ranks(degrees_of(parallelism), launch, parallelism.elastic);
   const auto mesh = mesh_of(job);
-  require_offered(mesh);
-  require_device_offered(job);
+  require_device_offered(job, launch);
   require_levels_offered(job);
   require_optimizer_heeds(job);
   require_quantization_offered(job);
@@ -216,14 +216,13 @@ int64_t Batching::nodes_per_microbatch() const {
 Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   const auto global = job.training.global_batch_size;
   LOCKSTEP_CHECK(global >= 1, "the job is not resolved");
-  require_offered(mesh);
   const auto groups = mesh.data_parallel();
   require_even(job, mesh);
   const auto rows = global / groups;
   const auto fits = [rows, any = !job.numerics.is_canonical()](int64_t local) {
     return rows % local == 0 && (any || local == rows || is_power_of_two(local));
   };
-  auto local = std::min(job.training.local_batch_size, rows);
+  auto local = std::min(largest_microbatch(job, mesh), rows);
   while (local > 1 && !fits(local)) --local;
   require_whole_pairs(job, local, mesh);
   return {global, groups, mesh.dp_replicate, local, rows / local};

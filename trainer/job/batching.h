@@ -19,7 +19,7 @@ struct Launch {
 /// local batch x data-parallel degree. The global batch belongs to the job from here on, whatever mesh it runs on.
 /// parallelism.elastic: on a launch of another number of ranks the degrees are those of largest_mesh(), the batch stays
 /// the job's own mesh's; ranks from the mesh's number on are spares. BadInput when the mesh does not have the launch's
-/// number of ranks, the batch does not divide, or an axis that is not offered yet is larger than 1.
+/// number of ranks, or the batch does not divide.
 Job resolve(Job job, const Launch& launch);
 
 /// One step's batch on a mesh: global = data_parallel x local x accumulation samples.
@@ -42,7 +42,11 @@ struct Batching {
   int64_t nodes_per_microbatch() const;
 };
 
-/// The batching of a resolved job on `mesh`: the largest local batch that is not above the job's and divides evenly;
+/// Samples of a rank's microbatch, at most: a pipeline cuts a local batch into microbatches of its own.
+int64_t largest_microbatch(const Job& job, const MeshDegrees& mesh);
+
+/// The batching of a resolved job on `mesh`: the largest local batch that is not above the job's (of a pipeline: above
+/// its microbatches' size, either) and divides evenly;
 /// under canonical numerics all of a rank's samples or a power of two of them, which is at least 1. BadInput, with the
 /// numbers, when the global batch does not divide over the mesh's data-parallel ranks.
 Batching derive_batching(const Job& job, const MeshDegrees& mesh);

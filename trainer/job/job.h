@@ -118,6 +118,11 @@ struct ParallelismSection {
   int64_t tensor_parallel_degree = 1;
   int64_t context_parallel_degree = 1;
   int64_t pipeline_parallel_degree = 1;
+  std::string pipeline_parallel_schedule = "1F1B";
+  std::string pipeline_parallel_schedule_csv;  ///< a file; empty: the schedule of that name
+  int64_t pipeline_parallel_microbatch_size = 1;
+  std::optional<int64_t> pipeline_parallel_layers_per_stage;  ///< nothing: as many stages as is usual for the schedule
+  int64_t pipeline_parallel_first_stage_less_layers = 1, pipeline_parallel_last_stage_less_layers = 1;
   bool disable_loss_parallel = false;
   bool strict = false;
   bool elastic = false;

@@ -36,12 +36,6 @@ constexpr TorchtitanKey kKeys[] = {
 
     {"parallelism.enable_async_tensor_parallel", "false"},
     {"parallelism.module_fqns_per_model_part", "[]"},
-    {"parallelism.pipeline_parallel_first_stage_less_layers", "1"},
-    {"parallelism.pipeline_parallel_last_stage_less_layers", "1"},
-    {"parallelism.pipeline_parallel_layers_per_stage", ""},
-    {"parallelism.pipeline_parallel_schedule", "1F1B"},
-    {"parallelism.pipeline_parallel_schedule_csv", ""},
-    {"parallelism.pipeline_parallel_microbatch_size", "1"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
     {"parallelism.context_parallel_load_balancer", "headtail|"},
     {"parallelism.context_parallel_rotate_method", "allgather"},
@@ -104,10 +98,12 @@ constexpr TorchtitanKey kKeys[] = {
 
 std::string lowered_batch(const Job& asked, const Job& resolved) {
   const auto batching = derive_batching(resolved, mesh_of(resolved));
-  const auto wanted = asked.training.local_batch_size;
+  const auto mesh = mesh_of(resolved);
+  const auto wanted = largest_microbatch(asked, mesh);
   if (batching.local_batch_size == wanted) return "";
   const bool divides = batching.global_batch_size / batching.data_parallel % wanted == 0;
-  return fmt::format("training.local_batch_size {} is lowered to {}: {} samples on {} data-parallel ranks {}", wanted,
+  return fmt::format("{} {} is lowered to {}: {} samples on {} data-parallel ranks {}",
+                     mesh.pp > 1 ? "the size of microbatches" : "training.local_batch_size", wanted,
                      batching.local_batch_size, batching.global_batch_size, batching.data_parallel,
                      divides ? "are summed in complete subtrees" : "do not divide into more");
 }

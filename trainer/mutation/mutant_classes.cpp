@@ -35,7 +35,7 @@ bool can_be_once(const Mutant& mutant) {
 
 class Drawer {
  public:
-  Drawer(const ClassOfRecipes& of_class, std::span<const Stage> stages, std::mt19937_64& random)
+  Drawer(const ClassOfRecipes& of_class, std::span<const SurveyedRun> stages, std::mt19937_64& random)
       : class_(of_class), stages_(stages), random_(random), places_(of_class.recipes.size()) {
     for (size_t r = 0; r < places_.size(); ++r)
       for (size_t s = 0; s < stages.size(); ++s)
@@ -62,7 +62,7 @@ class Drawer {
  private:
   size_t below(size_t limit) { return std::uniform_int_distribution<size_t>(0, limit - 1)(random_); }
 
-  Mutant at(const Recipe& recipe, const Stage& stage, const Site& site) {
+  Mutant at(const Recipe& recipe, const SurveyedRun& stage, const Site& site) {
     const auto ranks = static_cast<size_t>(rank_count(parse_mesh_axes(stage.setup.mesh)));
     Mutant mutant{.of_class = class_.name.name,
                   .setup = stage.setup,
@@ -102,7 +102,7 @@ class Drawer {
   }
 
   const ClassOfRecipes& class_;
-  std::span<const Stage> stages_;
+  std::span<const SurveyedRun> stages_;
   std::mt19937_64& random_;
   std::vector<std::vector<std::pair<size_t, size_t>>> places_;  ///< stage and site, of each recipe
 };
@@ -125,7 +125,7 @@ std::string Mutant::text() const {
                      site.text());
 }
 
-std::vector<Mutant> draw_mutants(const std::string& of_class, std::span<const Stage> stages, size_t count,
+std::vector<Mutant> draw_mutants(const std::string& of_class, std::span<const SurveyedRun> stages, size_t count,
                                  std::mt19937_64& random) {
   for (const auto& one : classes_of_recipes())
     if (one.name.name == of_class) return Drawer(one, stages, random).draw(count);

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "core/files/mapped_file.h"
 
 namespace lockstep::pipeline {
 namespace {
@@ -106,6 +107,14 @@ ScheduleFile parse_schedule_csv(std::string_view text, const std::string& name) 
   });
   find_out_sizes(file.schedule);
   return file;
+}
+
+ScheduleFile read_schedule_csv(const std::string& path) try {
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  return parse_schedule_csv({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+} catch (const FileError& error) {
+  fail<BadInput>("{} A schedule (csv) was expected.", error.what());
 }
 
 std::string to_csv(const Schedule& schedule) {

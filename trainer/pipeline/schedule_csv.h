@@ -27,6 +27,9 @@ struct ScheduleFile {
 /// carried out only check() says.
 ScheduleFile parse_schedule_csv(std::string_view text, const std::string& name);
 
+/// The same of a file. BadInput, too, where there is none.
+ScheduleFile read_schedule_csv(const std::string& path);
+
 /// Without empty cells. parse_schedule_csv() of it gives the schedule, with another name.
 std::string to_csv(const Schedule& schedule);
 

@@ -13,12 +13,15 @@
 namespace lockstep::trainer {
 namespace {
 
-/// Calls visit(name, shard) for each tensor of the state.
+/// Calls visit(name, shard) for each tensor of the state that the `index`-th rank of this process has a part of.
 template <class Visit>
 void for_each_shard(const TrainingState& state, size_t index, const Visit& visit) {
   for (const auto& entry : state)
-    for (const auto& [prefix, tensor] : entry.tensors())
-      visit(prefix + entry.name, sharded(tensor).shards()->whole()[index]);
+    for (const auto& [prefix, tensor] : entry.tensors()) {
+      const auto& mesh = layout_of(tensor).mesh();
+      const int here = mesh.local_index(mesh.whole().local_ranks()[index]);
+      if (here >= 0) visit(prefix + entry.name, sharded(tensor).shards()->whole()[static_cast<size_t>(here)]);
+    }
 }
 
 void load(const replay::RecordedTensor& tensor, at::Tensor& shard) {

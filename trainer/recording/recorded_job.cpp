@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 
@@ -69,7 +70,8 @@ void require_state_fits(const replay::StepRecording& recording, const Job& job,
   for (const auto& tensor : recording.state) recorded[tensor.name] = &tensor;
   for (const auto& entry : shapes.state())
     for (const auto& [prefix, tensor] : entry.tensors())
-      require_tensor(recorded, prefix + entry.name, sizes_on(tensor, recording.rank));
+      if (std::ranges::binary_search(layout_of(tensor).mesh().ranks(), static_cast<int>(recording.rank)))
+        require_tensor(recorded, prefix + entry.name, sizes_on(tensor, recording.rank));
   if (!recorded.empty())
     fail<FileError>("the recorded state has {}, which the job does not make", recorded.begin()->first);
 }

@@ -28,7 +28,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto held = c10::static_intrusive_pointer_cast<Held>(context->saved_data["held"].toCapsule());
-    const auto input = context->get_saved_variables()[0].detach().requires_grad_();
+    const auto input = context->get_saved_variables()[0].tensor_data().requires_grad_();
     at::Tensor output;
     {
       const PhaseScope phase(Phase::kRecompute);

@@ -97,7 +97,7 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
   std::vector<bool> float8;
   for (const auto* parameter : parameters) {
     float8.push_back(parameter->gathered_as_float8());
-    tensors.push_back(options_.leaf ? options_.leaf(parameter->tensor()) : parameter->tensor());
+    tensors.push_back(options_.leaf ? options_.leaf(*parameter) : parameter->tensor());
     layouts.push_back(plan_.computing(*parameter));
   }
   const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it

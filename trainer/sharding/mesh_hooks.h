@@ -20,7 +20,7 @@ struct BlockOptions {
   std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
   bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
-  std::function<at::Tensor(const at::Tensor&)> leaf = {};
+  std::function<at::Tensor(const models::Parameter&)> leaf = {};
   NodeTaker node_taker = {};  ///< nobody: gradients are summed over dp_shard
 };
 

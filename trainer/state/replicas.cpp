@@ -37,7 +37,7 @@ std::string difference_of_tensors(const TrainingState& state) {
   std::string found;
   for (const auto& entry : state)
     for (const auto& [prefix, tensor] : entry.tensors()) {
-      if (copies_of(layout_of(tensor)) == 1) continue;
+      if (copies_of(layout_of(tensor)) == 1 || layout_of(tensor).mesh().local_count() == 0) continue;
       const auto all = all_shards(local_shards(tensor));  // of all of them: ranks do the same
       auto difference = lockstep::difference_of(all, whole_of(all), kBits);
       if (!found.empty() || difference.agrees()) continue;
@@ -46,6 +46,11 @@ std::string difference_of_tensors(const TrainingState& state) {
       found = difference.text();
     }
   return found;
+}
+
+std::string first_said(const std::vector<std::string>& texts) {
+  const auto said = std::find_if(texts.begin(), texts.end(), [](const auto& text) { return !text.empty(); });
+  return said == texts.end() ? "" : *said;
 }
 
 std::string line_at(const std::string& text, size_t at) {
@@ -78,11 +83,13 @@ void ReplicaDigests::add(const ParameterState& entry, Copies asked) {
     const auto& layout = layout_of(tensor);
     const auto& ranks = layout.mesh().local_ranks();
     const auto copies = copies_of(layout);
-    sums_.resize(ranks.size());
+    const auto& whole = layout.mesh().whole();
+    sums_.resize(whole.local_count());
     odd_ += 2;
     for (size_t i = 0; i < ranks.size() && copies > 1; ++i)
-      sums_[i].add(digest_of_shard(sharded(tensor).shards()->whole()[i]),
-                   odd_ * times_of(stands_for_copies(layout, ranks[i]), copies));
+      sums_[static_cast<size_t>(whole.local_index(ranks[i]))].add(
+          digest_of_shard(sharded(tensor).shards()->whole()[i]),
+          odd_ * times_of(stands_for_copies(layout, ranks[i]), copies));
   }
 }
 
@@ -96,7 +103,7 @@ ReplicaDigests::Sum ReplicaDigests::of_numbers(const Mesh& mesh, std::span<const
 
 std::string ReplicaDigests::difference(const TrainingState& state, std::span<const StepScalar> numbers) {
   const PlainTensors guard;
-  const auto& mesh = layout_of(state.at(0).value).mesh();
+  const auto& mesh = layout_of(state.at(0).value).mesh().whole();
   sums_.resize(mesh.local_count());
   Shards rows;
   for (size_t i = 0; i < mesh.local_count(); ++i) {
@@ -109,7 +116,8 @@ std::string ReplicaDigests::difference(const TrainingState& state, std::span<con
   const auto sum = rows_of_all_ranks(mesh, rows).sum(0);
   const auto* words = sum.const_data_ptr<int64_t>();
   if ((words[0] | words[1] | words[2] | words[3]) == 0) return "";
-  auto text = difference_of_tensors(state);
+  // Ranks of another stage have other tensors.
+  auto text = first_said(texts_of_all_ranks(mesh, difference_of_tensors(state)));
   if (text.empty()) text = difference_of_numbers(mesh, numbers);
   return text.empty() ? "digests of copies differed, and no longer do" : text;
 }

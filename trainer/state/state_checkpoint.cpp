@@ -100,14 +100,14 @@ void save_state(const std::string& folder, CheckpointMetadata metadata, const Tr
   metadata.state = state_digest(state).text();
   const auto held = held_shards(state);
   const auto all = chunks_of(held);
-  save_together(folder, metadata, all.chunks, layout_of(state.at(0).value).mesh());
+  save_together(folder, metadata, all.chunks, layout_of(state.at(0).value).mesh().whole());
 }
 
 CheckpointMetadata load_state(const std::string& folder, TrainingState& state) {
   // What is under way has to arrive in this thread, on every rank.
   for (const auto& stored : stored_tensors(state)) sharded(stored.tensor).shards()->whole();
   CheckpointMetadata metadata;
-  together(layout_of(state.at(0).value).mesh(), [&] { metadata = load_here(folder, state); });
+  together(layout_of(state.at(0).value).mesh().whole(), [&] { metadata = load_here(folder, state); });
   const bool is_older = metadata.origin.identity.empty() && metadata.state.empty();
   if (const auto loaded = state_digest(state).text(); !is_older && loaded != metadata.state)
     fail<FileError>(

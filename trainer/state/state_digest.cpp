@@ -101,7 +101,7 @@ Digest sum_of_parts(std::span<const std::string> parts) {
 
 Digest state_digest(const TrainingState& state) {
   const PlainTensors guard;
-  return sum_of_all_ranks(layout_of(state.at(0).value).mesh(), digest_of_held(held_shards(state)));
+  return sum_of_all_ranks(layout_of(state.at(0).value).mesh().whole(), digest_of_held(held_shards(state)));
 }
 
 }  // namespace lockstep::trainer

@@ -11,7 +11,7 @@
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/tensor/spec.h"
 #include "trainer/optim/weight_average.h"
-#include "trainer/sharding/not_trained.h"
+#include "trainer/stages/not_trained.h"
 #include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
@@ -41,39 +41,43 @@ TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& ba
   LOCKSTEP_CHECK(!underway_ && !options_.meta, "a step is under way");
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
   const at::NoGradGuard no_grad;
-  const models::HooksScope hooks(*hooks_);
   context_.begin_microbatch(step, 0);
   Evaluation evaluation;
   evaluation.tokens = labels_of(batch);
-  const NotTrained scope(*hooks_, {});
+  const NotTrained scope(*stages_, {});
   std::optional<WithAverages> averaged;
   if (averages) averaged.emplace(*model_, state_);
+  stages_->refresh_shared();
+  StageTransfers transfers(*stages_, context_, {batching_.rows(0).count, batch.seq_len}, batching_.accumulation_steps);
   at::Tensor sum;
   for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
     context_.begin_microbatch(step, m);
-    hooks_->begin_microbatch();
     const auto rows = batching_.rows(m);
     const BatchScope batch_scope(rows);
-    const auto losses = token_losses(batch, rows);
+    const auto losses = last_output(transfers, m, batch, rows);
+    if (!losses.defined()) continue;
     const auto part = world_->canonical() ? mesh_ops::fixed_point_sum(losses) : at::sum(losses);
     sum = sum.defined() ? at::add(sum, part) : part;
   }
-  evaluation.loss_sum = value_of(whole(sum));
+  evaluation.loss_sum = number_of(sum);
   return evaluation;
 }
 
 at::Tensor TrainingRun::logits(const at::Tensor& tokens, models::KeyValueCache* cache) {
   const RunContext::Use use(context_);
   LOCKSTEP_CHECK(!underway_ && !options_.meta, "a step is under way");
+  if (stages_->count() > 1)
+    fail<BadInput>("mesh {}: logits are not given by a pipeline; choose parallelism.pipeline_parallel_degree 1.",
+                   mesh().text());
   const at::NoGradGuard no_grad;
-  const models::HooksScope hooks(*hooks_);
-  const NotTrained scope(*hooks_, {.cache = cache});
+  const NotTrained scope(*stages_, {.cache = cache});
   context_.begin_microbatch(0, 0);
-  hooks_->begin_microbatch();
+  auto& stage = stages_->last();
+  stage.hooks().begin_microbatch();
   const BatchScope batch_scope({.count = tokens.size(0)});
   const PhaseScope phase(Phase::kForward);
-  const auto placed = distribute(tokens, plan_->activation(tokens.sizes(), "batch whole"));
-  auto result = gather(model_->forward(placed).to(c10::kFloat));
+  const auto placed = distribute(tokens, stage.plan().activation(tokens.sizes(), "batch whole"));
+  auto result = gather(stage.forward(placed, tokens.sizes()).to(c10::kFloat));
   if (cache) cache->set_length(cache->length() + tokens.size(1));
   return result;
 }

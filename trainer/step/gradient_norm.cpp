@@ -4,7 +4,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
+#include <set>
 
+#include "runtime/context/observer.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/told_values.h"
 #include "runtime/context/world.h"
@@ -12,26 +14,56 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "runtime/transfer/whole_mesh.h"
 
 namespace lockstep::trainer {
 namespace {
 
 constexpr int kIntegerBits = 27;
 
-/// All values with one small all-reduce per axis; undefined in a run without values.
+/// Each on all ranks of its mesh.
+std::vector<at::Tensor> replicated(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> all = tensors;
+  std::set<const Mesh*> done;
+  for (const auto& first : tensors) {
+    const auto& mesh = layout_of(first).mesh();
+    if (!done.insert(&mesh).second) continue;
+    std::vector<size_t> places;
+    std::vector<at::Tensor> here;
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (&layout_of(tensors[i]).mesh() == &mesh) places.push_back(i), here.push_back(tensors[i]);
+    here = redistribute_bucket(here, std::vector(here.size(), Layout::replicated(mesh)));
+    for (size_t i = 0; i < places.size(); ++i) all[places[i]] = here[i];
+  }
+  return all;
+}
+
+/// All values, with one small all-reduce per axis; undefined in a run without values.
 std::vector<at::Tensor> read_all(const std::vector<at::Tensor>& tensors) {
-  const auto& mesh = layout_of(tensors[0]).mesh();
-  const CommunicationScope scope(mesh.world(), "gradient_norm");
-  const auto whole = redistribute_bucket(tensors, std::vector(tensors.size(), Layout::replicated(mesh)));
+  auto& world = layout_of(tensors[0]).mesh().world();
+  const CommunicationScope scope(world, "gradient_norm");
+  const auto whole = on_whole_mesh(replicated(tensors));
   std::vector<at::Tensor> values(tensors.size());
-  if (mesh.world().meta()) return values;
+  if (world.meta()) return values;
   for (size_t i = 0; i < whole.size(); ++i) values[i] = gather(whole[i]);
   return values;
 }
 
+/// What `op` makes of it. Where the gradient is another process's nothing is computed, and there are no shards; the op
+/// counts, so that the next ones are called as they are in one process.
+template <class Op>
+at::Tensor number_of(const at::Tensor& gradient, const char* name, c10::IntArrayRef sizes, c10::ScalarType dtype,
+                     const Op& op) {
+  const auto& mesh = layout_of(gradient).mesh();
+  if (mesh.local_count() > 0) return op(gradient);
+  if (!mesh.world().observers().empty()) RunContext::current().next_op_id(name);
+  return from_shards({}, Layout::replicated(mesh), sizes, dtype);
+}
+
 double native_squares(const std::vector<at::Tensor>& gradients) {
   std::vector<at::Tensor> squares;
-  for (const auto& gradient : gradients) squares.push_back(mesh_ops::sum_of_squares(gradient));
+  for (const auto& gradient : gradients)
+    squares.push_back(number_of(gradient, "mesh::sum_of_squares", {}, c10::kDouble, mesh_ops::sum_of_squares));
   double total = 0;
   for (const auto& square : read_all(squares))
     if (square.defined()) total += square.item<double>();
@@ -62,7 +94,8 @@ at::Tensor zeros_in_place_of(const at::Tensor& gradient) {
 
 double canonical_squares(const std::vector<at::Tensor>& gradients) {
   std::vector<at::Tensor> maxima, squares;
-  for (const auto& gradient : gradients) maxima.push_back(mesh_ops::absolute_maximum(gradient));
+  for (const auto& gradient : gradients)
+    maxima.push_back(number_of(gradient, "mesh::absolute_maximum", {}, c10::kFloat, mesh_ops::absolute_maximum));
   const auto bounds = read_all(maxima);
   std::vector<int> exponents;
   bool is_finite = true;
@@ -73,7 +106,9 @@ double canonical_squares(const std::vector<at::Tensor>& gradients) {
     if (!has_values) is_finite = false, bound = 0;
     exponents.push_back(exponent_of(bound));
     const auto values = has_values ? gradients[p] : zeros_in_place_of(gradients[p]);
-    squares.push_back(mesh_ops::scaled_squares(values, std::ldexp(1.0, kIntegerBits - exponents[p])));
+    squares.push_back(number_of(values, "mesh::scaled_squares", {2}, c10::kLong, [&](const at::Tensor& gradient) {
+      return mesh_ops::scaled_squares(gradient, std::ldexp(1.0, kIntegerBits - exponents[p]));
+    }));
   }
   const auto sums = read_all(squares);
   double total = 0;
@@ -108,7 +143,7 @@ void add_measured_root(const Optimizer& optimizer, const TrainingState& state, c
   }
   if (measured.empty()) return;
   const double root = gradient_norm(measured) / std::sqrt(elements);
-  scalars.push_back({kMeasuredRoot, told_number(layout_of(measured[0]).mesh(), kMeasuredRoot, root)});
+  scalars.push_back({kMeasuredRoot, told_number(layout_of(measured[0]).mesh().whole(), kMeasuredRoot, root)});
 }
 
 }  // namespace lockstep::trainer

@@ -24,14 +24,15 @@ double elements_here(const models::Parameter& parameter, const Layout& layout) {
   return elements;
 }
 
-double state_bytes(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+double state_bytes(models::Model& model, const Stages& stages, const Optimizer& optimizer,
                    const std::vector<ParameterSettings>& settings) {
   double bytes = 0;
   const auto parameters = model.parameters();
   for (size_t p = 0; p < parameters.size(); ++p) {
     const auto slots = optimizer.slots(description_of(*parameters[p], settings[p])).size();
     const auto tensors = parameters[p]->trainable() ? 2 + static_cast<double>(slots) : 1;  // itself and its gradient
-    bytes += kFloatBytes * elements_here(*parameters[p], plan.stored(*parameters[p])) * tensors;
+    bytes +=
+        kFloatBytes * elements_here(*parameters[p], stages.plan_of(*parameters[p]).stored(*parameters[p])) * tensors;
   }
   return bytes;
 }
@@ -45,11 +46,12 @@ double logits_bytes(const Mesh& mesh, const models::Model& model, const Batching
 
 }  // namespace
 
-void require_memory(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+void require_memory(models::Model& model, Stages& stages, const Optimizer& optimizer,
                     const std::vector<ParameterSettings>& settings, const Batching& batching, int64_t seq_len,
                     int64_t logits_copies) {
-  const double state = state_bytes(model, plan, optimizer, settings);
-  const double logits = static_cast<double>(logits_copies) * logits_bytes(plan.mesh(), model, batching, seq_len);
+  const double state = state_bytes(model, stages, optimizer, settings);
+  const double logits =
+      static_cast<double>(logits_copies) * logits_bytes(stages.last().mesh(), model, batching, seq_len);
   const auto memory = static_cast<double>(memory_bytes());
   if (state + logits > memory)
     fail<BadInput>(

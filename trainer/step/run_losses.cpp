@@ -7,7 +7,7 @@
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/sharding/not_trained.h"
+#include "trainer/stages/not_trained.h"
 #include "trainer/step/preference_loss.h"
 #include "trainer/step/training_run.h"
 
@@ -32,7 +32,7 @@ at::Tensor TrainingRun::counted(const TokenBatch& batch, const BatchRows& rows) 
 }
 
 double TrainingRun::labels_of(const TokenBatch& batch) const {
-  const auto labels = placed(batch.labels, batch, {.count = batch.rows}, "batch length");
+  const auto labels = placed(*plan_, batch.labels, batch, {.count = batch.rows}, "batch length");
   const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
   return options_.meta ? 1 : static_cast<double>(count.item<int64_t>());
 }
@@ -45,36 +45,47 @@ double TrainingRun::valid_tokens(const TokenBatch& batch) const {
 
 /// The model that the run began as is the one without its changes of low rank.
 at::Tensor TrainingRun::losses(const TokenBatch& batch, const BatchRows& rows) {
-  if (job_.training.loss != kPreferenceLoss) return token_losses(batch, rows);
+  auto& stage = stages_->last();
   at::Tensor reference;
   {
     const at::NoGradGuard no_grad;
-    const NotTrained scope(*hooks_, {.adapts = false});
-    reference = token_losses(batch, rows);
+    const NotTrained scope(*stages_, {.adapts = false});
+    reference = stage_output(stage, batch, rows, {});
   }
-  const auto own = token_losses(batch, rows);
+  const auto own = stage_output(stage, batch, rows, {});
   const PhaseScope phase(Phase::kForward);
   const ModuleScope scope("loss");
   return preference_losses(own, reference, job_.training.dpo_beta);
 }
 
-at::Tensor TrainingRun::token_losses(const TokenBatch& batch, const BatchRows& rows) {
+/// What a stage hands on; of the last one the loss of each token. `input` of the first is not read.
+at::Tensor TrainingRun::stage_output(Stage& stage, const TokenBatch& batch, const BatchRows& rows,
+                                     const at::Tensor& input) {
+  const auto& plan = stage.plan();
+  const auto place = [&](const auto& values) { return placed(plan, values, batch, rows, "batch whole"); };
   // A table is read for the whole length at once: its gradient is a sum over all of it.
-  const auto tokens = placed(batch.tokens, batch, rows, "batch whole");
-  const auto labels = placed(batch.labels, batch, rows, "batch length");
-  hooks_->set_positions(batch.positions.empty() ? at::Tensor() : placed(batch.positions, batch, rows, "batch whole"));
+  const auto x = stage.is_first() ? place(batch.tokens) : input;
+  stage.hooks().set_positions(batch.positions.empty() ? at::Tensor() : place(batch.positions));
   const PhaseScope phase(Phase::kForward);
-  auto logits = model_->forward(tokens);
+  const auto output = stage.forward(x, {rows.count, batch.seq_len});
+  return stage.is_last() ? token_losses(stage, output, batch, rows) : output;
+}
+
+at::Tensor TrainingRun::token_losses(Stage& stage, const at::Tensor& output, const TokenBatch& batch,
+                                     const BatchRows& rows) {
+  const auto& plan = stage.plan();
+  const auto labels = placed(plan, batch.labels, batch, rows, "batch length");
   const ModuleScope scope("loss");
+  auto logits = output;
   if (job_.parallelism.disable_loss_parallel)
-    logits = redistribute(logits, plan_->activation(logits.sizes(), "batch length whole"));
+    logits = redistribute(logits, plan.activation(logits.sizes(), "batch length whole"));
   return mesh_ops::token_losses(logits.to(c10::kFloat), labels, kIgnoredLabel);
 }
 
-at::Tensor TrainingRun::placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
-                               std::string_view axes) const {
+at::Tensor TrainingRun::placed(const ShardingPlan& plan, const std::vector<int64_t>& values, const TokenBatch& batch,
+                               const BatchRows& rows, std::string_view axes) const {
   const auto plain = plain_rows(values, batch, rows);
-  return distribute(plain, plan_->activation(plain.sizes(), axes));
+  return distribute(plain, plan.activation(plain.sizes(), axes));
 }
 
 }  // namespace lockstep::trainer

@@ -31,6 +31,13 @@ Numerics numerics_of(const Job& job, Domain domain) {
   return job.numerics.is_canonical() && domain == Domain::kDeclared ? Numerics::kCanonical : Numerics::kNative;
 }
 
+/// The first of each: ranks of a stage do alike.
+std::vector<int> one_of_each_stage(const MeshDegrees& mesh) {
+  std::vector<int> ranks;
+  for (int64_t s = 0; s < mesh.pp; ++s) ranks.push_back(static_cast<int>(s * (mesh.ranks() / mesh.pp)));
+  return ranks;
+}
+
 std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job& job) {
   register_backend();
   World::Options world;
@@ -45,7 +52,7 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.transport = options.transport;
   world.as_messages = options.as_messages;
   world.overlap = options.overlap;
-  if (options.meta) world.local_ranks = {0};
+  if (options.meta) world.local_ranks = one_of_each_stage(options.mesh);
   if (job.training.device == "cuda" && !options.meta) {
     require_gpu(options.local_ranks.empty() ? 0 : options.local_ranks[0]);
     world.device = c10::kCUDA;
@@ -68,7 +75,8 @@ std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job, const 
   auto axes = mesh_axes(degrees);
   const bool by_microbatch = job.numerics.is_canonical() && batching.accumulation_steps > 1;
   const bool in_16_bits = job.training.mixed_precision_param != "float32";
-  if (degrees.data_parallel() == 1 && (by_microbatch || in_16_bits)) axes.insert(axes.begin(), {axis::kReplicate, 1});
+  if (degrees.data_parallel() == 1 && (by_microbatch || in_16_bits))
+    axes.insert(axes.begin() + (degrees.pp > 1 ? 1 : 0), {axis::kReplicate, 1});
   return axes;
 }
 
@@ -94,24 +102,21 @@ TrainingRun::TrainingRun(Job job, Options options)
       model_(model_of(job_, options_)),
       plan_(
           std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_, batching_)), default_axis_rules())),
-      hooks_(std::make_unique<MeshHooks>(*plan_, with_leaves(block_options(job_, *model_)))),
+      stages_(std::make_unique<Stages>(job_, *model_, plan_->mesh(), batching_)),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
-      state_(first_state(apply_groups(job_.optimizer, *model_))),
-      accumulator_(
-          std::make_unique<GradientAccumulator>(trainable_values(), batching_, world_->numerics(), trainable_names())) {
-  accumulator_->on_gradient(
-      [this, names = trainable_names()](int64_t microbatch, size_t parameter, at::Tensor& gradient) {
-        if (listener_) listener_->take_gradient(microbatch, names[parameter], gradient);
-      });
+      state_(first_state(apply_groups(job_.optimizer, *model_))) {
+  stages_->start([this](int64_t microbatch, const std::string& parameter, at::Tensor& gradient) {
+    if (listener_) listener_->take_gradient(microbatch, parameter, gradient);
+  });
 }
 
 TrainingRun::~TrainingRun() = default;
 
 TrainingState TrainingRun::first_state(const std::vector<ParameterSettings>& settings) {
   if (!options_.meta && !world_->shard_device().is_cuda())
-    require_memory(*model_, *plan_, *optimizer_, settings, batching_, job_.training.seq_len,
+    require_memory(*model_, *stages_, *optimizer_, settings, batching_, job_.training.seq_len,
                    job_.parallelism.disable_loss_parallel ? options_.mesh.tp : 1);
-  auto state = initial_state(*model_, *plan_, *optimizer_, settings, static_cast<uint64_t>(job_.debug.seed));
+  auto state = initial_state(*model_, *stages_, *optimizer_, settings, static_cast<uint64_t>(job_.debug.seed));
   if (options_.meta) return state;
   const auto& folder = job_.checkpoint.initial_load_path;
   const bool loads = !folder.empty() && options_.loads_weights;
@@ -121,34 +126,12 @@ TrainingState TrainingRun::first_state(const std::vector<ParameterSettings>& set
   return state;
 }
 
-std::vector<at::Tensor> TrainingRun::trainable_values() const {
-  std::vector<at::Tensor> values;
-  for (const auto& entry : state_)
-    if (entry.trainable) values.push_back(entry.value);
-  return values;
-}
-
-std::vector<std::string> TrainingRun::trainable_names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : state_)
-    if (entry.trainable) names.push_back(entry.name);
-  return names;
-}
-
-BlockOptions TrainingRun::with_leaves(BlockOptions options) const {
-  options.leaf = [this](const at::Tensor& parameter) {
-    return hooks_->trains() ? accumulator_->leaf(parameter) : parameter;
-  };
-  if (world_->canonical() && batching_.nodes_per_microbatch() > 1)
-    options.node_taker = {
-        batching_.data_parallel * batching_.local_batch_size,
-        [this](const at::Tensor& leaf, const at::Tensor& nodes) { accumulator_->take_nodes(leaf, nodes); }};
-  return options;
-}
-
 StepResult TrainingRun::step(int64_t step, const TokenBatch& batch, double learning_rate) {
   begin_step(step, batch, learning_rate);
-  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) accumulate(m, forward_loss(m));
+  if (stages_->count() > 1)
+    run_pipeline_step();
+  else
+    for (int64_t m = 0; m < batching_.accumulation_steps; ++m) accumulate(m, forward_loss(m));
   return apply();
 }
 
@@ -160,55 +143,20 @@ TrainingRun::Underway& TrainingRun::underway() {
 void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learning_rate) {
   const RunContext::Use use(context_);
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
-  if (underway_) accumulator_->restart();
+  if (underway_) stages_->restart();
   underway_.reset();
   if (listener_) listener_->begin_step(step, batch, learning_rate, state_);
   context_.begin_microbatch(step, 0);
   underway_ = Underway{step, &batch, learning_rate, told_number(mesh(), "valid_tokens", valid_tokens(batch))};
-}
-
-at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
-  const RunContext::Use use(context_);
-  const auto& batch = *underway().batch;
-  LOCKSTEP_CHECK(microbatch >= 0 && microbatch < batching_.accumulation_steps, "microbatch {}", microbatch);
-  const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
-  const auto rows = batching_.rows(microbatch);
-  context_.begin_microbatch(underway().step, microbatch);
-  hooks_->begin_microbatch();
-  accumulator_->enter(microbatch);
-  const BatchScope batch_scope(rows);
-  const models::HooksScope hooks(*hooks_);
-  return losses(batch, rows);
-}
-
-void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
-  const RunContext::Use use(context_);
-  auto& [step, batch, rate, valid, sum, kept_losses, local_losses] = underway();
-  context_.continue_microbatch(microbatch);
-  accumulator_->enter(microbatch);
-  at::Tensor values, part;
-  {
-    const models::HooksScope hooks(*hooks_);
-    const PhaseScope phase(Phase::kBackward);
-    losses.backward(at::div(distribute(at::ones(losses.sizes()), layout_of(losses)), valid));
-    values = losses.detach();
-    part = world_->canonical() ? mesh_ops::fixed_point_sum(values) : at::sum(values);
-  }
-  accumulator_->end_microbatch(microbatch);
-  if (options_.keep_gradients) {
-    kept_losses.resize(static_cast<size_t>(batching_.accumulation_steps));
-    kept_losses[static_cast<size_t>(microbatch)] = values;
-  }
-  if (!options_.meta) local_losses.add(values, counted(*batch, batching_.rows(microbatch)));
-  sum = sum.defined() ? at::add(sum, part) : part;
+  stages_->refresh_shared();
 }
 
 StepResult TrainingRun::apply() {
   const RunContext::Use use(context_);
   auto [step, batch, rate, valid, sum, kept_losses, local_losses] = underway();
   StepResult result;
-  result.loss = told_number(mesh(), "loss", value_of(whole(sum)) / valid);
-  auto gradients = accumulator_->finish();
+  result.loss = told_number(mesh(), "loss", number_of(sum) / valid);
+  auto gradients = stages_->finish();
   underway_.reset();
   result.gradient_norm = told_number(mesh(), "gradient_norm", gradient_norm(gradients));
   require_finite(step, result);
@@ -217,8 +165,9 @@ StepResult TrainingRun::apply() {
   result.scalars = optimizer_->scalars(step, rate, scale);
   update(gradients, result.scalars);
   report(result);
-  result.local_losses = local_losses.take();
-  if (options_.keep_gradients) result.gradients = std::move(gradients), result.token_losses = std::move(kept_losses);
+  result.local_losses = local_losses_of_all(local_losses.take());
+  if (options_.keep_gradients)
+    result.gradients = std::move(gradients), result.token_losses = token_losses_of_all(std::move(kept_losses));
   return result;
 }
 
@@ -250,7 +199,7 @@ bool TrainingRun::any_rank(bool here) const {
 }
 
 at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {
-  return redistribute_values(scalar, Layout::replicated(mesh()), "whole");
+  return redistribute_values(scalar, Layout::replicated(layout_of(scalar).mesh()), "whole");
 }
 
 void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<StepScalar>& scalars) {
@@ -260,8 +209,10 @@ void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<S
   size_t next = 0;
   for (const auto& entry : state_) {
     if (!entry.trainable) continue;
+    const auto& gradient = gradients[next++];
+    if (layout_of(entry.value).mesh().local_count() == 0) continue;  // another stage's, in other processes
     const ModuleScope scope(entry.name);
-    optimizer_->update(entry, gradients[next++], scalars);
+    optimizer_->update(entry, gradient, scalars);
     if (update_callback_) update_callback_(entry);
   }
 }

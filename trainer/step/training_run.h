@@ -13,8 +13,8 @@
 #include "trainer/job/job.h"
 #include "trainer/measure/local_loss.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/sharding/mesh_hooks.h"
-#include "trainer/step/gradient_accumulator.h"
+#include "trainer/sharding/sharding_plan.h"
+#include "trainer/stages/pipeline_step.h"
 #include "trainer/step/model_registry.h"
 #include "trainer/step/training_state.h"
 
@@ -73,7 +73,8 @@ class TrainingRun {
   StepResult step(int64_t step, const TokenBatch& batch, double learning_rate);
 
   // The parts of a step, for a schedule that has an order of its own. step() is begin_step(), then forward_loss() and
-  // accumulate() for each microbatch in turn, then apply(). Microbatches are batching().accumulation_steps, from 0.
+  // accumulate() for each microbatch in turn, then apply(). Microbatches are batching().accumulation_steps, from 0. A
+  // pipeline has its own order: there step() alone does it.
 
   /// Counts the batch's valid tokens. `batch` is borrowed until apply() returns. A step that was begun before and not
   /// applied is forgotten.
@@ -119,6 +120,7 @@ class TrainingRun {
   const TrainingState& state() const { return state_; }
   World& world() { return *world_; }
   const Mesh& mesh() const { return plan_->mesh(); }
+  const PipelinePlan& pipeline() const { return stages_->pipeline(); }
   const Batching& batching() const { return batching_; }
   models::Model& model() { return *model_; }
   /// Where the run's program is: its own calls use it. Who reads the state between two steps may, too, so that a
@@ -137,21 +139,26 @@ class TrainingRun {
     LocalLosses local_losses = {};
   };
 
-  at::Tensor token_losses(const TokenBatch& batch, const BatchRows& rows);
+  at::Tensor stage_output(Stage& stage, const TokenBatch& batch, const BatchRows& rows, const at::Tensor& input);
+  at::Tensor stage_forward(Stage& stage, int64_t microbatch, const at::Tensor& input);
+  void stage_backward(Stage& stage, int64_t microbatch, const at::Tensor& output, const at::Tensor& gradient);
+  at::Tensor last_output(StageTransfers& transfers, int64_t microbatch, const TokenBatch& batch, const BatchRows& rows);
+  at::Tensor token_losses(Stage& stage, const at::Tensor& logits, const TokenBatch& batch, const BatchRows& rows);
   at::Tensor losses(const TokenBatch& batch, const BatchRows& rows);
   at::Tensor counted(const TokenBatch& batch, const BatchRows& rows) const;
-  at::Tensor placed(const std::vector<int64_t>& values, const TokenBatch& batch, const BatchRows& rows,
-                    std::string_view axes) const;
+  at::Tensor placed(const ShardingPlan& plan, const std::vector<int64_t>& values, const TokenBatch& batch,
+                    const BatchRows& rows, std::string_view axes) const;
+  void run_pipeline_step();
   TrainingState first_state(const std::vector<ParameterSettings>& settings);
   Underway& underway();
   double labels_of(const TokenBatch& batch) const;
   double valid_tokens(const TokenBatch& batch) const;
-  BlockOptions with_leaves(BlockOptions options) const;
-  std::vector<at::Tensor> trainable_values() const;
-  std::vector<std::string> trainable_names() const;
   void require_finite(int64_t step, const StepResult& result) const;
   bool any_rank(bool here) const;
   double value_of(const at::Tensor& sum) const;
+  double number_of(const at::Tensor& sum);
+  std::vector<LocalLoss> local_losses_of_all(std::vector<LocalLoss> last) const;
+  std::vector<at::Tensor> token_losses_of_all(std::vector<at::Tensor> last);
   at::Tensor whole(const at::Tensor& scalar) const;
   void update(const std::vector<at::Tensor>& gradients, std::vector<StepScalar>& scalars);
   void report(const StepResult& result);
@@ -163,10 +170,9 @@ class TrainingRun {
   std::unique_ptr<World> world_;
   std::unique_ptr<models::Model> model_;
   std::unique_ptr<ShardingPlan> plan_;
-  std::unique_ptr<MeshHooks> hooks_;
+  std::unique_ptr<Stages> stages_;
   std::unique_ptr<Optimizer> optimizer_;
   TrainingState state_;
-  std::unique_ptr<GradientAccumulator> accumulator_;
   std::optional<Underway> underway_;
   StepListener* listener_ = nullptr;
   std::function<void(const ParameterState&)> update_callback_;

@@ -9,9 +9,9 @@
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
-#include "runtime/redistribution/gather.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "runtime/transfer/whole_mesh.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -60,7 +60,7 @@ ParameterState description_of(const models::Parameter& parameter, const Paramete
   return {parameter.name(), {}, parameter.trainable(), {}, parameter.division(), settings, parameter.is_adapter()};
 }
 
-TrainingState initial_state(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+TrainingState initial_state(models::Model& model, const Stages& stages, const Optimizer& optimizer,
                             const std::vector<ParameterSettings>& settings, uint64_t seed) {
   const PhaseScope phase(Phase::kInit);
   const auto parameters = model.parameters();
@@ -68,7 +68,7 @@ TrainingState initial_state(models::Model& model, const ShardingPlan& plan, cons
   TrainingState state;
   for (size_t p = 0; p < parameters.size(); ++p) {
     auto& entry = state.emplace_back(description_of(*parameters[p], settings[p]));
-    entry.value = initial_value(*parameters[p], plan.stored(*parameters[p]), seed);
+    entry.value = initial_value(*parameters[p], stages.plan_of(*parameters[p]).stored(*parameters[p]), seed);
     if (entry.trainable) entry.slots = new_slots(optimizer, entry);
     entry.value.requires_grad_(entry.trainable);
     parameters[p]->assign(entry.value);
@@ -93,7 +93,7 @@ void copy_state(const TrainingState& source, TrainingState& target) {
     LOCKSTEP_CHECK_EQ(from.size(), to.size(), "{}", source[p].name);
     for (size_t t = 0; t < from.size(); ++t) {
       LOCKSTEP_CHECK_EQ(from[t].prefix, to[t].prefix, "{}", source[p].name);
-      at::Tensor(to[t].tensor).copy_(gather(from[t].tensor));
+      at::Tensor(to[t].tensor).copy_(gather_everywhere(from[t].tensor));
     }
   }
 }

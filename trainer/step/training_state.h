@@ -1,7 +1,7 @@
 #pragma once
 #include "models/module.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/sharding/sharding_plan.h"
+#include "trainer/stages/stages.h"
 
 namespace lockstep::trainer {
 
@@ -10,7 +10,7 @@ ParameterState description_of(const models::Parameter& parameter, const Paramete
 
 /// Initial parameters, each tensor of their divisions drawn by name and global index from `seed`, and assigned to the
 /// model, with the optimizer's state before the first step. `settings`: of each parameter, in the model's order.
-TrainingState initial_state(models::Model& model, const ShardingPlan& plan, const Optimizer& optimizer,
+TrainingState initial_state(models::Model& model, const Stages& stages, const Optimizer& optimizer,
                             const std::vector<ParameterSettings>& settings, uint64_t seed);
 
 /// Gives slots that follow values (SlotKind) the values, once other ones are in place.

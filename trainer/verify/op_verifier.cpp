@@ -33,8 +33,12 @@ void OpVerifier::judge(StepCheck& step) {
   step.blame = blamed->blame;
   step.difference = step.blame->worst;
   if (step.blame->is_of_move()) step.op_case = case_of_move(run_.mesh(), *blamed, check_.blame(), check_.moved());
-  if (step.blame->kind != "op" || check_.expected().empty()) return;
-  step.op_case = joined_case(run_.mesh(), *blamed, capture_->take(step.blame->text(), check_.expected()));
+  if (step.blame->kind != "op") return;
+  // Ranks of other stages have not seen the op.
+  std::optional<replay::OpCase> part;
+  if (check_.blame() && check_.blame()->text() == step.blame->text() && !check_.expected().empty())
+    part = capture_->take(step.blame->text(), check_.expected());
+  step.op_case = joined_case(run_.mesh(), *blamed, std::move(part));
 }
 
 }  // namespace lockstep::trainer

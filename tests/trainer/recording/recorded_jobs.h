@@ -24,6 +24,7 @@ inline trainer::Job job_of(const Setup& setup, const std::string& folder) {
   job.training.mixed_precision_param = setup.dtype;
   job.training.global_batch_size = 24;
   job.training.local_batch_size = 24 / mesh.data_parallel() / setup.microbatches;
+  job.parallelism.pipeline_parallel_microbatch_size = job.training.local_batch_size;
   job.activation_checkpoint.mode = setup.recomputes ? "full" : "none";
   job.record.folder = folder;
   job.record.state_every = 2;

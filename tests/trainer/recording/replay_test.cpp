@@ -79,7 +79,10 @@ INSTANTIATE_TEST_SUITE_P(Setups, Replay,
                                            Setup{"dp_shard=2,tp=2", "canonical", 2, false, "bfloat16"}, Setup{"cp=2"},
                                            Setup{"dp_shard=2,cp=3", "native", 2},
                                            Setup{"dp_replicate=2,dp_shard=2,cp=2,tp=2", "canonical", 1, true},
-                                           Setup{"dp_replicate=2,dp_shard=2,cp=2,tp=2", "native", 2, true}));
+                                           Setup{"dp_replicate=2,dp_shard=2,cp=2,tp=2", "native", 2, true},
+                                           Setup{"pp=2"}, Setup{"pp=3,tp=2", "native", 2},
+                                           Setup{"pp=2,dp_shard=2", "canonical", 2},
+                                           Setup{"pp=2,dp_replicate=2", "canonical", 2, true, "bfloat16"}));
 
 /// The first step of rank 0 on dp_shard=2,tp=2.
 class ChangedRecording : public ::testing::Test {

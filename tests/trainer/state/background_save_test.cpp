@@ -59,7 +59,8 @@ TEST_P(OnMesh, WritesTheSameFiles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, OnMesh,
-                         ::testing::Values("one device", "dp_shard=6", "dp_shard=2,tp=3", "dp_replicate=2"));
+                         ::testing::Values("one device", "dp_shard=6", "dp_shard=2,tp=3", "dp_replicate=2",
+                                           "pp=2,tp=3"));
 
 TEST(BackgroundSave, TheFolderIsNoCheckpointBeforeItIsWritten) {
   auto run = run_on("dp_shard=2");

@@ -97,9 +97,10 @@ TEST_P(FromMeshToMesh, KeepsEveryBit) {
   EXPECT_EQ(state_digest(target.state()), state_digest(source.state()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Meshes, FromMeshToMesh,
-                         ::testing::Combine(::testing::Values("one device", "dp_shard=6", "tp=2", "dp_shard=2,tp=3"),
-                                            ::testing::Values("one device", "dp_shard=3", "tp=3", "dp_shard=4,tp=2")));
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, FromMeshToMesh,
+    ::testing::Combine(::testing::Values("one device", "dp_shard=6", "tp=2", "dp_shard=2,tp=3", "pp=2,dp_shard=2"),
+                       ::testing::Values("one device", "dp_shard=3", "tp=3", "dp_shard=4,tp=2", "pp=3,tp=2")));
 
 TEST(StateCheckpoint, GoesOnBitByBit) {
   const auto job = testing::small_job();

@@ -59,11 +59,12 @@ TEST_P(LowRankBits, AreOneDevices) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Meshes, LowRankBits,
-    ::testing::Combine(::testing::Bool(),
-                       ::testing::Values("dp_replicate=2", "dp_shard=2", "dp_shard=3", "tp=2", "tp=3", "cp=2",
-                                         "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2,tp=2", "dp_shard=2,cp=2,tp=2")));
+INSTANTIATE_TEST_SUITE_P(Meshes, LowRankBits,
+                         ::testing::Combine(::testing::Bool(),
+                                            ::testing::Values("dp_replicate=2", "dp_shard=2", "dp_shard=3", "tp=2",
+                                                              "tp=3", "cp=2", "dp_shard=2,tp=2",
+                                                              "dp_replicate=2,dp_shard=2,tp=2", "dp_shard=2,cp=2,tp=2",
+                                                              "pp=3,tp=2")));
 
 TEST(LowRank, MicrobatchesDoNotShow) {
   for (const bool dora : {false, true}) {

@@ -75,7 +75,7 @@ TEST_P(SgdBits, AreOneDevices) {
 
 INSTANTIATE_TEST_SUITE_P(Meshes, SgdBits,
                          ::testing::Values("dp_replicate=2", "dp_shard=2", "dp_shard=8", "tp=2", "tp=3", "cp=2",
-                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2,tp=2"),
+                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2,tp=2", "pp=2,dp_shard=2"),
                          [](const auto& parameter) {
                            std::string name = parameter.param;
                            for (auto& c : name)

@@ -100,7 +100,7 @@ std::string case_name(const ::testing::TestParamInfo<QuantizedBits::ParamType>& 
 INSTANTIATE_TEST_SUITE_P(Recipes, QuantizedBits,
                          ::testing::Combine(::testing::ValuesIn(kSettings),
                                             ::testing::Values("dp_shard=3", "dp_replicate=2,dp_shard=2", "tp=2", "tp=3",
-                                                              "cp=2", "dp_shard=2,cp=2,tp=2")),
+                                                              "cp=2", "dp_shard=2,cp=2,tp=2", "pp=2,dp_shard=2")),
                          case_name);
 
 // Faults.

@@ -65,7 +65,7 @@ TEST_P(NoFalseBlame, OfAStepThatAgrees) {
 
 INSTANTIATE_TEST_SUITE_P(Meshes, NoFalseBlame,
                          ::testing::Combine(::testing::Values("dp_shard=3", "tp=2", "tp=3", "dp_replicate=2,dp_shard=2",
-                                                              "dp_replicate=2,dp_shard=2,tp=3"),
+                                                              "dp_replicate=2,dp_shard=2,tp=3", "pp=2,tp=2"),
                                             ::testing::Values(Numerics::kNative, Numerics::kCanonical)));
 
 /// Changes what rank 1 receives in collectives of one kind, axis and op; the first only, or all.

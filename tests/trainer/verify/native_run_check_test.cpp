@@ -39,7 +39,8 @@ TEST_P(NativeRunOn, IsWithinWhatItsRoundingsMayDo) {
 
 INSTANTIATE_TEST_SUITE_P(Meshes, NativeRunOn,
                          ::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2", "tp=3", "cp=2",
-                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2,tp=3"));
+                                           "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2,tp=3", "pp=2",
+                                           "pp=3,dp_shard=2,tp=2"));
 
 TEST(NativeRun, AWrongMoveIsBlamedOnIt) {
   for (const char* op : {"gather_parameters", "reduce_gradients"}) {

@@ -65,7 +65,7 @@ TEST_P(OpVerifierOn, EveryOpAndMoveIsComparedAndAgrees) {
 INSTANTIATE_TEST_SUITE_P(Meshes, OpVerifierOn,
                          ::testing::Combine(::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2",
                                                               "tp=3", "cp=2", "dp_shard=2,tp=2",
-                                                              "dp_replicate=2,dp_shard=2,tp=3"),
+                                                              "dp_replicate=2,dp_shard=2,tp=3", "pp=2,dp_shard=2"),
                                             ::testing::Values(Numerics::kNative, Numerics::kCanonical)));
 
 class OpVerifierUnder : public ::testing::TestWithParam<Numerics> {};

@@ -54,7 +54,7 @@ TEST_P(NoFalseAlarm, AgreesForThreeSteps) {
 INSTANTIATE_TEST_SUITE_P(Meshes, NoFalseAlarm,
                          ::testing::Combine(::testing::Values("one device", "dp_replicate=2", "dp_shard=3", "tp=2",
                                                               "tp=3", "dp_shard=2,tp=2", "dp_replicate=2,dp_shard=2",
-                                                              "dp_replicate=2,dp_shard=2,tp=3"),
+                                                              "dp_replicate=2,dp_shard=2,tp=3", "pp=2", "pp=3,tp=2"),
                                             ::testing::Values(Numerics::kNative, Numerics::kCanonical)));
 
 TEST(StepVerifier, SaysHowLongAStepTakesInThoseOfOneDevice) {

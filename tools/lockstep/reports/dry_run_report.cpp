@@ -1,16 +1,22 @@
 #include "tools/lockstep/reports/dry_run_report.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/files/atomic_file.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "tools/lockstep/reports/price_report.h"
+#include "tools/lockstep/schedule/schedule_facts.h"
+#include "trainer/pipeline/pictures/text_picture.h"
 
 namespace lockstep::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
+constexpr int64_t kPictureColumns = 120;
 using trainer::DryRun, trainer::RankClass;
 
 double mebibytes(double bytes) { return bytes / (1 << 20); }
@@ -46,6 +52,18 @@ void print_classes(const DryRun& dry) {
     for (const auto kind : kinds) print_out(" {:>14.3f}", mebibytes(each.sent_of(kind)));
     print_out("\n");
   }
+}
+
+/// Bubble, activations, blocks and a picture; the drawing of --html.
+Json report_pipeline(const TrainOptions& options, const trainer::PipelinePlan& plan) {
+  const auto facts = facts_of(plan.schedule, {});
+  print_out("\npipeline {}; times {}; first blocks of stages {}\n", facts.title(), times_text(facts.durations),
+            fmt::join(plan.first_blocks, " "));
+  write_out(rank_table(facts) + "\n" + pipeline::text_picture(facts.schedule, facts.timeline, kPictureColumns));
+  if (!options.html.empty()) write_file_atomically(options.html, schedule_page(facts));
+  auto json = json_of(facts);
+  json["first_blocks"] = plan.first_blocks;
+  return json;
 }
 
 Json classes_json(const DryRun& dry) {
@@ -92,15 +110,18 @@ ExitCode report_dry_run(const TrainOptions& options, const trainer::Job& job) {
   else
     print_collectives(dry);
   if (dry.classes.size() > 1) print_classes(dry);
+  const auto pipeline = dry.pipeline.stages() > 1 ? report_pipeline(options, dry.pipeline) : Json();
   if (!canonical) print_gathered(dry.traffic.implicit_gathers());
-  write_json(options.output, {{"mesh", mesh},
-                              {"sizes", dry.sizes},
-                              {"parameters", dry.parameters},
-                              {"state_bytes_per_rank", dry.classes[0].state_bytes},
-                              {"numerics", job.numerics.mode},
-                              {"collectives", prices_json(prices)},
-                              {"gathered", gathered_json(prices.gathered)},
-                              {"classes", classes_json(dry)}});
+  Json json{{"mesh", mesh},
+            {"sizes", dry.sizes},
+            {"parameters", dry.parameters},
+            {"state_bytes_per_rank", dry.classes[0].state_bytes},
+            {"numerics", job.numerics.mode},
+            {"collectives", prices_json(prices)},
+            {"gathered", gathered_json(prices.gathered)},
+            {"classes", classes_json(dry)}};
+  if (!pipeline.is_null()) json["pipeline"] = pipeline;
+  write_json(options.output, json);
   return ExitCode::kFine;
 }
 

@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/atomic_file.h"
-#include "core/files/mapped_file.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
@@ -16,16 +15,6 @@ namespace {
 
 constexpr const char* kRow = "{:<21}  {:>15}  {:>8}  {:>6}  {:>6}  {:>11}\n";
 
-std::string content_of(const std::string& path) {
-  try {
-    const MappedFile file(path);
-    const auto bytes = file.bytes();
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-  } catch (const FileError& error) {
-    fail<BadInput>("{} A schedule (csv) was expected.", error.what());
-  }
-}
-
 pipeline::PipelineSize size_of(const ScheduleOptions& options, const pipeline::ScheduleKind& kind) {
   return {options.ranks.value_or(1), options.stages_per_rank.value_or(kind.usual_stages),
           options.microbatches.value_or(1)};
@@ -37,7 +26,7 @@ ScheduleFacts named(const ScheduleOptions& options, const pipeline::Durations& d
 }
 
 ScheduleFacts read(const ScheduleOptions& options, const pipeline::Durations& durations) {
-  auto file = pipeline::parse_schedule_csv(content_of(options.file), options.file);
+  auto file = pipeline::read_schedule_csv(options.file);
   auto facts = facts_of(std::move(file.schedule), durations);
   facts.left_out = file.left_out;
   return facts;

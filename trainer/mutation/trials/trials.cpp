@@ -84,12 +84,12 @@ struct Trials::Right {
 };
 
 Trials::Trials() {
-  for (auto& setup : setups_of_stages()) prepare(stages_.emplace_back(Stage{std::move(setup), {}}));
+  for (auto& setup : setups_of_stages()) prepare(stages_.emplace_back(SurveyedRun{std::move(setup), {}}));
 }
 
 Trials::~Trials() = default;
 
-void Trials::prepare(Stage& stage) {
+void Trials::prepare(SurveyedRun& stage) {
   const auto job = job_of(stage.setup, folder_of(rights_.size()));
   const Processes processes;
   TrainingRun run(job, options_of(stage.setup));

@@ -34,7 +34,7 @@ class Trials {
   Trials();
   ~Trials();
 
-  std::span<const Stage> stages() const { return stages_; }
+  std::span<const SurveyedRun> stages() const { return stages_; }
   Trial run(const Mutant& mutant) const;
 
   /// Steps without a fault, on the stages and two meshes more, under canonical and native numerics.
@@ -43,7 +43,7 @@ class Trials {
  private:
   struct Right;
 
-  void prepare(Stage& stage);
+  void prepare(SurveyedRun& stage);
   size_t stage_of(const Mutant& mutant) const;
   std::string folder_of(size_t stage) const { return work_.file("stage-" + std::to_string(stage)); }
   std::string folder_for(const Mutant& mutant) const;
@@ -51,7 +51,7 @@ class Trials {
   void run_steps(Trial& trial, const std::string& folder) const;
 
   WorkFolder work_;
-  std::vector<Stage> stages_;
+  std::vector<SurveyedRun> stages_;
   std::vector<std::unique_ptr<Right>> rights_;  ///< of each stage
 };
 

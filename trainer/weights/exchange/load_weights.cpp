@@ -124,7 +124,7 @@ LoadedWeights load_weights(const WeightSource& source, const Job& job, TrainingS
 LoadedWeights load_weights_together(const std::string& folder, const Job& job, TrainingState& state) {
   for (const auto& entry : state) sharded(entry.value).shards()->whole();
   auto what = LoadedWeights::kModel;
-  together(layout_of(state.at(0).value).mesh(),
+  together(layout_of(state.at(0).value).mesh().whole(),
            [&] { what = load_weights(*open_weights(folder, &job.model), job, state); });
   return what;
 }

@@ -1,4 +1,4 @@
-#include "trainer/step/gradient_accumulator.h"
+#include "trainer/sharding/gradient_accumulator.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -25,8 +25,10 @@ void require_one_use(const at::Tensor& gradient, const std::string& module) {
         module.empty() ? "the model" : module, spec.layout.ordered_sum()->terms, spec.text());
 }
 
-std::vector<at::Tensor> reduced_to(const std::vector<at::Tensor>& sums, const std::vector<Layout>& layouts) {
+std::vector<at::Tensor> reduced_to(const std::vector<at::Tensor>& sums, const std::vector<Layout>& layouts,
+                                   const std::string& place) {
   if (sums.empty()) return {};
+  const ModuleScope module(place);
   const CommunicationScope scope(layouts[0].mesh().world(), "reduce_gradients");
   return redistribute_bucket(sums, layouts);
 }
@@ -40,6 +42,7 @@ struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
       : owner_(owner), parameter_(parameter), sum_(sum) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
     const PhaseScope phase(Phase::kReduce);
+    const ModuleScope scope(owner_.names_[parameter_]);  // ops are called alike in whatever order gradients come
     const at::NoGradGuard no_grad;
     auto gradient = gradients[0];
     if (gradient.defined()) owner_.callback_(owner_.microbatch_, parameter_, gradient);
@@ -73,9 +76,10 @@ struct GradientAccumulator::Use {
 };
 
 GradientAccumulator::GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching,
-                                         Numerics numerics, std::vector<std::string> names)
+                                         Numerics numerics, std::vector<std::string> names, std::string place)
     : parameters_(std::move(parameters)),
       names_(std::move(names)),
+      place_(std::move(place)),
       microbatches_(batching.accumulation_steps),
       nodes_(batching.nodes_per_microbatch()),
       numerics_(numerics) {
@@ -106,6 +110,7 @@ void GradientAccumulator::take_nodes(const at::Tensor& leaf, const at::Tensor& n
                  microbatch_);
   auto taken = nodes;
   callback_(microbatch_, use.parameter, taken);
+  const ModuleScope scope(names_[use.parameter]);
   use.replicas.add_nodes(microbatch_, taken);
 }
 
@@ -117,6 +122,7 @@ void GradientAccumulator::end_microbatch(int64_t microbatch) {
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
   for (auto& [key, use] : uses_) {
+    const ModuleScope scope(names_[use->parameter]);
     if (microbatches_ > 1 && use->sum.defined()) require_one_use(use->sum, std::get<1>(key));
     if (!std::exchange(use->has_nodes, false)) use->replicas.add(microbatch, std::exchange(use->sum, {}));
   }
@@ -130,19 +136,25 @@ std::vector<at::Tensor> GradientAccumulator::finish() {
   std::vector<at::Tensor> sums;
   std::vector<Layout> layouts;
   for (auto& [key, use] : uses_) {
+    const ModuleScope scope(names_[use->parameter]);
     auto sum = canonical() ? use->replicas.finish() : std::exchange(use->sum, {});
     if (!sum.defined()) continue;
     owners.push_back(std::get<0>(key));
-    if (canonical()) tell_tensor(sum, "accumulate_gradients", names_[owners.back()]);
+    if (canonical()) tell_tensor(sum, "accumulate_gradients", "");
     sums.push_back(std::move(sum));
     layouts.push_back(layout_of(parameters_[owners.back()]));
   }
   ended_.clear();
   std::vector<at::Tensor> gradients(parameters_.size());
-  const auto reduced = reduced_to(sums, layouts);
-  for (size_t i = 0; i < reduced.size(); ++i) gradients[owners[i]] = sum_of(gradients[owners[i]], reduced[i]);
-  for (size_t p = 0; p < gradients.size(); ++p)
+  const auto reduced = reduced_to(sums, layouts, place_);
+  for (size_t i = 0; i < reduced.size(); ++i) {
+    const ModuleScope scope(names_[owners[i]]);
+    gradients[owners[i]] = sum_of(gradients[owners[i]], reduced[i]);
+  }
+  for (size_t p = 0; p < gradients.size(); ++p) {
+    const ModuleScope scope(names_[p]);
     if (!gradients[p].defined()) gradients[p] = at::zeros_like(parameters_[p]);
+  }
   return gradients;
 }
 

@@ -29,9 +29,10 @@ namespace lockstep::trainer {
 /// and their end. Either way axes that are still Partial are reduced once a step, in finish(), one collective per axis.
 class GradientAccumulator {
  public:
-  /// `parameters` of one mesh, in the order of finish(). `names`: for observers; empty: none.
+  /// `parameters` of one mesh, in the order of finish(). `names`: for observers; empty: none. `place`: the stage that
+  /// they are of, which names what it communicates; empty: there is one.
   GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching, Numerics numerics,
-                      std::vector<std::string> names = {});
+                      std::vector<std::string> names = {}, std::string place = {});
   ~GradientAccumulator();
   GradientAccumulator(const GradientAccumulator&) = delete;
   GradientAccumulator& operator=(const GradientAccumulator&) = delete;
@@ -71,6 +72,7 @@ class GradientAccumulator {
 
   std::vector<at::Tensor> parameters_;
   std::vector<std::string> names_;
+  std::string place_;
   int64_t microbatches_, nodes_;
   Numerics numerics_;
   std::unordered_map<const c10::TensorImpl*, size_t> index_;  ///< of each parameter

@@ -1,0 +1,126 @@
+// What a run does with a microbatch on one stage of its model, or on all of them.
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include "core/error.h"
+#include "runtime/context/scopes.h"
+#include "runtime/own_ops/mesh_ops.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "runtime/transfer/whole_mesh.h"
+#include "trainer/step/training_run.h"
+
+namespace lockstep::trainer {
+
+at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
+  const RunContext::Use use(context_);
+  LOCKSTEP_CHECK(microbatch >= 0 && microbatch < batching_.accumulation_steps, "microbatch {}", microbatch);
+  LOCKSTEP_CHECK_EQ(stages_->count(), 1u, "a pipeline runs whole steps");
+  context_.begin_microbatch(underway().step, microbatch);
+  return stage_forward(stages_->last(), microbatch, {});
+}
+
+void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
+  const RunContext::Use use(context_);
+  context_.continue_microbatch(microbatch);
+  stage_backward(stages_->last(), microbatch, losses, {});
+}
+
+void TrainingRun::run_pipeline_step() {
+  const RunContext::Use use(context_);
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) context_.begin_microbatch(underway().step, m);
+  const StageWork work{[this](Stage& stage, int64_t microbatch, const at::Tensor& input) {
+                         return stage_forward(stage, microbatch, input);
+                       },
+                       [this](Stage& stage, int64_t microbatch, const at::Tensor& output, const at::Tensor& gradient) {
+                         stage_backward(stage, microbatch, output, gradient);
+                       }};
+  run_pipeline(*stages_, context_, {batching_.rows(0).count, underway().batch->seq_len}, work);
+  context_.continue_microbatch(batching_.accumulation_steps - 1);  // what follows is called alike on all ranks
+}
+
+/// Of the last stage the losses.
+at::Tensor TrainingRun::stage_forward(Stage& stage, int64_t microbatch, const at::Tensor& input) {
+  const auto& batch = *underway().batch;
+  const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
+  const auto rows = batching_.rows(microbatch);
+  stage.hooks().begin_microbatch();
+  stage.accumulator().enter(microbatch);
+  const BatchScope batch_scope(rows);
+  return job_.training.loss == kPreferenceLoss ? losses(batch, rows) : stage_output(stage, batch, rows, input);
+}
+
+void TrainingRun::stage_backward(Stage& stage, int64_t microbatch, const at::Tensor& output,
+                                 const at::Tensor& gradient) {
+  auto& [step, batch, rate, valid, sum, kept_losses, local_losses] = underway();
+  stage.accumulator().enter(microbatch);
+  at::Tensor values, part;
+  {
+    const models::HooksScope hooks(stage.hooks());
+    const PhaseScope phase(Phase::kBackward);
+    output.backward(stage.is_last() ? at::div(distribute(at::ones(output.sizes()), layout_of(output)), valid)
+                                    : gradient);
+    if (stage.is_last()) {
+      values = output.detach();
+      part = world_->canonical() ? mesh_ops::fixed_point_sum(values) : at::sum(values);
+    }
+  }
+  stage.accumulator().end_microbatch(microbatch);
+  if (!stage.is_last()) return;
+  if (options_.keep_gradients) {
+    kept_losses.resize(static_cast<size_t>(batching_.accumulation_steps));
+    kept_losses[static_cast<size_t>(microbatch)] = values;
+  }
+  if (!options_.meta) local_losses.add(values, counted(*batch, batching_.rows(microbatch)));
+  sum = sum.defined() ? at::add(sum, part) : part;
+}
+
+/// A forward through all stages; not defined where the last one is not.
+at::Tensor TrainingRun::last_output(StageTransfers& transfers, int64_t microbatch, const TokenBatch& batch,
+                                    const BatchRows& rows) {
+  at::Tensor output;
+  for (size_t s = 0; s < stages_->count(); ++s) {
+    auto& stage = (*stages_)[s];
+    if (!stage.is_here()) continue;
+    stage.hooks().begin_microbatch();
+    const auto input =
+        stage.is_first() ? at::Tensor() : transfers.take(StageTransfers::Kind::kActivation, stage, microbatch);
+    output = stage_output(stage, batch, rows, input);
+    if (stage.is_last()) return output;
+    transfers.give(StageTransfers::Kind::kActivation, stage, microbatch, output);
+  }
+  return {};
+}
+
+/// The value of a sum that the last stage has, on every rank; not defined elsewhere.
+double TrainingRun::number_of(const at::Tensor& sum) {
+  if (stages_->count() == 1) return value_of(whole(sum));
+  const ModuleScope module("loss");  // what follows is called alike where nothing was summed
+  const double here = sum.defined() ? value_of(whole(sum)) : 0;
+  const auto& last = stages_->last().mesh();
+  const auto device = options_.meta ? c10::Device(c10::kMeta) : world_->shard_device();
+  const Shards shards(last.local_count(), at::full({}, here, at::dtype(c10::kDouble).device(device)));
+  const CommunicationScope scope(*world_, "number_of_last_stage");
+  const auto everywhere = on_whole_mesh({from_shards(shards, Layout::replicated(last), {}, c10::kDouble)})[0];
+  return options_.meta ? 0 : gather(everywhere).item<double>();
+}
+
+/// Where the last stage is not, they have no shards.
+std::vector<at::Tensor> TrainingRun::token_losses_of_all(std::vector<at::Tensor> last) {
+  auto& stage = stages_->last();
+  if (stage.is_here()) return last;
+  const std::vector<int64_t> sizes{batching_.rows(0).count, job_.training.seq_len};
+  const auto none = from_shards({}, stage.plan().activation(sizes, "batch length"), sizes, c10::kFloat);
+  return std::vector<at::Tensor>(static_cast<size_t>(batching_.accumulation_steps), none);
+}
+
+/// Those of the last stage's ranks that live here; the others have none.
+std::vector<LocalLoss> TrainingRun::local_losses_of_all(std::vector<LocalLoss> last) const {
+  if (stages_->count() == 1) return last;
+  std::vector<LocalLoss> all(mesh().local_count());
+  const auto& ranks = stages_->last().mesh().local_ranks();
+  for (size_t i = 0; i < last.size(); ++i) all[static_cast<size_t>(mesh().local_index(ranks[i]))] = last[i];
+  return all;
+}
+
+}  // namespace lockstep::trainer
