@@ -16,6 +16,7 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "runtime/transfer/transfer.h"
 
 using namespace lockstep;
 
@@ -67,6 +68,14 @@ void moving() {
   const at::Tensor y = redistribute(x, Layout::parse(mesh, "[tp=S(1)]"));
   y.add_(1);  // y has bytes of its own: x stays as it is
   check(at::equal(gather(x), numbers()) && at::equal(gather(y), numbers() + 1), "redistribution/redistribute.h");
+}
+
+void transferring() {
+  World world({.rank_count = 4});
+  const Mesh& mesh = world.mesh("pp=2,tp=2");
+  const at::Tensor x = distribute(numbers(), Layout::parse(mesh.submesh("pp", 0), "[tp=S(0)]"));
+  const at::Tensor y = transfer(x, mesh.submesh("pp", 1));
+  check(at::equal(gather(y), numbers()), "transfer/transfer.h");
 }
 
 void watching() {
@@ -148,7 +157,7 @@ void errors() {
 }  // namespace
 
 int main() {
-  worlds(), layouts(), tensors(), gathering(), moving(), watching(), drawing(), saying(), own_rules(), modules(),
-      own_ops(), errors();
+  worlds(), layouts(), tensors(), gathering(), moving(), transferring(), watching(), drawing(), saying(), own_rules(),
+      modules(), own_ops(), errors();
   return failures == 0 ? 0 : 1;
 }

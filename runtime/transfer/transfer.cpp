@@ -78,12 +78,12 @@ struct Watched {
   std::optional<CollectiveEvent> event_;
 };
 
-void count_traffic(const Mesh& end, const Shards& shards) {
+void count_traffic(const Mesh& end, const TensorSpec& spec, const Shards& shards) {
   double bytes = 0;
   for (const auto& shard : shards) bytes += static_cast<double>(shard.nbytes()) / static_cast<double>(shards.size());
   end.world().traffic().add(end.axes()[static_cast<size_t>(end.transfer_end().axis)].name, CollectiveKind::kTransfer,
                             bytes);
-  if (end.world().meta()) end.world().part<TransferBytes>().by_end[&end] += bytes;
+  if (end.world().meta()) ++end.world().part<TransferCounts>().by_spec[&spec];
 }
 
 /// To the second member of each group; the first is who sends.
@@ -140,7 +140,7 @@ void send(const at::Tensor& tensor, const Mesh& to, uint64_t tag) {
   const CommunicationScope scope(world, to_text(CollectiveKind::kTransfer));
   Shards shards;
   for (const auto& shard : self.shards()->whole()) shards.push_back(shard.detach().contiguous());
-  count_traffic(end, shards);
+  count_traffic(end, self.spec(), shards);
   auto request = request_of(end, *spec, tag);
   const uint64_t number = end.next_collective();
   std::optional<Watched> watched;

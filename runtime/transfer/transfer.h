@@ -40,10 +40,10 @@ class PendingTransfer {
   std::unique_ptr<State> state_;
 };
 
-/// What each end sends in a run without values: bytes of one of its ranks, the mean. A World::part().
-struct TransferBytes {
-  explicit TransferBytes(World&) {}
-  std::map<const Mesh*, double> by_end;
+/// How often tensors of each spec were sent, in a run without values. A World::part().
+struct TransferCounts {
+  explicit TransferCounts(World&) {}
+  std::map<const TensorSpec*, int64_t> by_spec;
 };
 
 /// `tensor` on another part of its mesh: both ends at once, which all ranks call. Differentiable: the gradient goes

@@ -75,7 +75,7 @@ TEST(Coverage, AddsUp) {
   EXPECT_THAT(both.moves, UnorderedElementsAre("S -> R by all_gather", "P -> S by reduce_scatter"));
   EXPECT_THAT(both.collectives, UnorderedElementsAre("all_gather", "reduce_scatter"));
   EXPECT_EQ(both.reached_candidates(), 2);
-  EXPECT_THAT(missing(all_collectives(), both.collectives), ElementsAre("all_reduce", "all_to_all"));
+  EXPECT_THAT(missing(all_collectives(), both.collectives), ElementsAre("all_reduce", "all_to_all", "transfer"));
   EXPECT_THAT(missing(all_rows(), both.rows), Not(Contains("mm")));
   EXPECT_EQ(missing(all_rows(), both.rows).size() + 1, all_rows().size());
 }

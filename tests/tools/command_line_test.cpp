@@ -52,9 +52,13 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --compile.enable true", 2,
      "command line: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
      "false."},
-    {"train jobs/demo.toml --parallelism.pipeline_parallel_degree 2", 2,
-     "mesh pp=2,dp_shard=2,tp=2: the axis pp (parallelism.pipeline_parallel_degree) is not available yet, it must be "
-     "1."},
+    {"train jobs/demo.toml -q --parallelism.pipeline_parallel_degree 9", 2,
+     "mesh axis pp=9: 1F1B makes 9 stages, and the model has 8 blocks: choose a smaller "
+     "parallelism.pipeline_parallel_degree, or another pipeline_parallel_schedule."},
+    {"train jobs/demo.toml -q --parallelism.pipeline_parallel_degree 2 --parallelism.pipeline_parallel_schedule ZBH1",
+     2,
+     "ZBH1: 0I0 is a part of a backward, which training cannot cut in two yet. Choose GPipe, 1F1B or Interleaved1F1B, "
+     "or a file with B alone."},
     {"train jobs/demo.toml --training.global_batch_size 6", 2,
      "training.global_batch_size 6 is no multiple of training.local_batch_size 2 x data-parallel degree 2 = 4."},
     {"train jobs/demo.toml --model.name lama3", 2,
@@ -121,8 +125,6 @@ constexpr BadCall kBadCalls[] = {
      "--odd-shapes: \"1234567890123456\" is no seed such as 7, and no run of 1000 seeds at most such as 1..5."},
     {"verify jobs/demo.toml -q --odd-shapes", 2,
      "--odd-shapes: 1 required SEED|FIRST..LAST missing. 'lockstep verify --help' tells more."},
-    {"verify jobs/demo.toml -q --odd-shapes 1 --meshes pp=2", 2,
-     "mesh pp=2: the axis pp (parallelism.pipeline_parallel_degree) is not available yet, it must be 1."},
     {"verify jobs/demo.toml -q --odd-shapes '' --model.width 7", 2,
      "--odd-shapes: \"\" is no seed such as 7, and no run of 1000 seeds at most such as 1..5."},
     {"train jobs/demo.toml -q --dry-run --odd-shapes 1", 2,

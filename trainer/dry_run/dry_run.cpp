@@ -22,7 +22,7 @@ using Signature = std::vector<int64_t>;
 
 class Classes {
  public:
-  Classes(TrainingRun& run) : mesh_(run.mesh()), transfers_(run.world().part<TransferBytes>().by_end) {
+  Classes(TrainingRun& run) : mesh_(run.mesh()), transfers_(run.world().part<TransferCounts>().by_spec) {
     for (const auto& entry : run.state())
       for (const auto& [prefix, tensor] : entry.tensors())
         ++state_[{&spec_of(tensor), sharded(tensor).shards()->whole()[0].element_size()}];
@@ -46,19 +46,18 @@ class Classes {
     Signature signature;
     for (const auto& [kind, count] : state_) {
       if (!is_on(kind.first->layout.mesh(), rank)) continue;
-      int64_t elements = 1;
-      for (int dim = 0; dim < kind.first->dim_count(); ++dim) {
-        signature.push_back(kind.first->layout.cut(rank, dim, kind.first->sizes[static_cast<size_t>(dim)]).length);
-        elements *= signature.back();
-      }
-      out.state_bytes += static_cast<double>(elements * kind.second * count);
+      for (int dim = 0; dim < kind.first->dim_count(); ++dim) signature.push_back(length_of(*kind.first, rank, dim));
+      out.state_bytes += static_cast<double>(elements_of(*kind.first, rank) * kind.second * count);
     }
     for (const auto& [move, count] : moves_)
       if (const auto& mesh = move.before->layout.mesh(); is_on(mesh, rank))
         out.sent[mesh.axes()[static_cast<size_t>(move.axis)].name][static_cast<size_t>(kind_of(move))] +=
             sent_bytes(move, rank) * static_cast<double>(count);
-    for (const auto& [end, bytes] : transfers_)
-      if (is_on(*end, rank)) out.sent[axis::kPipeline][static_cast<size_t>(CollectiveKind::kTransfer)] += bytes;
+    for (const auto& [spec, count] : transfers_)
+      if (is_on(spec->layout.mesh(), rank))
+        out.sent[axis::kPipeline][static_cast<size_t>(CollectiveKind::kTransfer)] +=
+            static_cast<double>(elements_of(*spec, rank) * count) *
+            static_cast<double>(c10::elementSize(storage(*spec)));
     for (const auto& [axis, kinds] : out.sent)
       for (const double bytes : kinds) signature.push_back(std::llround(bytes));
     return signature;
@@ -68,8 +67,17 @@ class Classes {
     return std::binary_search(mesh.ranks().begin(), mesh.ranks().end(), rank);
   }
 
+  static int64_t length_of(const TensorSpec& spec, int rank, int dim) {
+    return spec.layout.cut(rank, dim, spec.sizes[static_cast<size_t>(dim)]).length;
+  }
+  static int64_t elements_of(const TensorSpec& spec, int rank) {
+    int64_t elements = 1;
+    for (int dim = 0; dim < spec.dim_count(); ++dim) elements *= length_of(spec, rank, dim);
+    return elements;
+  }
+
   const Mesh& mesh_;
-  const std::map<const Mesh*, double>& transfers_;
+  const std::map<const TensorSpec*, int64_t>& transfers_;
   std::map<std::pair<const TensorSpec*, int64_t>, int64_t> state_;  ///< how many tensors of each spec and element size
   std::vector<std::pair<Move, int64_t>> moves_;
 };
@@ -109,6 +117,7 @@ DryRun dry_run(const Job& job, TrainingRun::Options options) {
   if (job.training.pack_documents) batch.positions.resize(tokens);
   run.world().traffic().clear();
   run.world().part<MoveCounts>().clear();
+  run.world().part<TransferCounts>().by_spec.clear();
   run.step(1, batch, 1e-3);
   return {run.world().traffic(), run.model().parameter_count(), run.model().sizes_text(),
           nodes_sent(run),       Classes(run).find(),           run.pipeline()};

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "runtime/context/scopes.h"
+#include "trainer/sharding/taken_gradient.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -35,8 +36,9 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
       const at::AutoGradMode with_grad(true);
       output = held->forward(input);
     }
+    const auto gradient = taken_gradient(input);
     torch::autograd::backward({output}, {gradients[0]});
-    return {input.grad(), {}};
+    return {*gradient, {}};
   }
 };
 

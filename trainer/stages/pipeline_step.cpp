@@ -2,14 +2,13 @@
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/pipeline/execution_order.h"
+#include "trainer/sharding/taken_gradient.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -17,21 +16,10 @@ namespace {
 using Kind = StageTransfers::Kind;
 using pipeline::Action;
 
-/// Takes the gradient of what a stage was given before autograd stores it: autograd would copy it, which a sum must not
-/// be read for that is not finished.
-struct Taker : torch::autograd::FunctionPreHook {
-  explicit Taker(std::shared_ptr<at::Tensor> to) : gradient(std::move(to)) {}
-  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
-    *gradient = gradients[0];
-    return {at::Tensor()};
-  }
-  std::shared_ptr<at::Tensor> gradient;
-};
-
 /// What a stage keeps of a microbatch between its forward and its backward.
 struct Kept {
   at::Tensor input, output;
-  std::shared_ptr<at::Tensor> input_gradient = std::make_shared<at::Tensor>();
+  std::shared_ptr<at::Tensor> input_gradient = {};
 };
 
 class Pipeline {
@@ -53,7 +41,7 @@ class Pipeline {
     Kept kept;
     if (!stage.is_first()) {
       kept.input = transfers_.take(Kind::kActivation, stage, microbatch).requires_grad_();
-      torch::autograd::impl::add_hook(kept.input, std::make_unique<Taker>(kept.input_gradient));
+      kept.input_gradient = taken_gradient(kept.input);
     }
     kept.output = work_.forward(stage, microbatch, kept.input);
     if (!stage.is_last()) {

@@ -51,9 +51,12 @@ Real run_really(const Job& job, TrainingRun::Options options) {
   Real real;
   for (const auto& entry : run.state())
     for (const auto& [prefix, tensor] : entry.tensors())
-      for (const int rank : run.mesh().ranks())
-        real.held[rank] += static_cast<double>(
-            sharded(tensor).shards()->whole()[static_cast<size_t>(run.mesh().local_index(rank))].nbytes());
+      for (const int rank : layout_of(tensor).mesh().ranks())
+        real.held[rank] +=
+            static_cast<double>(sharded(tensor)
+                                    .shards()
+                                    ->whole()[static_cast<size_t>(layout_of(tensor).mesh().local_index(rank))]
+                                    .nbytes());
   transport->posted.clear();
   run.step(1, testing::batch_for(job, 1), 1e-3);
   real.posted = transport->posted;
@@ -68,7 +71,8 @@ void expect_alike(const Job& job, const TrainingRun::Options& options) {
     ranks += each.ranks.size();
     for (const int rank : each.ranks) {
       EXPECT_EQ(each.state_bytes, real.held.at(rank)) << rank;
-      for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll})
+      for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
+                              CollectiveKind::kTransfer})
         EXPECT_NEAR(each.sent_of(kind), real.posted[rank][static_cast<size_t>(kind)], 1e-6)
             << "rank " << rank << " " << to_text(kind);
     }
@@ -118,6 +122,22 @@ TEST_P(DryRunOn, TheMeanOverRanksIsTheTraffic) {
 INSTANTIATE_TEST_SUITE_P(Meshes, DryRunOn,
                          ::testing::Values("dp_shard=2", "tp=2", "tp=3", "dp_shard=4", "dp_shard=6", "dp_shard=2,tp=3",
                                            "dp_replicate=2,dp_shard=3", "cp=3", "dp_shard=2,cp=2,tp=2"));
+
+/// Each stage's ranks hold and send their own; the table above is of one rank of each stage together.
+class DryRunOfPipelines : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(DryRunOfPipelines, SaysWhatEveryRankHoldsAndSends) {
+  for (const char* schedule : {"1F1B", "GPipe"}) {
+    auto job = job_for(GetParam());
+    job.parallelism.pipeline_parallel_schedule = schedule;
+    expect_alike(job, options_on(GetParam()));
+    job.numerics.mode = "canonical";
+    expect_alike(job, options_on(GetParam()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, DryRunOfPipelines,
+                         ::testing::Values("pp=2", "pp=3,tp=2", "pp=2,dp_shard=2,cp=2", "pp=4,dp_replicate=2"));
 
 TEST(DryRun, RanksWithEqualShardsAreOneClass) {
   auto options = options_on("dp_replicate=2,tp=3");  // 3 key-value heads; 29 tokens of vocabulary: 10 + 10 + 9

@@ -62,8 +62,25 @@ TEST(Resolve, RefusesWhatDoesNotFitWithTheNumbers) {
             "mesh dp_replicate=65536,dp_shard=65536,tp=65536 has more than 1048576 ranks.");
   auto pipeline = job_of(1, 1, 1, 1, -1);
   pipeline.parallelism.pipeline_parallel_degree = 2;
-  EXPECT_EQ(problem([&] { resolve(pipeline, kSimulated); }),
-            "mesh pp=2: the axis pp (parallelism.pipeline_parallel_degree) is not available yet, it must be 1.");
+  EXPECT_EQ(problem([&] { resolve(pipeline, kSimulated); }), "");
+  pipeline.numerics.mode = "native";
+  pipeline.training.device = "cuda";
+  EXPECT_EQ(problem([&] { resolve(pipeline, kSimulated); }), "");
+  EXPECT_EQ(problem([&] {
+              resolve(pipeline, {0, 2, false});
+            }),
+            "training.device \"cuda\" in several processes carries no transfers between stages yet: "
+            "parallelism.pipeline_parallel_degree must be 1.");
+}
+
+/// A local batch is cut into microbatches of the pipeline's size.
+TEST(Batching, OfAPipelineHasItsMicrobatches) {
+  auto job = job_of(1, 2, 1, 8, 16);
+  job.parallelism.pipeline_parallel_microbatch_size = 2;
+  EXPECT_EQ(derive_batching(job, parse_mesh("dp_shard=2")).accumulation_steps, 1);
+  EXPECT_EQ(derive_batching(job, parse_mesh("pp=2,dp_shard=2")).accumulation_steps, 4);
+  job.parallelism.pipeline_parallel_microbatch_size = 64;
+  EXPECT_EQ(derive_batching(job, parse_mesh("pp=2,dp_shard=2")).accumulation_steps, 1);
 }
 
 Job elastic(Job job) {

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "models/gpt2.h"
 #include "models/mlp.h"
+#include "runtime/context/world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
 #include "trainer/state/state_digest.h"
@@ -92,6 +93,31 @@ TEST(PipelineBits, MeshesAndMicrobatches) {
     ASSERT_EQ(two_steps(job, mesh, make_model), two_steps(job_of(batch, batch), "one device", make_model))
         << name << ", " << mesh << ", " << schedule << ", " << microbatches << " microbatches of " << microbatch
         << "\nagain: LOCKSTEP_BITWISE_SEED=" << seed;
+  }
+}
+
+/// Each of m microbatches of b samples of n tokens crosses each of s - 1 borders twice, w floats for each token, of
+/// which a rank has its share.
+TEST(PipelineTraffic, IsItsClosedForm) {
+  struct Case {
+    const char *mesh, *schedule;
+    int64_t stages, share;
+  };
+  for (const auto& [mesh, schedule, stages, share] :
+       {Case{"pp=2", "1F1B", 2, 1}, Case{"pp=4", "GPipe", 4, 1}, Case{"pp=3", "Interleaved1F1B", 6, 1},
+        Case{"pp=2,tp=2", "1F1B", 2, 2}, Case{"pp=2,dp_shard=2,cp=3", "1F1B", 2, 3}}) {
+    auto job = job_of(12, 2, schedule);
+    job.numerics.mode = "native";
+    TrainingRun::Options options;
+    options.mesh = parse_mesh(mesh);
+    options.make_model = [] { return llama(false); };
+    TrainingRun run(job, options);
+    const int64_t microbatches = run.batching().accumulation_steps;
+    run.world().traffic().clear();
+    run.step(1, testing::batch_for(job, 1), 1e-2);
+    const auto sent = run.world().traffic().on("pp", CollectiveKind::kTransfer);
+    EXPECT_EQ(sent.count, 2 * (stages - 1) * microbatches) << mesh;
+    EXPECT_EQ(sent.bytes, static_cast<double>(sent.count * 2 * 12 * 24 * 4 / share)) << mesh;
   }
 }
 
