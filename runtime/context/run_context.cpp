@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "runtime/context/named_draws.h"
 
 namespace lockstep {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 constexpr size_t kMostBreakpoints = size_t{1} << 18;
 
 thread_local RunContext* in_use = nullptr;
+thread_local bool draws_need_a_module = false;
 
 }  // namespace
 
@@ -120,7 +122,14 @@ const Mesh& RunContext::mesh() const {
   return *open_.mesh;
 }
 
+NamedDraws::NamedDraws() : previous_(std::exchange(draws_need_a_module, true)) {}
+NamedDraws::~NamedDraws() { draws_need_a_module = previous_; }
+
 uint64_t RunContext::next_random_stream() {
+  if (draws_need_a_module && open_.module.empty())
+    fail<BadInput>(
+        "a draw outside of every module, in a stage of a pipeline: which draw of its microbatch it is cannot be known "
+        "there. Open the module's scope before (Module::scope()).");
   if (!repeats_) last_stream_ = streams_.open({static_cast<uint64_t>(open_.step), open_.module, draws_.back()++});
   return last_stream_;
 }

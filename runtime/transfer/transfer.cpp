@@ -228,6 +228,9 @@ at::Tensor PendingTransfer::finish() {
     watched->received(shards);
     if (!state_->sent.empty()) tell_move(state_->sender, state_->sent, state_->end, *state_->spec, shards);
   }
+  for (size_t i = 0; i < shards.size(); ++i)
+    LOCKSTEP_CHECK(shards[i].sizes() == c10::IntArrayRef(state_->spec->local_sizes[i]), "{} arrives as {}",
+                   state_->spec->text(), c10::str(shards[i].sizes()));
   return make_sharded(state_->spec, std::move(shards));
 }
 

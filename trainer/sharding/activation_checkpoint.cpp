@@ -44,7 +44,13 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
 
 }  // namespace
 
+/// The block may train though what it is given does not: a node of the graph needs an input that asks for gradients.
 at::Tensor checkpointed(const Forward& forward, const at::Tensor& input) {
+  if (at::GradMode::is_enabled() && !input.requires_grad()) {
+    const auto asking = input.tensor_data().requires_grad_();
+    taken_gradient(asking);  // and nobody has it
+    return Checkpoint::apply(asking, c10::make_intrusive<Held>(forward));
+  }
   return Checkpoint::apply(input, c10::make_intrusive<Held>(forward));
 }
 

@@ -38,11 +38,11 @@ std::vector<at::Tensor> reduced_to(const std::vector<at::Tensor>& sums, const st
 /// Takes a leaf's gradient before autograd stores it. (Autograd would copy it, which a sum must not be read for that is
 /// not finished.)
 struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
-  Hook(GradientAccumulator& owner, size_t parameter, at::Tensor& sum)
-      : owner_(owner), parameter_(parameter), sum_(sum) {}
+  Hook(GradientAccumulator& owner, size_t parameter, std::string place, at::Tensor& sum)
+      : owner_(owner), parameter_(parameter), place_(std::move(place)), sum_(sum) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
     const PhaseScope phase(Phase::kReduce);
-    const ModuleScope scope(owner_.names_[parameter_]);  // ops are called alike in whatever order gradients come
+    const ModuleScope scope(place_);
     const at::NoGradGuard no_grad;
     auto gradient = gradients[0];
     if (gradient.defined()) owner_.callback_(owner_.microbatch_, parameter_, gradient);
@@ -53,22 +53,35 @@ struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
  private:
   GradientAccumulator& owner_;
   size_t parameter_;
+  std::string place_;
   at::Tensor& sum_;
 };
 
+namespace {
+
+/// What ops on the gradient of a use are called by, in whatever order and on whatever stage they run: the parameter,
+/// and who reads it if that is another module than its own.
+std::string place_of(const std::string& parameter, const std::string& reader) {
+  return reader.empty() || parameter.starts_with(reader) ? parameter : parameter + "." + reader;
+}
+
+}  // namespace
+
 struct GradientAccumulator::Use {
   /// tensor_data(): detached, with the parameter's version counter, and no op: steps are alike from the first one on.
-  Use(GradientAccumulator& owner, size_t number)
+  Use(GradientAccumulator& owner, size_t number, const std::string& reader)
       : parameter(number),
+        place(place_of(owner.names_[number], reader)),
         leaf(owner.parameters_[number].tensor_data().requires_grad_()),
         replicas(layout_of(leaf).mesh(), owner.microbatches_, owner.nodes_) {
-    torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(owner, number, sum));
+    torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(owner, number, place, sum));
   }
   ~Use() { torch::autograd::impl::clear_hooks(leaf); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
   size_t parameter;  ///< its number
+  std::string place;
   at::Tensor leaf;
   at::Tensor sum;          ///< of the step's microbatches so far (native) or of this one (canonical)
   bool has_nodes = false;  ///< this microbatch's are in `replicas` already
@@ -96,7 +109,7 @@ at::Tensor GradientAccumulator::leaf(const at::Tensor& parameter) {
   auto [use, is_new] = uses_.try_emplace({found->second, module, reads_[microbatch_][{found->second, module}]++});
   if (is_new) {
     const at::AutoGradMode grad(true);
-    use->second = std::make_unique<Use>(*this, found->second);
+    use->second = std::make_unique<Use>(*this, found->second, module);
     use_of_[use->second->leaf.unsafeGetTensorImpl()] = use->second.get();
   }
   if (is_new && canonical())
@@ -110,7 +123,7 @@ void GradientAccumulator::take_nodes(const at::Tensor& leaf, const at::Tensor& n
                  microbatch_);
   auto taken = nodes;
   callback_(microbatch_, use.parameter, taken);
-  const ModuleScope scope(names_[use.parameter]);
+  const ModuleScope scope(use.place);
   use.replicas.add_nodes(microbatch_, taken);
 }
 
@@ -122,7 +135,7 @@ void GradientAccumulator::end_microbatch(int64_t microbatch) {
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
   for (auto& [key, use] : uses_) {
-    const ModuleScope scope(names_[use->parameter]);
+    const ModuleScope scope(use->place);
     if (microbatches_ > 1 && use->sum.defined()) require_one_use(use->sum, std::get<1>(key));
     if (!std::exchange(use->has_nodes, false)) use->replicas.add(microbatch, std::exchange(use->sum, {}));
   }
@@ -136,7 +149,7 @@ std::vector<at::Tensor> GradientAccumulator::finish() {
   std::vector<at::Tensor> sums;
   std::vector<Layout> layouts;
   for (auto& [key, use] : uses_) {
-    const ModuleScope scope(names_[use->parameter]);
+    const ModuleScope scope(use->place);
     auto sum = canonical() ? use->replicas.finish() : std::exchange(use->sum, {});
     if (!sum.defined()) continue;
     owners.push_back(std::get<0>(key));

@@ -47,8 +47,7 @@ class Pipeline {
     if (!stage.is_last()) {
       const PhaseScope phase(Phase::kForward);
       const ModuleScope scope(stage.path());
-      const auto& next = stages_[static_cast<size_t>(stage.number() + 1)];
-      kept.output = redistribute(kept.output, Layout(stage.mesh(), transfers_.layout_into(next).placements()));
+      kept.output = transfers_.handed_on(stage, kept.output);
     }
     if (!stage.is_last()) transfers_.give(Kind::kActivation, stage, microbatch, kept.output.tensor_data());
     kept_[{stage.number(), microbatch}] = std::move(kept);

@@ -23,6 +23,9 @@ class StageTransfers {
   /// Of so many forwards alone, each through all stages before the next.
   StageTransfers(Stages& stages, RunContext& context, std::vector<int64_t> tokens, int64_t forwards);
 
+  /// A stage's output as it is handed on: in the layout that it travels in. Differentiable. REQUIRES: not the last
+  /// stage.
+  at::Tensor handed_on(const Stage& from, const at::Tensor& output) const;
   /// From the stage; never waits. Throws BadInput for what is not what a model's blocks hand on.
   void give(Kind kind, Stage& from, int64_t microbatch, const at::Tensor& tensor);
   /// To the stage; waits for it.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "runtime/context/named_draws.h"
+#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 
 namespace lockstep::trainer {
@@ -77,11 +79,18 @@ void Stage::start(std::vector<SharedParameter> shared, const GradientCallback& c
   });
 }
 
+/// What a model computes for all of its blocks is computed on each stage: ops of later ones have names of their own.
+std::vector<models::BlockCall> Stage::calls_for(at::IntArrayRef tokens) {
+  const ModuleScope scope(is_first() ? "" : path());
+  return model_.block_calls(tokens);
+}
+
 at::Tensor Stage::forward(const at::Tensor& input, at::IntArrayRef tokens) {
   const models::HooksScope scope(hooks_);
   if (place_.count == 1) return model_.forward(input);
   const auto blocks = model_.blocks();
-  const auto calls = model_.block_calls(tokens);
+  const NamedDraws guard;
+  const auto calls = calls_for(tokens);
   LOCKSTEP_CHECK_EQ(calls.size(), blocks.size());
   auto x = input;
   for (size_t b = place_.first; b < place_.end; ++b) x = run_block(*blocks[b], x, calls[b].forward);

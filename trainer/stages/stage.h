@@ -66,6 +66,7 @@ class Stage {
  private:
   BlockOptions with_leaves(BlockOptions options, const Batching& batching);
   const at::Tensor& tensor_of(const models::Parameter& parameter) const;
+  std::vector<models::BlockCall> calls_for(at::IntArrayRef tokens);
 
   models::Model& model_;
   Place place_;

@@ -1,5 +1,6 @@
 #include "core/error.h"
 #include "runtime/context/scopes.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/stages/pipeline_step.h"
 
@@ -59,6 +60,11 @@ void StageTransfers::expect_step() {
     }
 }
 
+at::Tensor StageTransfers::handed_on(const Stage& from, const at::Tensor& output) const {
+  const auto& layout = layout_into(target(Kind::kActivation, from));
+  return redistribute(output, Layout(from.mesh(), layout.placements()));
+}
+
 void StageTransfers::give(Kind kind, Stage& from, int64_t microbatch, const at::Tensor& tensor) {
   auto& to = target(kind, from);
   const auto* wanted = spec_of(kind, to);
@@ -66,6 +72,8 @@ void StageTransfers::give(Kind kind, Stage& from, int64_t microbatch, const at::
   if (spec.sizes != wanted->sizes || spec.dtype != wanted->dtype)
     fail<BadInput>("stage {} of the pipeline hands on {}; what the model's blocks hand on is {}", from.number(),
                    spec.text(), wanted->text());
+  LOCKSTEP_CHECK(spec.layout.placements() == wanted->layout.placements(), "{} is handed on as {}", spec.text(),
+                 wanted->text());
   const PhaseScope phase(phase_of(kind));
   const ModuleScope scope(from.path());
   if (&from.mesh() == &to.mesh())

@@ -27,6 +27,9 @@ PipelinePlan plan_of_mesh(const Job& job, models::Model& model, const Mesh& mesh
 /// Of what is sent between steps.
 constexpr uint64_t kValueTag = 1, kGradientTag = 2;
 
+/// Of the `n`-th shared parameter; those between stages begin higher (stage_transfers.cpp).
+uint64_t tag_of(uint64_t kind, uint64_t n) { return kind + (n << 8 & 0xffffffff); }
+
 /// The tensor on another stage, or as it is where that has the same ranks. It is not read where none of its own lives.
 at::Tensor moved(const at::Tensor& tensor, const Stage& from, const Stage& to, const TensorSpec* spec, uint64_t tag) {
   if (&from.mesh() == &to.mesh()) return tensor;
@@ -57,6 +60,7 @@ Stages::Stages(const Job& job, models::Model& model, const Mesh& mesh, const Bat
                                 batching, options));
   }
   require_blocks_have_all();
+  require_one_reader();
 }
 
 void Stages::require_blocks_have_all() const {
@@ -66,6 +70,17 @@ void Stages::require_blocks_have_all() const {
     if (!all.contains(parameter))
       fail<BadInput>("parameter {} is in none of the model's blocks: a pipeline has no stage for it.",
                      parameter->name());
+}
+
+/// With a third use somewhere sums would be added in another order than on one device.
+void Stages::require_one_reader() const {
+  std::set<const models::Parameter*> read;
+  if (stages_.size() == 1) return;
+  for (const auto& call : model_.block_calls(std::vector<int64_t>{1, 1}))
+    for (const auto* parameter : call.shared)
+      if (!read.insert(parameter).second)
+        fail<BadInput>("parameter {} is read by two blocks besides its own; a pipeline can have one.",
+                       parameter->name());
 }
 
 const ShardingPlan& Stages::plan_of(const models::Parameter& parameter) const { return owner_of(parameter).plan(); }
@@ -103,14 +118,17 @@ void Stages::start(const Stage::GradientCallback& callback) {
 void Stages::refresh_shared() {
   const PhaseScope phase(Phase::kForward);
   const at::NoGradGuard no_grad;
+  uint64_t n = 0;
   for (auto& stage : stages_)
     for (auto& shared : stage->shared()) {
       const ModuleScope scope(shared.parameter->name());
-      const auto arrived = moved(shared.parameter->tensor(), *shared.owner, *stage, &spec_of(shared.copy), kValueTag);
+      const auto arrived =
+          moved(shared.parameter->tensor(), *shared.owner, *stage, &spec_of(shared.copy), tag_of(kValueTag, n++));
       const PlainTensors guard;
       const auto& from = sharded(arrived).shards()->whole();
       const auto& to = sharded(shared.copy).shards()->whole();
       for (size_t i = 0; i < to.size(); ++i) at::Tensor(to[i]).copy_(from[i]);
+      shared.copy.unsafeGetTensorImpl()->bump_version();
     }
 }
 
@@ -134,7 +152,8 @@ void Stages::add_shared(Stage& stage, std::vector<at::Tensor> found, std::vector
     auto& gradient = gradients[static_cast<size_t>(at)];
     const auto& mine = next < found.size() ? found[next] : at::Tensor();
     ++next;
-    const auto arrived = moved(mine, stage, *shared.owner, &spec_of(shared.parameter->tensor()), kGradientTag);
+    const auto arrived =
+        moved(mine, stage, *shared.owner, &spec_of(shared.parameter->tensor()), tag_of(kGradientTag, next));
     if (shared.owner->is_here()) gradient = sum_of(gradient, arrived);
   }
 }

@@ -48,6 +48,7 @@ class Stages {
   std::vector<at::Tensor> own_gradients(size_t stage, std::vector<at::Tensor>& shared);
   void add_shared(Stage& stage, std::vector<at::Tensor> found, std::vector<at::Tensor>& gradients);
   void require_blocks_have_all() const;
+  void require_one_reader() const;
 
   models::Model& model_;
   PipelinePlan pipeline_;

@@ -119,20 +119,6 @@ double canonical_squares(const std::vector<at::Tensor>& gradients) {
 
 }  // namespace
 
-namespace {
-
-/// What the optimizer measures of a parameter; of another process's no shards.
-at::Tensor measured_here(const Optimizer& optimizer, const ParameterState& entry, const at::Tensor& gradient,
-                         const std::vector<StepScalar>& scalars, bool& is_measured) {
-  const auto& spec = spec_of(entry.value);
-  if (spec.layout.mesh().local_count() == 0) return from_shards({}, spec.layout, spec.sizes, spec.dtype);
-  auto values = optimizer.measure(entry, gradient, scalars);
-  is_measured |= values.defined();
-  return values;
-}
-
-}  // namespace
-
 double gradient_norm(const std::vector<at::Tensor>& gradients) {
   if (gradients.empty()) return 0;
   const PhaseScope phase(Phase::kClip);
@@ -147,16 +133,16 @@ void add_measured_root(const Optimizer& optimizer, const TrainingState& state, c
   std::vector<at::Tensor> measured;
   double elements = 0;
   size_t next = 0;
-  bool is_measured = false;
   for (const auto& entry : state) {
     if (!entry.trainable) continue;
     const ModuleScope scope(entry.name);
-    auto values = measured_here(optimizer, entry, gradients[next++], scalars, is_measured);
+    // Also of other processes' parameters, without shards: whether it measures must be known alike.
+    auto values = optimizer.measure(entry, gradients[next++], scalars);
     if (!values.defined()) continue;
     elements += static_cast<double>(values.numel());
     measured.push_back(std::move(values));
   }
-  if (!is_measured) return;
+  if (measured.empty()) return;
   const double root = gradient_norm(measured) / std::sqrt(elements);
   scalars.push_back({kMeasuredRoot, told_number(layout_of(measured[0]).mesh().whole(), kMeasuredRoot, root)});
 }

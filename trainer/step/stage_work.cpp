@@ -58,8 +58,9 @@ void TrainingRun::stage_backward(Stage& stage, int64_t microbatch, const at::Ten
   {
     const models::HooksScope hooks(stage.hooks());
     const PhaseScope phase(Phase::kBackward);
-    output.backward(stage.is_last() ? at::div(distribute(at::ones(output.sizes()), layout_of(output)), valid)
-                                    : gradient);
+    const auto seed =
+        stage.is_last() ? at::div(distribute(at::ones(output.sizes()), layout_of(output)), valid) : gradient;
+    if (output.requires_grad() || stage.is_last()) output.backward(seed);  // a first stage may have nothing to train
     if (stage.is_last()) {
       values = output.detach();
       part = world_->canonical() ? mesh_ops::fixed_point_sum(values) : at::sum(values);
@@ -87,7 +88,7 @@ at::Tensor TrainingRun::last_output(StageTransfers& transfers, int64_t microbatc
         stage.is_first() ? at::Tensor() : transfers.take(StageTransfers::Kind::kActivation, stage, microbatch);
     output = stage_output(stage, batch, rows, input);
     if (stage.is_last()) return output;
-    transfers.give(StageTransfers::Kind::kActivation, stage, microbatch, output);
+    transfers.give(StageTransfers::Kind::kActivation, stage, microbatch, transfers.handed_on(stage, output));
   }
   return {};
 }

@@ -73,6 +73,23 @@ TEST(PipelineBits, EverySchedule) {
   }
 }
 
+/// Stages that have nothing to train, first or last; blocks that are recomputed though what they are given asks for no
+/// gradient.
+TEST(PipelineBits, FrozenStages) {
+  for (const char* target : {"layers.3.*", "layers.0.*", "layers.*"}) {
+    auto job = job_of(4, 1);
+    job.lora.rank = 2;
+    job.lora.targets = {target};
+    const auto make_model = kModels[1].second;
+    const auto expected = two_steps(job, "one device", make_model);
+    for (const char* recompute : {"none", "full"}) {
+      job.activation_checkpoint.mode = recompute;
+      for (const char* mesh : {"one device", "pp=2", "pp=3", "pp=6", "pp=2,tp=2"})
+        EXPECT_EQ(two_steps(job, mesh, make_model), expected) << target << " " << recompute << " " << mesh;
+    }
+  }
+}
+
 TEST(PipelineBits, MeshesAndMicrobatches) {
   const char* from = std::getenv("LOCKSTEP_BITWISE_SEED");
   const auto seed = from ? std::stoull(from) : std::random_device{}();
