@@ -62,8 +62,8 @@ TEST_F(PlantedFault, NoneIsTheShippedLockstep) {
   EXPECT_EQ(with_none.code, 0) << with_none.err;
   EXPECT_THAT(with_none.out, Not(HasSubstr("DIFFERS")));
   EXPECT_THAT(with_none.out, HasSubstr("\nthese meshes came to "));
-  EXPECT_THAT(with_none.out, HasSubstr(" of 10 kinds of move,\n3 of 4 collectives; not to\n"));
-  EXPECT_THAT(with_none.out, HasSubstr("\n  collectives  all_to_all\n"));
+  EXPECT_THAT(with_none.out, HasSubstr(" of 10 kinds of move,\n3 of 5 collectives; not to\n"));
+  EXPECT_THAT(with_none.out, HasSubstr("\n  collectives  all_to_all; transfer\n"));
   const auto ours = report(with_none);
   EXPECT_EQ(ours, report(run_shipped(command)));
 }

@@ -37,13 +37,13 @@ dp_shard      reduce_scatter          4         0.189    1.00     0.189   1.00x
 all                                             0.505             0.505   1.00x
 
 these meshes came to 27 of ROWS rows of the op table and 40 of 122 candidates of theirs, 5 of 10 kinds of move,
-3 of 4 collectives; not to
+3 of 5 collectives; not to
   rows         UNMET
   candidates   embedding 10 of 12; matmul 15 of 21; pointwise 32 of 45; reduction 11 of 23;
                row 11 of 14; view 3 of 4
   moves        P -> S by reduce_scatter; R -> P without communication; R -> S without communication;
                S -> S by all_to_all; S -> S by all_to_all, uneven shards
-  collectives  all_to_all
+  collectives  all_to_all; transfer
   all names: --json
 --- standard error
 test: mlp debugmodel on dp_shard=2, simulated in one process
