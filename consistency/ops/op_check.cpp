@@ -6,6 +6,7 @@
 
 #include "consistency/ops/rounding.h"
 #include "consistency/ops/roundings.h"
+#include "consistency/place_on_mesh.h"
 #include "consistency/traced_op.h"
 #include "core/digest/digest.h"
 #include "core/error.h"
@@ -15,10 +16,8 @@ namespace {
 
 /// On a mesh that this process has no rank of: there is nothing to compare.
 bool is_elsewhere(const OpEvent& event) {
-  for (const auto* specs : {&event.plan.results, &event.plan.given})
-    for (const auto* spec : *specs)
-      if (spec) return spec->layout.mesh().local_count() == 0;
-  return false;
+  const auto* mesh = mesh_of(event.plan);
+  return mesh && mesh->local_count() == 0;
 }
 
 bool is_summed(const MoveEvent& event) {

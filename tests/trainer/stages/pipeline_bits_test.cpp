@@ -12,7 +12,7 @@
 #include "runtime/context/world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
-#include "trainer/state/state_digest.h"
+#include "tests/trainer/stages/two_steps.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -47,13 +47,7 @@ std::string two_steps(const Job& job, const std::string& mesh, const ModelMaker&
   options.mesh = parse_mesh(mesh);
   options.make_model = make_model;
   TrainingRun run(job, std::move(options));
-  std::string text;
-  for (int64_t step = 1; step <= 2; ++step) {
-    const auto result = run.step(step, testing::batch_for(job, step), 1e-2);
-    text += fmt::format("{:a} {:a} ", result.loss, result.gradient_norm);
-  }
-  const auto evaluation = run.evaluate(3, testing::batch_for(job, 3));
-  return fmt::format("{}{:a} {} {}", text, evaluation.loss_sum, evaluation.tokens, state_digest(run.state()).text());
+  return testing::two_steps(job, run);
 }
 
 Job job_of(int64_t batch, int64_t microbatch, const std::string& schedule = "1F1B") {

@@ -8,9 +8,9 @@
 #include "replay/store/recording_folder.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/trainer/stages/two_steps.h"
 #include "trainer/recording/replayed_run.h"
 #include "trainer/recording/step_recorder.h"
-#include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {
@@ -57,13 +57,7 @@ std::string train(const Trial& trial, std::vector<int> local_ranks, const std::s
   options.local_ranks = std::move(local_ranks);
   options.transport = transport;
   TrainingRun run(job, std::move(options));
-  std::string text;
-  for (int64_t step = 1; step <= 2; ++step) {
-    const auto result = run.step(step, testing::batch_for(job, step), 1e-2);
-    text += fmt::format("{:a} {:a} ", result.loss, result.gradient_norm);
-  }
-  text += fmt::format("{:a} ", run.evaluate(3, testing::batch_for(job, 3)).loss_sum);
-  return text + state_digest(run.state()).text();
+  return testing::two_steps(job, run);
 }
 
 /// One thread per rank.
