@@ -56,6 +56,21 @@ Tensor after_cached(KeyValueCache& cache, const std::string& path, const Tensor&
   return std::get<0>(mesh_ops::attention(query, all.key, all.value, /*causal=*/true, scale, cache.length()));
 }
 
+/// Where keys and values are whole.
+Tensor attention_here(const Tensor& query, const Tensor& key, const Tensor& value, double dropout,
+                      const Documents& documents) {
+  const int64_t heads = query.size(1);
+  if (!documents.are_packed())
+    return at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, dropout, /*is_causal=*/true,
+                                            /*scale=*/std::nullopt, /*enable_gqa=*/heads != key.size(1));
+  const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
+  const auto keys = repeated(wide(key), heads), values = repeated(wide(value), heads);
+  const auto scores = at::matmul(wide(query), keys.transpose(-2, -1)) * scale;
+  auto weights = at::softmax(scores.masked_fill(documents.hidden, -std::numeric_limits<double>::infinity()), -1);
+  if (dropout > 0) weights = std::get<0>(at::native_dropout(weights, dropout, /*train=*/true));
+  return at::matmul(weights, values).to(query.scalar_type());
+}
+
 }  // namespace
 
 Documents current_documents() {
@@ -67,17 +82,10 @@ Documents current_documents() {
 Tensor causal_attention(const std::string& path, const Tensor& query, const Tensor& key, const Tensor& value,
                         double share, const Documents& documents) {
   const double dropout = trains() ? share : 0;
-  if (auto* cache = current_cache()) return after_cached(*cache, path, query, key, value);
-  const int64_t heads = query.size(1);
-  if (!documents.are_packed())
-    return at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, dropout, /*is_causal=*/true,
-                                            /*scale=*/std::nullopt, /*enable_gqa=*/heads != key.size(1));
-  const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
-  const auto keys = repeated(wide(key), heads), values = repeated(wide(value), heads);
-  const auto scores = at::matmul(wide(query), keys.transpose(-2, -1)) * scale;
-  auto weights = at::softmax(scores.masked_fill(documents.hidden, -std::numeric_limits<double>::infinity()), -1);
-  if (dropout > 0) weights = std::get<0>(at::native_dropout(weights, dropout, /*train=*/true));
-  return at::matmul(weights, values).to(query.scalar_type());
+  return attend(query, key, value, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    auto* const cache = current_cache();
+    return cache ? after_cached(*cache, path, q, k, v) : attention_here(q, k, v, dropout, documents);
+  });
 }
 
 Tensor rotate_each(const Tensor& x, const Tensor& cosines, const Tensor& sines) {

@@ -95,8 +95,7 @@ Tensor Gpt2Attention::forward(const Tensor& x, const Documents& documents) {
   const auto open = scope();
   const int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
   const auto parts = qkv_.forward(x).view({batch, length, heads_, 3, width / heads_}).unbind(3);
-  const auto query = parts[0].transpose(1, 2);
-  const auto key = whole(parts[1].transpose(1, 2), 2), value = whole(parts[2].transpose(1, 2), 2);
+  const auto query = parts[0].transpose(1, 2), key = parts[1].transpose(1, 2), value = parts[2].transpose(1, 2);
   const auto mixed = causal_attention(path(), query, key, value, attention_dropout_, documents);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, width}));
 }

@@ -19,8 +19,11 @@ class Hooks {
   /// `tensor`, whose dimensions have the logical names `axes` ("batch length embed"), where the plan wants it.
   virtual at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) = 0;
 
-  /// `tensor` with all of dimension `dim` on every rank: what follows needs it.
-  virtual at::Tensor whole(const at::Tensor& tensor, int dim) = 0;
+  /// attention(query, key, value), all three [batch, heads, length, size], as it runs in one place: where it is called,
+  /// queries find the keys of their whole sequence. What it gives is laid out as the query.
+  using Attention = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
+  virtual at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                            const Attention& attention) = 0;
 
   /// The tensor to compute with: a parameter gathered, in the compute dtype.
   virtual at::Tensor use(const Parameter& parameter) = 0;
@@ -68,8 +71,9 @@ class HooksScope {
 /// Names the logical axes of an activation; the value is unchanged.
 at::Tensor annotate(const at::Tensor& tensor, std::string_view axes);
 
-/// All of dimension `dim` where the model runs; the value is unchanged.
-at::Tensor whole(const at::Tensor& tensor, int dim);
+/// attention(query, key, value) through the hooks (Hooks::attend), or simply that.
+at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const Hooks::Attention& attention);
 
 /// One block of a model through the hooks, or simply forward(input) without them.
 at::Tensor run_block(Module& block, const at::Tensor& input,

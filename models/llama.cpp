@@ -118,8 +118,8 @@ Tensor Attention::forward(const Tensor& x, const Places& places) {
   const auto qkv = qkv_.forward(x).view({batch, length, groups, queries + 2, size});
   const auto parts = qkv.split_with_sizes({queries, 1, 1}, 3);
   const auto query = parts[0].reshape({batch, length, options_.heads, size}).transpose(1, 2);
-  const auto key = whole(rotated(parts[1].squeeze(3).transpose(1, 2), places), 2);
-  const auto value = whole(parts[2].squeeze(3).transpose(1, 2), 2);
+  const auto key = rotated(parts[1].squeeze(3).transpose(1, 2), places);
+  const auto value = parts[2].squeeze(3).transpose(1, 2);
   const auto mixed =
       causal_attention(path(), rotated(query, places), key, value, options_.attention_dropout, places.documents);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, options_.width}));

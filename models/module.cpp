@@ -22,8 +22,9 @@ at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) {
   return current_hooks ? current_hooks->annotate(tensor, axes) : tensor;
 }
 
-at::Tensor whole(const at::Tensor& tensor, int dim) {
-  return current_hooks ? current_hooks->whole(tensor, dim) : tensor;
+at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const Hooks::Attention& attention) {
+  return current_hooks ? current_hooks->attend(query, key, value, attention) : attention(query, key, value);
 }
 
 at::Tensor run_block(Module& block, const at::Tensor& input,

@@ -70,7 +70,7 @@ SmallerCase shrink_case(const Check& check, const CaseName& failed, double secon
   auto one = case_of(check, failed);
   testing::drawn_digest() = failed.seed;
   SmallerCase smallest{failed, outcome_of(one).message, testing::drawn_digest()};
-  for (bool is_smaller = true; is_smaller;) {
+  for (bool is_smaller = !smallest.message.empty(); is_smaller;) {
     is_smaller = false;
     auto candidates = one.shrinks();
     for (size_t step = 0; !is_smaller && Clock::now() < end; ++step) {

@@ -22,7 +22,7 @@ struct NoSuchCase : BadInput {
 /// Runs the case of that name. NoSuchCase where its steps lead nowhere.
 CaseOutcome run_case(const Check& check, const CaseName& name);
 
-/// A failed case made as small as `seconds` allow: it fails still.
+/// A failed case made as small as `seconds` allow: it fails still. Without a message if it does not fail again.
 struct SmallerCase {
   CaseName name;
   std::string message;

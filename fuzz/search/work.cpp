@@ -14,6 +14,8 @@ class NoWarnings : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
+constexpr const char* kHeldAgain = " (It held when it ran again: it depends on more than what is drawn.)";
+
 int64_t sum(const std::map<std::string, int64_t>& counts) {
   int64_t total = 0;
   for (const auto& [op, count] : counts) total += count;
@@ -65,7 +67,10 @@ void work(Board& board, const Checks& checks, const SearchOptions& options, cons
     if (!outcome.failed() || !lower(tally.first_failed, turn.number)) continue;
     report(turn.check, turn.number, {name, outcome.message, outcome.drawn});  // a smaller one may end the process
     const auto smaller = shrink_case(check, name, options.shrink_seconds);
-    report(turn.check, turn.number, {smaller.name, smaller.message, smaller.drawn});
+    if (smaller.message.empty())
+      report(turn.check, turn.number, {name, outcome.message + kHeldAgain, outcome.drawn});
+    else
+      report(turn.check, turn.number, {smaller.name, smaller.message, smaller.drawn});
   }
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "runtime/context/deferred_gradients.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/dispatch.h"
@@ -83,7 +84,8 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Te
                                                    std::array<bool, 3> wanted) {
   Tensor of_input, of_weight, of_bias;
   if (wanted[0]) of_input = at::matmul(gradient, weight);
-  if (wanted[1]) of_weight = linear_weight_gradient(gradient, input);
+  if (wanted[1])
+    of_weight = DeferredGradients::now_or_later(weight, [=] { return linear_weight_gradient(gradient, input); });
   if (wanted[2]) of_bias = bias_gradient(gradient);
   return {of_input, of_weight, of_bias};
 }

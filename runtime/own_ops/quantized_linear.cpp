@@ -7,6 +7,7 @@
 
 #include "core/elementary/low_precision.h"
 #include "core/error.h"
+#include "runtime/context/deferred_gradients.h"
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/own_ops/parameter_gradients.h"
@@ -148,8 +149,10 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
     variable_list result(4);
     if (context->needs_input_grad(0))
       result[0] = in_dtype(at::matmul(recipe.gradient(g), recipe.weight(weight, 0)), x.scalar_type());
-    if (context->needs_input_grad(1))
-      result[1] = in_dtype(weight_gradient(recipe.of_weight_gradient(g, x)), weight.scalar_type());
+    const auto of_weight = [recipe, g, x, dtype = weight.scalar_type()] {
+      return in_dtype(weight_gradient(recipe.of_weight_gradient(g, x)), dtype);
+    };
+    if (context->needs_input_grad(1)) result[1] = DeferredGradients::now_or_later(weight, of_weight);
     if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) result[2] = summed_rows(g);
     return result;
   }

@@ -114,6 +114,18 @@ TEST(Search, AFailureIsToldWhereASmallerCaseEndsTheProcess) {
   EXPECT_GT(told, 2);
 }
 
+TEST(Search, AFailureThatHoldsWhenItRunsAgainSaysSo) {
+  int runs = 0;
+  const auto flaky = [&runs] {
+    ++lockstep::testing::compared_cases()["flaky"];
+    if (++runs == 3) RC_FAIL("another number of results");
+  };
+  const auto result = search({{"flaky", flaky}}, of_cases(5));
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_EQ(result.failures[0].message,
+            "another number of results (It held when it ran again: it depends on more than what is drawn.)");
+}
+
 TEST(Search, ACaseThatDoesNotEndIsAFailure) {
   auto options = of_cases(2, 1);
   options.case_seconds = 0.2, options.shrink_seconds = 0.2;

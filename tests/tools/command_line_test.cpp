@@ -55,10 +55,8 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml -q --parallelism.pipeline_parallel_degree 9", 2,
      "mesh axis pp=9: 1F1B makes 9 stages, and the model has 8 blocks: choose a smaller "
      "parallelism.pipeline_parallel_degree, or another pipeline_parallel_schedule."},
-    {"train jobs/demo.toml -q --parallelism.pipeline_parallel_degree 2 --parallelism.pipeline_parallel_schedule ZBH1",
-     2,
-     "ZBH1: 0I0 is a part of a backward, which training cannot cut in two yet. Choose GPipe, 1F1B or Interleaved1F1B, "
-     "or a file with B alone."},
+    {"train jobs/demo.toml -q --parallelism.context_parallel_rotate_method alltoall", 2,
+     "command line: parallelism.context_parallel_rotate_method is \"alltoall\", must be allgather or ulysses."},
     {"train jobs/demo.toml --training.global_batch_size 6", 2,
      "training.global_batch_size 6 is no multiple of training.local_batch_size 2 x data-parallel degree 2 = 4."},
     {"train jobs/demo.toml --model.name lama3", 2,

@@ -70,6 +70,7 @@ inline constexpr Choice kComputeTypes[] = {{"float32"}, {"bfloat16"}};
 inline constexpr Choice kFloat32[] = {{"float32"}};
 inline constexpr Choice kDevices[] = {{"cpu"}, {"cuda"}};
 inline constexpr Choice kReshard[] = {{"default"}, {"always"}, {"never"}};
+inline constexpr Choice kRotateMethods[] = {{"allgather"}, {kUlysses}};
 inline constexpr Choice kAsyncModes[] = {{"disabled"}, {"async"}};
 inline constexpr Choice kRecompute[] = {{"none"}, {"full"}, {"selective"}};
 inline constexpr Choice kVerifyModes[] = {{kStepMode}, {kOpsMode}, {kReplicasMode}};

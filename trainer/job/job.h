@@ -117,6 +117,7 @@ struct ParallelismSection {
   std::string fsdp_reshard_after_forward = "default";
   int64_t tensor_parallel_degree = 1;
   int64_t context_parallel_degree = 1;
+  std::string context_parallel_rotate_method = "allgather";
   int64_t pipeline_parallel_degree = 1;
   std::string pipeline_parallel_schedule = "1F1B";
   std::string pipeline_parallel_schedule_csv;  ///< a file; empty: the schedule of that name
@@ -181,6 +182,7 @@ struct ValidationSection {
 
 /// Values of training.loss.
 inline constexpr std::string_view kPreferenceLoss = "dpo";
+inline constexpr const char* kUlysses = "ulysses";  ///< a context_parallel_rotate_method
 
 /// Values of verify.modes.
 inline constexpr std::string_view kOpsMode = "ops";

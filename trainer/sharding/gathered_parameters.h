@@ -6,6 +6,7 @@
 
 #include "trainer/sharding/gather_order.h"
 #include "trainer/sharding/replica_sums.h"
+#include "trainer/sharding/split_backward.h"
 
 namespace lockstep::trainer {
 
@@ -22,6 +23,9 @@ class GatheredParameters {
                      NodeTaker taker = {});
 
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
+
+  /// Computation is cut off from the parameters: what it finds of gradients goes to them when `split` finishes.
+  void cut(SplitBackward& split) { tensors_ = split.cut(std::move(tensors_)); }
 
   /// Frees the gathered bytes; the first use of any of them (in backward) gathers all again, with one all-gather.
   void evict();

@@ -32,12 +32,30 @@ std::set<const models::Module*> staying_gathered(const std::string& reshard, con
   return {reshard == "never" ? blocks.begin() : blocks.end() - 1, blocks.end()};
 }
 
+constexpr int kHeads = 1, kLength = 2;  // of what attention takes
+
+/// Of [batch, heads, length, size]; who cut the sequence cuts what `placement` says.
+at::Tensor with_whole_sequences(const at::Tensor& x, const Placement& placement) {
+  auto layout = layout_of(x);
+  const auto cutters = layout.cutters(kLength);
+  for (const int axis : cutters) layout = layout.with(axis, placement);
+  return cutters.empty() ? x : redistribute(x, layout);
+}
+
+at::Tensor whole_sequences(const at::Tensor& x) { return with_whole_sequences(x, Placement::replicate()); }
+
+/// `unit`: heads that stay together.
+at::Tensor in_heads(const at::Tensor& x, int64_t unit) {
+  return with_whole_sequences(x, Placement::shard(kHeads, unit));
+}
+
 }  // namespace
 
 BlockOptions block_options(const Job& job, models::Model& model) {
   const auto blocks = model.blocks();
   return {compute_dtype(job), staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
-          recomputed(job.activation_checkpoint, blocks), job.float8.precompute_float8_dynamic_scale_for_fsdp};
+          recomputed(job.activation_checkpoint, blocks), job.float8.precompute_float8_dynamic_scale_for_fsdp,
+          job.parallelism.context_parallel_rotate_method == kUlysses};
 }
 
 MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
@@ -49,13 +67,14 @@ at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) 
   return redistribute(tensor, found->second);
 }
 
-at::Tensor MeshHooks::whole(const at::Tensor& tensor, int dim) {
-  const auto& layout = layout_of(tensor);
-  const auto cutters = layout.cutters(dim);
-  if (cutters.empty()) return tensor;
-  auto placements = layout.placements();
-  for (const int axis : cutters) placements[static_cast<size_t>(axis)] = Placement::replicate();
-  return redistribute(tensor, Layout(plan_.mesh(), std::move(placements)));
+/// A cut of the sequence ends: keys and values are gathered, or all three are cut into heads instead, which are another
+/// rank's in each case (Jacobs et al., "DeepSpeed Ulysses", 2023). What follows a cache has keys of its own.
+at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                             const Attention& attention) {
+  if (!options_.exchanges_heads || cache_) return attention(query, whole_sequences(key), whole_sequences(value));
+  const int64_t group = key.size(1) > 0 ? query.size(1) / key.size(1) : 1;
+  const auto mixed = attention(in_heads(query, group), in_heads(key, 1), in_heads(value, 1));
+  return redistribute(mixed, layout_of(query));
 }
 
 /// Under canonical numerics every further read is a use of its own: gradients of two reads are not added before the
@@ -101,11 +120,12 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
     layouts.push_back(plan_.computing(*parameter));
   }
   const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it
-  return {
+  GatheredParameters gathered(
       tensors,
       {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard), float8, options_.float8_scales_at_once},
-      gather_order_,
-      options_.node_taker};
+      gather_order_, options_.node_taker);
+  if (split_ && at::GradMode::is_enabled()) gathered.cut(*split_);
+  return gathered;
 }
 
 }  // namespace lockstep::trainer

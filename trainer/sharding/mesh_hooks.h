@@ -19,6 +19,7 @@ struct BlockOptions {
   std::set<const models::Module*> stay_gathered = {};  ///< blocks that do not free their parameters after forward
   std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
   bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
+  bool exchanges_heads = false;                        ///< attention has whole sequences of some heads over cp
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const models::Parameter&)> leaf = {};
   NodeTaker node_taker = {};  ///< nobody: gradients are summed over dp_shard
@@ -30,7 +31,7 @@ struct BlockOptions {
 BlockOptions block_options(const Job& job, models::Model& model);
 
 /// Runs a model on a mesh: moves annotated activations to the plan's layouts, gathers a block's parameters for its
-/// forward (and again for its backward), recomputes blocks that asked for it.
+/// forward (and again for its backward), recomputes blocks that asked for it, brings queries and keys together.
 class MeshHooks final : public models::Hooks {
  public:
   MeshHooks(ShardingPlan plan, BlockOptions options);
@@ -40,6 +41,8 @@ class MeshHooks final : public models::Hooks {
 
   /// Of the tokens of the next forwards (Hooks::positions).
   void set_positions(at::Tensor positions) { positions_ = std::move(positions); }
+  /// What runs has its backward in two parts; null: in one. Borrowed.
+  void set_split(SplitBackward* split) { split_ = split; }
   void set_trains(bool trains) { trains_ = trains; }
   void set_adapts(bool adapts) { adapts_ = adapts; }
   /// Borrowed (Hooks::cache).
@@ -52,7 +55,8 @@ class MeshHooks final : public models::Hooks {
   bool gathers_float8() const override { return true; }
 
   at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
-  at::Tensor whole(const at::Tensor& tensor, int dim) override;
+  at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                    const Attention& attention) override;
   at::Tensor use(const models::Parameter& parameter) override;
   at::Tensor constant(const at::Tensor& table) override;
   at::Tensor run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
@@ -67,6 +71,7 @@ class MeshHooks final : public models::Hooks {
   ShardingPlan plan_;
   BlockOptions options_;
   at::Tensor positions_;
+  SplitBackward* split_ = nullptr;
   bool trains_ = true, adapts_ = true;
   models::KeyValueCache* cache_ = nullptr;
   std::shared_ptr<GatherOrder> gather_order_ = std::make_shared<GatherOrder>();

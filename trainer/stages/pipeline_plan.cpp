@@ -13,7 +13,6 @@
 namespace lockstep::trainer {
 namespace {
 
-using pipeline::ActionKind;
 using pipeline::Schedule;
 
 constexpr double kWhole = 1 << 20;
@@ -51,16 +50,6 @@ Schedule schedule_of(const Job& job, int64_t layers, int64_t ranks, int64_t micr
                                  {ranks, stages_of_each_rank(parallelism, kind, layers, ranks), microbatches});
 }
 
-void require_whole_backwards(const Schedule& schedule) {
-  for (const auto& actions : schedule.ranks)
-    for (const auto& action : actions)
-      if (action.kind == ActionKind::kBackwardInput || action.kind == ActionKind::kBackwardWeight)
-        fail<BadInput>(
-            "{}: {} is a part of a backward, which training cannot cut in two yet. Choose GPipe, 1F1B or "
-            "Interleaved1F1B, or a file with B alone.",
-            schedule.name, text_of(action));
-}
-
 }  // namespace
 
 std::vector<int64_t> work_of_blocks(models::Model& model, int64_t length) {
@@ -93,7 +82,6 @@ PipelinePlan plan_pipeline(const Job& job, models::Model& model, int64_t ranks, 
     fail<BadInput>("training.loss \"{}\" runs the model twice; parallelism.pipeline_parallel_degree must be 1.",
                    kPreferenceLoss);
   PipelinePlan plan{schedule_of(job, blocks - 2, ranks, microbatches), {}};
-  require_whole_backwards(plan.schedule);
   if (plan.stages() > blocks)
     fail<BadInput>(
         "mesh axis pp={}: {} makes {} stages, and the model has {} blocks: choose a smaller "

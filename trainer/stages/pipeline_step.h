@@ -53,6 +53,8 @@ class StageTransfers {
 struct StageWork {
   std::function<at::Tensor(Stage& stage, int64_t microbatch, const at::Tensor& input)> forward;
   std::function<void(Stage& stage, int64_t microbatch, const at::Tensor& output, const at::Tensor& gradient)> backward;
+  /// The end of the backward: `split`, if there is one, has what is left of it.
+  std::function<void(Stage& stage, int64_t microbatch, SplitBackward* split)> end;
 };
 
 /// Carries out what a schedule has for the ranks that live here: all of it in one process

@@ -37,7 +37,8 @@ Stage& StageTransfers::target(Kind kind, const Stage& from) const {
 const TensorSpec* StageTransfers::spec_of(Kind kind, const Stage& to) const {
   if (kind == Kind::kActivation) return to.input_spec(tokens_);
   const auto& from = stages_[static_cast<size_t>(to.number() + 1)];
-  return spec_at(*from.input_spec(tokens_), to.mesh());
+  const auto* spec = from.input_spec(tokens_);
+  return &from.mesh() == &to.mesh() ? spec : spec_at(*spec, to.mesh());
 }
 
 void StageTransfers::expect(Kind kind, const Stage& from, int64_t microbatch) {

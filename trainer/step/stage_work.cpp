@@ -24,17 +24,20 @@ void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
   const RunContext::Use use(context_);
   context_.continue_microbatch(microbatch);
   stage_backward(stages_->last(), microbatch, losses, {});
+  end_stage(stages_->last(), microbatch, nullptr);
 }
 
 void TrainingRun::run_pipeline_step() {
   const RunContext::Use use(context_);
   for (int64_t m = 0; m < batching_.accumulation_steps; ++m) context_.begin_microbatch(underway().step, m);
-  const StageWork work{[this](Stage& stage, int64_t microbatch, const at::Tensor& input) {
-                         return stage_forward(stage, microbatch, input);
-                       },
-                       [this](Stage& stage, int64_t microbatch, const at::Tensor& output, const at::Tensor& gradient) {
-                         stage_backward(stage, microbatch, output, gradient);
-                       }};
+  const StageWork work{
+      [this](Stage& stage, int64_t microbatch, const at::Tensor& input) {
+        return stage_forward(stage, microbatch, input);
+      },
+      [this](Stage& stage, int64_t microbatch, const at::Tensor& output, const at::Tensor& gradient) {
+        stage_backward(stage, microbatch, output, gradient);
+      },
+      [this](Stage& stage, int64_t microbatch, SplitBackward* split) { end_stage(stage, microbatch, split); }};
   run_pipeline(*stages_, context_, {batching_.rows(0).count, underway().batch->seq_len}, work);
   context_.continue_microbatch(batching_.accumulation_steps - 1);  // what follows is called alike on all ranks
 }
@@ -66,7 +69,6 @@ void TrainingRun::stage_backward(Stage& stage, int64_t microbatch, const at::Ten
       part = world_->canonical() ? mesh_ops::fixed_point_sum(values) : at::sum(values);
     }
   }
-  stage.accumulator().end_microbatch(microbatch);
   if (!stage.is_last()) return;
   if (options_.keep_gradients) {
     kept_losses.resize(static_cast<size_t>(batching_.accumulation_steps));
@@ -74,6 +76,16 @@ void TrainingRun::stage_backward(Stage& stage, int64_t microbatch, const at::Ten
   }
   if (!options_.meta) local_losses.add(values, counted(*batch, batching_.rows(microbatch)));
   sum = sum.defined() ? at::add(sum, part) : part;
+}
+
+/// What is left of a microbatch's backward.
+void TrainingRun::end_stage(Stage& stage, int64_t microbatch, SplitBackward* split) {
+  stage.accumulator().enter(microbatch);
+  if (split) {
+    const PhaseScope phase(Phase::kBackward);
+    split->finish();
+  }
+  stage.accumulator().end_microbatch(microbatch);
 }
 
 /// A forward through all stages; not defined where the last one is not.

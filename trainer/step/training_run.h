@@ -142,6 +142,7 @@ class TrainingRun {
   at::Tensor stage_output(Stage& stage, const TokenBatch& batch, const BatchRows& rows, const at::Tensor& input);
   at::Tensor stage_forward(Stage& stage, int64_t microbatch, const at::Tensor& input);
   void stage_backward(Stage& stage, int64_t microbatch, const at::Tensor& output, const at::Tensor& gradient);
+  void end_stage(Stage& stage, int64_t microbatch, SplitBackward* split);
   at::Tensor last_output(StageTransfers& transfers, int64_t microbatch, const TokenBatch& batch, const BatchRows& rows);
   at::Tensor token_losses(Stage& stage, const at::Tensor& logits, const TokenBatch& batch, const BatchRows& rows);
   at::Tensor losses(const TokenBatch& batch, const BatchRows& rows);

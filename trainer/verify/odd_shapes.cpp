@@ -128,6 +128,7 @@ void draw_way_of_computing(Draw& draw, const Job& job) {
   const auto type = draw.one_of<std::string>({"float32", "bfloat16"});
   draw.set("training.mixed_precision_param", job.numerics.rounded_levels > 0 ? "bfloat16" : type);
   draw.set("parallelism.disable_loss_parallel", draw.one_of<std::string>({"false", "true"}));
+  draw.set("parallelism.context_parallel_rotate_method", draw.one_of<std::string>({"allgather", kUlysses}));
 }
 
 /// Attention that drops weights is another op than attention that drops none.

@@ -265,9 +265,26 @@ T any_value(const Key& key) {
       auto text = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
       return text;
     }
-    for (const char* word : {"llama3", "AdamW", "cosine", "text", "dpo", "async", "bfloat16", "float32", "never",
-                             "selective", "3", "native", "ring:2", "tcp", "cuda", "rowwise", "mxfp4_emulated",
-                             "tp=2; dp_shard=2,tp=3", "0123456789abcdef0123456789abcdef"})
+    for (const char* word : {"llama3",
+                             "AdamW",
+                             "cosine",
+                             "text",
+                             "dpo",
+                             "async",
+                             "bfloat16",
+                             "float32",
+                             "never",
+                             "selective",
+                             "3",
+                             "native",
+                             "ring:2",
+                             "tcp",
+                             "cuda",
+                             "ulysses",
+                             "rowwise",
+                             "mxfp4_emulated",
+                             "tp=2; dp_shard=2,tp=3",
+                             "0123456789abcdef0123456789abcdef"})
       if (key.allowed.accepts(std::string_view(word))) return word;
     return "?";
   }

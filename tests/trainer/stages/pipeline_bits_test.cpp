@@ -58,10 +58,23 @@ Job job_of(int64_t batch, int64_t microbatch, const std::string& schedule = "1F1
   return job;
 }
 
+constexpr const char* kSchedules[] = {"GPipe",         "1F1B",     "Interleaved1F1B", "ZBH1", "InterleavedZeroBubble",
+                                      "ZBVZeroBubble", "DualPipeV"};
+
+/// One of those that this size may have.
+std::string drawn_schedule(std::mt19937_64& random, int64_t pp, int64_t microbatches) {
+  std::vector<std::string> fitting{"GPipe", "1F1B", "ZBH1"};
+  if (pp <= 3) fitting.push_back("ZBVZeroBubble");  // six blocks, two stages on each rank
+  if (pp <= 3 && microbatches >= 2 * pp) fitting.push_back("DualPipeV");
+  if (pp <= 3 && microbatches % pp == 0)
+    for (const char* interleaved : {"Interleaved1F1B", "InterleavedZeroBubble"}) fitting.push_back(interleaved);
+  return fitting[random() % fitting.size()];
+}
+
 TEST(PipelineBits, EverySchedule) {
   for (const auto& [name, make_model] : kModels) {
     const auto expected = two_steps(job_of(8, 8), "one device", make_model);
-    for (const char* schedule : {"GPipe", "1F1B", "Interleaved1F1B"})
+    for (const char* schedule : kSchedules)
       EXPECT_EQ(two_steps(job_of(8, 1, schedule), "pp=2", make_model), expected) << name << ", " << schedule;
   }
 }
@@ -78,7 +91,10 @@ TEST(PipelineBits, FrozenStages) {
     for (const char* recompute : {"none", "full"}) {
       job.activation_checkpoint.mode = recompute;
       for (const char* mesh : {"one device", "pp=2", "pp=3", "pp=6", "pp=2,tp=2"})
-        EXPECT_EQ(two_steps(job, mesh, make_model), expected) << target << " " << recompute << " " << mesh;
+        for (const char* schedule : {"1F1B", "ZBH1"}) {
+          job.parallelism.pipeline_parallel_schedule = schedule;
+          EXPECT_EQ(two_steps(job, mesh, make_model), expected) << target << " " << recompute << " " << mesh;
+        }
     }
   }
 }
@@ -94,11 +110,10 @@ TEST(PipelineBits, MeshesAndMicrobatches) {
     const int64_t cp = one_of({1, 1, 2}), tp = one_of({1, 1, 2, 3});
     const int64_t microbatch = one_of({1, 2, 4}), microbatches = one_of({1, 2, 3, 4, 5, 8});
     const int64_t batch = replicas * shards * microbatch * microbatches;
-    const auto schedule = pp <= 3 && microbatches % pp == 0 && one_of({0, 1}) ? "Interleaved1F1B"
-                          : one_of({0, 1})                                    ? "GPipe"
-                                                                              : "1F1B";
+    const auto schedule = drawn_schedule(random, pp, microbatches);
     auto job = job_of(batch, microbatch, schedule);
     job.activation_checkpoint.mode = one_of({0, 1}) ? "full" : "none";
+    job.parallelism.context_parallel_rotate_method = one_of({0, 1}) ? "allgather" : kUlysses;
     const auto mesh = fmt::format("pp={},dp_replicate={},dp_shard={},cp={},tp={}", pp, replicas, shards, cp, tp);
     ASSERT_EQ(two_steps(job, mesh, make_model), two_steps(job_of(batch, batch), "one device", make_model))
         << name << ", " << mesh << ", " << schedule << ", " << microbatches << " microbatches of " << microbatch

@@ -97,7 +97,7 @@ TEST(PipelineRefusals, SayWhatWouldDo) {
   for (const auto& refused :
        {Refused{"pp=5", "1F1B", "mesh axis pp=5: 1F1B makes 5 stages, and the model has 4 blocks: choose a smaller"},
         Refused{"pp=3", "Interleaved1F1B", "makes 6 stages, and the model has 4 blocks"},
-        Refused{"pp=2", "ZBH1", "ZBH1: 0I0 is a part of a backward, which training cannot cut in two yet"},
+        Refused{"pp=3", "ZBVZeroBubble", "makes 6 stages, and the model has 4 blocks"},
         Refused{"pp=2", "2F2B", "2F2B is not a pipeline schedule."},
         Refused{"pp=4", "Interleaved1F1B", "makes 8 stages, and the model has 4 blocks"}}) {
     auto job = job_of();

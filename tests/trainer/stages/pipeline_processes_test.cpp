@@ -141,13 +141,14 @@ TEST_P(PipelineProcesses, ReplayOneRankAlone) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Meshes, PipelineProcesses,
-                         ::testing::Values(Trial{"pp=2", 1}, Trial{"pp=2", 4, "GPipe"},
-                                           Trial{"pp=3", 6, "Interleaved1F1B"},
-                                           Trial{"pp=2", 8, "Interleaved1F1B", "bfloat16"}, Trial{"pp=4", 5},
-                                           Trial{"pp=2,dp_shard=2", 8},
-                                           Trial{"pp=2,dp_replicate=2,tp=2", 6, "Interleaved1F1B"},
-                                           Trial{"pp=2,cp=2", 3}, Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"}));
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, PipelineProcesses,
+    ::testing::Values(Trial{"pp=2", 1}, Trial{"pp=2", 4, "GPipe"}, Trial{"pp=3", 6, "Interleaved1F1B"},
+                      Trial{"pp=2", 8, "Interleaved1F1B", "bfloat16"}, Trial{"pp=4", 5}, Trial{"pp=2,dp_shard=2", 8},
+                      Trial{"pp=2,dp_replicate=2,tp=2", 6, "Interleaved1F1B"}, Trial{"pp=4", 6, "ZBH1"},
+                      Trial{"pp=3", 6, "ZBVZeroBubble", "bfloat16"}, Trial{"pp=2,dp_shard=2,tp=2", 8, "DualPipeV"},
+                      Trial{"pp=2,dp_replicate=2,cp=2", 8, "InterleavedZeroBubble"}, Trial{"pp=2,cp=2", 3},
+                      Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"}));
 
 }  // namespace
 }  // namespace lockstep::trainer
