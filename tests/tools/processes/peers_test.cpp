@@ -15,10 +15,11 @@ bool has_python() {
   return std::filesystem::exists(LOCKSTEP_SOURCE_DIR "/.python/bin/python3") || std::getenv("LOCKSTEP_TORCH_PYTHON");
 }
 
-/// Rounding of float32 differs, and nothing else.
+/// Rounding of float32 differs, and nothing else; in torchtitan's pipeline what clipping acts at, too (docs/peers.md).
 void expect_same_training(const json& row) {
+  const bool clips_elsewhere = row.at("name") == "pp_2" && row.at("peer_name") == "torchtitan";
   EXPECT_GE(row.at("loss_difference"), 0.0) << row;
-  EXPECT_LT(row.at("loss_difference"), 1e-6) << row;
+  EXPECT_LT(row.at("loss_difference"), clips_elsewhere ? 2e-4 : 1e-6) << row;
   const auto& losses = row.at("losses");
   ASSERT_EQ(losses.size(), 20u);
   EXPECT_EQ(row.at("peer_losses").size(), 20u);
@@ -29,12 +30,12 @@ void expect_same_training(const json& row) {
   }
 }
 
-/// Of one kind of run, another one with each commit: all of them take three minutes.
+/// Of one kind of run, another one with each commit: all of them take minutes.
 TEST(Peers, HaveOurLosses) {
   if (!has_python()) GTEST_SKIP() << "NOT CHECKED: PyTorch's and torchtitan's losses (tools/python_env installs them)";
   const TemporaryFolder folder;
-  constexpr const char* kRows[] = {"one_thread", "fsdp_2", "tp_2"};
-  const std::string name = kRows[count_of_commits() % 3];
+  constexpr const char* kRows[] = {"one_thread", "fsdp_2", "tp_2", "cp_2", "pp_2"};
+  const std::string name = kRows[count_of_commits() % std::size(kRows)];
   const auto run = run_lockstep("bench peers --seconds 0 --rows " + name + " --json " + folder.file("peers"));
   ASSERT_EQ(run.code, 0) << run.err;
   const auto result = json::parse(file_content(folder.file("peers")));

@@ -18,8 +18,8 @@ class Inputs:
         return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
-def fill(model, parameters):
-    """Copies them into a model, sharded or not, whose parameters have the same names."""
+def fill(model, parameters, is_stage=False):
+    """Copies them into a model, sharded or not, whose parameters have the same names; a pipeline's stage has some."""
     import torch
     from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -30,10 +30,10 @@ def fill(model, parameters):
             if isinstance(parameter, DTensor):
                 whole = distribute_tensor(whole.to(parameter.device), parameter.device_mesh, parameter.placements)
             parameter.copy_(whole)
-    if left:
+    if left and not is_stage:
         raise ValueError(f"the model has no {', '.join(sorted(left))}")
 
 
 def options():
-    """{"mode": one, fsdp, ddp or tp; "file", "length", "rows", "device", "compile", "learning_rate"}"""
+    """{"mode": one, fsdp, ddp, tp, pp or cp; "file", "length", "rows", "device", "compile", "learning_rate"}"""
     return json.loads(sys.argv[1])

@@ -12,7 +12,8 @@ import picture
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAMES = {"one_thread": "one thread", "two_threads": "two threads", "fsdp_2": "fully sharded, two processes",
-         "ddp_2": "data parallel, two processes", "tp_2": "tensor parallel, two processes", "one_gpu": "one GPU"}
+         "ddp_2": "data parallel, two processes", "tp_2": "tensor parallel, two processes",
+         "cp_2": "context parallel, two processes", "pp_2": "pipeline, two processes", "one_gpu": "one GPU"}
 
 
 def megabytes(number):

@@ -1,16 +1,20 @@
-"""Steps of the Llama 3 debugmodel in plain PyTorch, alone or by DDP, FSDP2 or tensor parallelism, for `lockstep bench
-peers`.
+"""Steps of the Llama 3 debugmodel in plain PyTorch, alone or by DDP, FSDP2, tensor, pipeline or context parallelism, for
+`lockstep bench peers`.
 
 usage: pytorch_llama.py JSON       peer_inputs.options() says of what
 
 Linear layers are those of the reference model (github.com/meta-llama/llama3), which torchtitan trains, too. Fully sharded,
-every block is gathered by itself; tensor parallelism is torchtitan's: sequence parallel norms, a loss on sharded logits."""
+every block is gathered by itself; tensor parallelism is torchtitan's: sequence parallel norms, a loss on sharded logits. A
+pipeline is torch.distributed.pipelining's 1F1B over two halves; contexts are torch.distributed.tensor's ring attention, and
+gradients DDP's."""
 import contextlib
 import itertools
 import math
 
 import contender
 import peer_inputs
+import pipelined
+import ring_attention
 
 OPTIONS = peer_inputs.options()
 WIDTH, LAYERS, HEADS, HIDDEN, VOCABULARY, EPSILON = 256, 6, 16, 768, 2048, 1e-5
@@ -114,34 +118,70 @@ def tensor_parallel(model, mesh):
     return model
 
 
+def context_parallel(mesh, table):
+    """In this context a rank has its parts of a batch's sequences, and attention sees the others'."""
+    from torch.distributed.tensor.experimental import context_parallel
+
+    ring_attention.on_cpu()
+    return lambda tokens, labels: context_parallel(mesh, buffers=[tokens, labels, table], buffer_seq_dims=[1, 1, 0],
+                                                   no_restore_buffers={tokens, labels})
+
+
+def no_context(tokens, labels):
+    return contextlib.nullcontext()
+
+
 def parallel(model, mode):
-    """The model on all ranks, and the context of its loss."""
+    """The model on all ranks, and the context of a batch's loss."""
     import torch
 
-    if mode == "one":
-        return model, contextlib.nullcontext
-    torch.distributed.init_process_group("gloo")
+    if mode in ("one", "pp"):
+        return model, no_context
     mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (2,))
     if mode == "fsdp":
-        return fully_sharded(model, mesh), contextlib.nullcontext
-    if mode == "ddp":
-        return torch.nn.parallel.DistributedDataParallel(model), contextlib.nullcontext
-    from torch.distributed.tensor.parallel import loss_parallel
+        return fully_sharded(model, mesh), no_context
+    if mode == "tp":
+        from torch.distributed.tensor.parallel import loss_parallel
 
-    return tensor_parallel(model, mesh), loss_parallel
+        return tensor_parallel(model, mesh), lambda tokens, labels: loss_parallel()
+    if mode == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(model), no_context
+    # A rank has its part of the table of rotations, which DDP would overwrite with rank 0's.
+    replicas = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
+    return replicas, context_parallel(mesh, model.table)
+
+
+def whole_batch(model, context):
+    """What makes the gradients of a batch, and returns its mean loss."""
+    import torch
+    from torch.nn import functional as F
+
+    def run(tokens, labels):
+        with context(tokens, labels):
+            loss = F.cross_entropy(model(tokens).flatten(0, 1), labels.flatten())
+            loss.backward()
+        loss = loss.detach()
+        if OPTIONS["mode"] in ("fsdp", "ddp", "cp"):  # a rank's loss is of its tokens
+            torch.distributed.all_reduce(loss.div_(2))
+        return loss.full_tensor() if hasattr(loss, "full_tensor") else loss
+
+    return run
 
 
 def make(rank):
     import torch
     from torch import nn
-    from torch.nn import functional as F
 
     inputs, mode, device = peer_inputs.Inputs(OPTIONS["file"]), OPTIONS["mode"], OPTIONS["device"]
+    if mode != "one":
+        torch.distributed.init_process_group("gloo")
     plain = define()
     peer_inputs.fill(plain, inputs.parameters)
     model, context = parallel(plain.to(device), mode)
     if OPTIONS["compile"]:
         model = torch.compile(model)
+    run = pipelined.batch(model, rank, OPTIONS["rows"]) if mode == "pp" else whole_batch(model, context)
+    clip = pipelined.clip if mode == "pp" else nn.utils.clip_grad_norm_
     optimizer = torch.optim.AdamW(model.parameters(), lr=OPTIONS["learning_rate"], betas=(0.9, 0.95), weight_decay=0.1,
                                   fused=True)
     parts, steps = 2 if mode in ("fsdp", "ddp") else 1, itertools.count()
@@ -149,16 +189,9 @@ def make(rank):
     def step():
         tokens, labels = (t.to(device) for t in inputs.batch(next(steps), rank, parts))
         optimizer.zero_grad()
-        with context():
-            loss = F.cross_entropy(model(tokens).flatten(0, 1), labels.flatten())
-            loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        loss = run(tokens, labels)
+        clip(model.parameters(), 1.0)
         optimizer.step()
-        loss = loss.detach()
-        loss = loss.full_tensor() if hasattr(loss, "full_tensor") else loss
-        if parts == 2:  # both see the mean
-            loss = loss / parts
-            torch.distributed.all_reduce(loss)
         return loss.item()
 
     return step

@@ -13,10 +13,12 @@ import tempfile
 
 import contender
 import peer_inputs
+import ring_attention
 
 OPTIONS = peer_inputs.options()
 DEGREES = {"one": {}, "fsdp": {}, "ddp": {"data_parallel_replicate_degree": 2, "data_parallel_shard_degree": 1},
-           "tp": {"tensor_parallel_degree": 2}}
+           "tp": {"tensor_parallel_degree": 2}, "pp": {"pipeline_parallel_degree": 2},
+           "cp": {"context_parallel_degree": 2}}
 
 
 def on_cpu():
@@ -63,6 +65,15 @@ def arguments(folder):
     return words + (["--compile.enable"] if OPTIONS["compile"] else [])
 
 
+def loss_of_last_stage(loss):
+    """Which nobody else has."""
+    import torch
+
+    value = torch.tensor(float(loss))
+    torch.distributed.broadcast(value, 1)
+    return value.item()
+
+
 def make_trainer(inputs, losses):
     from torchtitan import train
     from torchtitan.components import metrics
@@ -74,13 +85,13 @@ def make_trainer(inputs, losses):
     log = metrics.MetricsProcessor.log
 
     def record(processor, step, average, *others, **named):
-        losses.append(float(average))
+        losses.append(loss_of_last_stage(average) if OPTIONS["mode"] == "pp" else float(average))
         log(processor, step, average, *others, **named)
 
     metrics.MetricsProcessor.log = record
     train.train_spec_module.get_train_spec = lambda name: dataclasses.replace(known(name), **own)
     trainer = train.Trainer(ConfigManager().parse_args(arguments(tempfile.mkdtemp())))
-    peer_inputs.fill(trainer.model_parts[0], inputs.parameters)
+    peer_inputs.fill(trainer.model_parts[0], inputs.parameters, is_stage=OPTIONS["mode"] == "pp")
     return trainer
 
 
@@ -98,6 +109,8 @@ def batches(trainer, inputs, rank):
 def make(rank):
     if OPTIONS["device"] == "cpu":
         on_cpu()
+    if OPTIONS["mode"] == "cp":
+        ring_attention.on_cpu()
     sys.argv = sys.argv[:1]  # which it reads as it is loaded
     inputs, losses = peer_inputs.Inputs(OPTIONS["file"]), []
     trainer = make_trainer(inputs, losses)

@@ -25,14 +25,17 @@ struct Mode {
   const char* mesh;
   const char* words;  ///< of the peers' options
   int threads = 1;
+  BatchSize size = {2, 256};
 };
 
 constexpr Mode kCpuModes[] = {{"one_thread", "one device", "one", 1},
                               {"two_threads", "one device", "one", 2},
                               {"fsdp_2", "dp_shard=2", "fsdp"},
                               {"ddp_2", "dp_replicate=2", "ddp"},
-                              {"tp_2", "tp=2", "tp"}};
-constexpr Mode kGpuModes[] = {{"one_gpu", "one device", "one"}};
+                              {"tp_2", "tp=2", "tp"},
+                              {"cp_2", "cp=2", "cp"},
+                              {"pp_2", "pp=2", "pp", 1, {4, 128}}};  // four microbatches, 1F1B
+constexpr Mode kGpuModes[] = {{"one_gpu", "one device", "one", 1, {8, 1024}}};
 
 struct Peer {
   const char* name;
@@ -161,10 +164,11 @@ void measure_peers(const PeerOptions& options, const std::function<void(const Be
   std::vector<std::string> names;
   for (const auto& mode : modes) names.emplace_back(mode.name);
   require_fit("peers", names, options.patterns);
-  const PeerInputs inputs(cpu ? BatchSize{2, 256} : BatchSize{8, 1024});
-  const Comparison comparison(options, inputs);
-  for (const auto& mode : modes)
-    if (fits(mode.name, options.patterns)) comparison.measure(mode, peers, report);
+  for (const auto& mode : modes) {
+    if (!fits(mode.name, options.patterns)) continue;
+    const PeerInputs inputs(mode.size);
+    Comparison(options, inputs).measure(mode, peers, report);
+  }
 }
 
 }  // namespace lockstep::bench

@@ -14,7 +14,7 @@ struct PeerOptions {
 
 /// `lockstep bench peers`: steps of 512 tokens of the Llama 3 debugmodel (8192 on a GPU), from the same parameters on
 /// the same tokens, step by step in turns with PyTorch and torchtitan 0.2.2 in processes of their own, in milliseconds.
-/// Rows: one_thread, two_threads; fsdp_2, ddp_2, tp_2 in two processes of one thread each; one_gpu.
+/// Rows: one_thread, two_threads; fsdp_2, ddp_2, tp_2, cp_2, pp_2 in two processes of one thread each; one_gpu.
 ///
 /// Facts: tokens_per_second, peer_tokens_per_second; peak_memory_bytes, peer_peak_memory_bytes of the first process;
 /// start_seconds, peer_start_seconds until it is ready; first_step_seconds, peer_first_step_seconds; loss_difference,
