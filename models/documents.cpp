@@ -82,10 +82,11 @@ Documents current_documents() {
 Tensor causal_attention(const std::string& path, const Tensor& query, const Tensor& key, const Tensor& value,
                         double share, const Documents& documents) {
   const double dropout = trains() ? share : 0;
-  return attend(query, key, value, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
-    auto* const cache = current_cache();
+  auto* const cache = current_cache();
+  const auto run = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
     return cache ? after_cached(*cache, path, q, k, v) : attention_here(q, k, v, dropout, documents);
-  });
+  };
+  return attend(query, key, value, {run, !cache && !(dropout > 0) && !documents.are_packed()});
 }
 
 Tensor rotate_each(const Tensor& x, const Tensor& cosines, const Tensor& sines) {

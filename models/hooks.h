@@ -21,7 +21,10 @@ class Hooks {
 
   /// attention(query, key, value), all three [batch, heads, length, size], as it runs in one place: where it is called,
   /// queries find the keys of their whole sequence. What it gives is laid out as the query.
-  using Attention = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
+  struct Attention {
+    std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)> run;
+    bool is_plain = false;  ///< causal, of whole sequences, and nothing is dropped: hooks may compute it themselves
+  };
   virtual at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const Attention& attention) = 0;
 

@@ -24,7 +24,7 @@ at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) {
 
 at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                   const Hooks::Attention& attention) {
-  return current_hooks ? current_hooks->attend(query, key, value, attention) : attention(query, key, value);
+  return current_hooks ? current_hooks->attend(query, key, value, attention) : attention.run(query, key, value);
 }
 
 at::Tensor run_block(Module& block, const at::Tensor& input,

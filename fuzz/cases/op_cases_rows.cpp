@@ -117,6 +117,57 @@ Stack draw_attention_backward(Inputs& in) {
   return {in.tensor(output.sizes().vec()), query, key, value, output, log_sum, s.causal, scale_for(s), int64_t{0}};
 }
 
+/// What queries have summed of some keys, or of none.
+std::tuple<at::Tensor, at::Tensor> draw_attention_state(Inputs& in, const AttentionSizes& s, const at::Tensor& query) {
+  const auto none = [&](int64_t size) {
+    return at::zeros({s.batch, s.heads * s.group, s.queries, size}, query.options());
+  };
+  if (in.flag()) return {none(s.value_width), none(mesh_ops::kAttentionWeights)};
+  const auto key = in.tensor({s.batch, s.heads, 3, s.width}), value = in.tensor({s.batch, s.heads, 3, s.value_width});
+  return mesh_ops::attention_over(query, key, value, none(s.value_width), none(mesh_ops::kAttentionWeights), s.causal,
+                                  scale_for(s), 0);
+}
+
+Stack draw_attention_over(Inputs& in) {
+  const auto s = draw_attention_sizes(in);
+  auto stack = draw_query_key_value(in, s);
+  const auto [sums, weights] = draw_attention_state(in, s, stack[0].toTensor());
+  const Stack more{sums, weights, s.causal, scale_for(s), in.number(-3, 3)};
+  stack.insert(stack.end(), more.begin(), more.end());
+  return stack;
+}
+
+Stack draw_attention_result(Inputs& in) {
+  const auto s = draw_attention_sizes(in);
+  const auto query = in.tensor({s.batch, s.heads * s.group, s.queries, s.width});
+  const auto [sums, weights] = draw_attention_state(in, s, query);
+  return {sums, weights};
+}
+
+/// All query rows, or one leaf of two.
+Stack draw_attention_over_backward(Inputs& in) {
+  auto s = draw_attention_sizes(in);
+  const bool is_half = in.flag();
+  if (is_half) s.queries = 32;
+  const auto operands = draw_query_key_value(in, s);
+  const auto query = operands[0].toTensor(), key = operands[1].toTensor(), value = operands[2].toTensor();
+  const auto [sums, weights] = draw_attention_state(in, s, query);
+  const auto [output, log_sum] = mesh_ops::attention_result(sums, weights);
+  const auto first = is_half ? 32 * in.number(0, 1) : 0;
+  return {in.tensor(output.sizes().vec()),
+          query,
+          key,
+          value,
+          output,
+          log_sum,
+          in.tensor(query.sizes().vec()),
+          s.causal,
+          scale_for(s),
+          in.number(-3, 3),
+          first,
+          is_half ? int64_t{64} : s.queries};
+}
+
 Stack draw_rotation(Inputs& in) {
   const auto length = in.length(6), pairs = in.number(1, 3);
   return {in.tensor({in.number(1, 3), in.number(1, 4), length, 2 * pairs}), in.tensor({length, pairs}),
@@ -213,6 +264,9 @@ std::vector<OpCase> row_cases() {
       {"mesh::adamw", kReal | kWide | kDense, draw_adamw},
       {"mesh::attention", kReal, draw_attention},
       {"mesh::attention_backward", kReal, draw_attention_backward},
+      {"mesh::attention_over", kReal | kWide, draw_attention_over},
+      {"mesh::attention_over_backward", kReal | kWide, draw_attention_over_backward},
+      {"mesh::attention_result", kReal | kWide, draw_attention_result},
       {"mesh::cross_entropy_backward", kReal, draw_cross_entropy_backward},
       {"mesh::exponential_sum", kReal, draw_exponential_sum},
       {"mesh::float8_codes", kReal, draw_float8_codes},

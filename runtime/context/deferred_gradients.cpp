@@ -2,6 +2,8 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <utility>
+
 #include "runtime/context/scopes.h"
 
 namespace lockstep {
@@ -12,29 +14,42 @@ thread_local DeferredGradients* current_gradients = nullptr;
 }  // namespace
 
 DeferredGradients::Scope::Scope(DeferredGradients& gradients)
-    : previous_(std::exchange(current_gradients, &gradients)) {}
-DeferredGradients::Scope::~Scope() { current_gradients = previous_; }
+    : gradients_(gradients), previous_(std::exchange(current_gradients, &gradients)) {}
+DeferredGradients::Scope::~Scope() {
+  current_gradients = previous_;
+  gradients_.allowed_.clear();
+}
 
-void DeferredGradients::allow(const at::Tensor& weight) { allowed_.emplace(weight.unsafeGetTensorImpl(), weight); }
+void DeferredGradients::allow(const at::Tensor& weight, size_t number) {
+  allowed_.emplace(weight.unsafeGetTensorImpl(), Allowed{weight, number});
+}
 
 at::Tensor DeferredGradients::now_or_later(const at::Tensor& weight, Gradient gradient) {
   auto* const all = current_gradients;
-  if (!all || !all->allowed_.contains(weight.unsafeGetTensorImpl())) return gradient();
+  const auto found = all ? all->allowed_.find(weight.unsafeGetTensorImpl()) : decltype(allowed_)::iterator();
+  if (!all || found == all->allowed_.end()) return gradient();
   const auto& context = RunContext::current();
-  all->put_off_.push_back({weight, std::move(gradient), context.module(), context.rows()});
+  all->put_off_.push_back({found->second.number, std::move(gradient), context.module(), context.rows()});
   return {};
 }
 
-std::vector<std::pair<at::Tensor, at::Tensor>> DeferredGradients::run() {
-  const at::AutoDispatchBelowAutograd below;
-  std::vector<std::pair<at::Tensor, at::Tensor>> gradients;
-  for (auto& [weight, gradient, module, rows] : std::exchange(put_off_, {})) {
-    const ModuleScope module_scope(module);
-    const BatchScope batch_scope(rows);
-    gradients.emplace_back(weight, gradient());
-    gradient = nullptr;  // what it holds goes as soon as it can
+std::vector<size_t> DeferredGradients::waiting() const {
+  std::vector<size_t> numbers;
+  for (const auto& each : put_off_) numbers.push_back(each.number);
+  return numbers;
+}
+
+void DeferredGradients::run_first(const std::function<void(const at::Tensor&)>& take) {
+  auto first = std::move(put_off_.front());
+  put_off_.pop_front();
+  const ModuleScope module_scope(first.module);
+  const BatchScope batch_scope(first.rows);
+  at::Tensor gradient;
+  {
+    const at::AutoDispatchBelowAutograd below;
+    gradient = std::exchange(first.gradient, {})();
   }
-  return gradients;
+  take(gradient);
 }
 
 }  // namespace lockstep

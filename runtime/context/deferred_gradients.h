@@ -1,10 +1,10 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <deque>
 #include <functional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "core/batch_rows.h"
@@ -18,7 +18,8 @@ class DeferredGradients {
  public:
   using Gradient = std::function<at::Tensor()>;
 
-  /// For as long as it lives, backwards of this thread put off what they may.
+  /// For as long as it lives, backwards of this thread put off what they may. When it ends, weights that were allowed
+  /// are let go.
   class Scope {
    public:
     explicit Scope(DeferredGradients& gradients);
@@ -27,29 +28,37 @@ class DeferredGradients {
     Scope& operator=(const Scope&) = delete;
 
    private:
+    DeferredGradients& gradients_;
     DeferredGradients* previous_;
   };
 
-  /// The gradient of this weight may wait. REQUIRES: it is a leaf, so that nothing but run()'s caller needs it.
-  void allow(const at::Tensor& weight);
+  /// The gradient of this weight may wait; run() calls it by this number. REQUIRES: it is a leaf, so that nothing but
+  /// run()'s caller needs its gradient.
+  void allow(const at::Tensor& weight, size_t number);
 
-  /// Computes what was put off, in the order in which it was, as the ops whose backward it is: the same values, and the
-  /// same ids. A weight comes once for each of its uses.
-  std::vector<std::pair<at::Tensor, at::Tensor>> run();
+  /// Numbers of what was put off, in the order in which it was: a weight once for each of its uses.
+  std::vector<size_t> waiting() const;
 
-  /// gradient(), of a backward that runs; or undefined if it may wait.
+  /// Computes the first of waiting() and gives it to `take`, in the module and rows of the op whose backward it is.
+  void run_first(const std::function<void(const at::Tensor& gradient)>& take);
+
+  /// gradient(), of a backward that runs; or undefined if it may wait. It should hold no more than its factors.
   static at::Tensor now_or_later(const at::Tensor& weight, Gradient gradient);
 
  private:
-  struct PutOff {
+  struct Allowed {
     at::Tensor weight;
+    size_t number;
+  };
+  struct PutOff {
+    size_t number;
     Gradient gradient;
     std::string module;
     BatchRows rows;
   };
 
-  std::unordered_map<const c10::TensorImpl*, at::Tensor> allowed_;
-  std::vector<PutOff> put_off_;
+  std::unordered_map<const c10::TensorImpl*, Allowed> allowed_;
+  std::deque<PutOff> put_off_;
 };
 
 }  // namespace lockstep

@@ -85,7 +85,8 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Te
   Tensor of_input, of_weight, of_bias;
   if (wanted[0]) of_input = at::matmul(gradient, weight);
   if (wanted[1])
-    of_weight = DeferredGradients::now_or_later(weight, [=] { return linear_weight_gradient(gradient, input); });
+    of_weight = DeferredGradients::now_or_later(
+        weight, [g = gradient.tensor_data(), x = input.tensor_data()] { return linear_weight_gradient(g, x); });
   if (wanted[2]) of_bias = bias_gradient(gradient);
   return {of_input, of_weight, of_bias};
 }

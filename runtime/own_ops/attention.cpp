@@ -11,6 +11,7 @@
 #include "runtime/kernels/tensors/canonical_attention.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/attention_dropout.h"
+#include "runtime/own_ops/attention_shapes.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
 
@@ -23,17 +24,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-/// Labels: 0 batch, 1 key-value head (queries have `group` heads for each), 2 query position.
-OpShardingDims query_dims(int64_t group) { return {{0}, {1, group}, {2}, {}}; }
-OpShardingDims key_dims() { return {{0}, {1}, {}, {}}; }
-OpShardingDims rows_dims(int64_t group) { return {{0}, {1, group}, {2}}; }
-
-/// Heads of the query for each of the key: what a cut may not divide. Without heads anything may.
-int64_t group_of(const Call& call, size_t query, size_t key) {
-  const int64_t keys = call.operand_sizes[key][1];
-  return keys > 0 ? std::max<int64_t>(call.operand_sizes[query][1] / keys, 1) : 1;
-}
 
 OpSharding attention_sharding(const Call& call) {
   const int64_t group = group_of(call, 0, 1);
@@ -53,44 +43,11 @@ OpSharding attention_backward_sharding(const Call& call) {
   return sharding;
 }
 
-/// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e].
-void check_heads(std::string_view op, c10::IntArrayRef query, c10::IntArrayRef key, c10::IntArrayRef value) {
-  const bool same_batch = query[0] == key[0] && query[0] == value[0];
-  const bool whole_groups = key[1] == 0 ? query[1] == 0 : query[1] % key[1] == 0;
-  if (!same_batch || !whole_groups || key[1] != value[1] || key[2] != value[2] || query[3] != key[3])
-    fail<BadInput>("{}: query {}, key {} and value {} do not fit: expected [b, h*g, l, d], [b, h, s, d], [b, h, s, e]",
-                   op, c10::str(query), c10::str(key), c10::str(value));
-}
-
-/// Operands `first` and on: query, key, value.
-void check_heads(const Call& call, size_t first) {
-  for (size_t i = first; i < first + 3; ++i)
-    if (call.dims(i) != 4)
-      fail<BadInput>("{}: query, key and value should be [batch, heads, length, size]; operand {} has {} dimensions",
-                     call.op, i, call.dims(i));
-  check_heads(call.op, call.operand_sizes[first], call.operand_sizes[first + 1], call.operand_sizes[first + 2]);
-}
-
-/// Sizes of the output and of each row's log-sum-exp. Operands `first` and on: query, key, value.
-std::pair<std::vector<int64_t>, std::vector<int64_t>> output_sizes(const Call& call, size_t first) {
-  auto out = call.operand_sizes[first], rows = out;
-  out[3] = call.operand_sizes[first + 2][3];
-  rows.pop_back();
-  return {out, rows};
-}
-
 std::vector<ResultShape> attention_shapes(const Call& call) {
   check_heads(call, 0);
   const auto [out, rows] = output_sizes(call, 0);
   const auto dtype = call.operand_dtypes[0];
   return {heads_inside(out, dtype), heads_inside(rows, dtype == c10::kDouble ? c10::kDouble : c10::kFloat)};
-}
-
-void expect_sizes(const Call& call, size_t operand, const std::vector<int64_t>& expected) {
-  const c10::IntArrayRef given = call.operand_sizes[operand];
-  if (given != c10::IntArrayRef(expected))
-    fail<BadInput>("{}: operand {} has sizes {}, its query and value have an output of {}", call.op, operand,
-                   c10::str(given), c10::str(c10::IntArrayRef(expected)));
 }
 
 std::vector<ResultShape> attention_backward_shapes(const Call& call) {

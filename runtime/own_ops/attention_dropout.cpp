@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "runtime/own_ops/widened.h"
+#include "runtime/own_ops/parameter_gradients.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

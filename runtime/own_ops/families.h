@@ -11,6 +11,7 @@ namespace lockstep::own_ops {
 
 OwnOpFamily adamw();
 OwnOpFamily attention();
+OwnOpFamily attention_blocks();
 OwnOpFamily gate();
 OwnOpFamily hadamard();
 OwnOpFamily loss();

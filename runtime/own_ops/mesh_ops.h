@@ -47,6 +47,25 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tens
                                                                   const at::Tensor& output, const at::Tensor& log_sum,
                                                                   bool causal, double scale, int64_t first_row = 0);
 
+/// attention() of keys that come block by block, in their order, in canonical numerics' bits: for sequences that no
+/// rank has whole. Blocks but the last have a multiple of 256 keys. `sums` [b, h*g, l, e] and `weights` [b, h*g, l,
+/// 18], in float32 for bfloat16, are what queries have summed so far, all 0 before the first block; query row i attends
+/// to keys 0 .. first_row + i of this block.
+inline constexpr int64_t kAttentionWeights = 18, kAttentionBlock = 256;
+std::tuple<at::Tensor, at::Tensor> attention_over(const at::Tensor& query, const at::Tensor& key,
+                                                  const at::Tensor& value, const at::Tensor& sums,
+                                                  const at::Tensor& weights, bool causal, double scale,
+                                                  int64_t first_row);
+/// -> output [b, h*g, l, e] and log-sum-exp [b, h*g, l], in the dtype of the sums.
+std::tuple<at::Tensor, at::Tensor> attention_result(const at::Tensor& sums, const at::Tensor& weights);
+/// The query's gradient with this block's part, which comes without it, and those of the block's keys and values as
+/// nodes [nodes, b, h, s, ...] of the sum over query rows, of which [first, first + l) of all_rows are here; all in the
+/// sums' dtype.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_over_backward(
+    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& query_gradient, bool causal, double scale,
+    int64_t first_row, int64_t first, int64_t all_rows);
+
 /// SwiGLU (Shazeer, 2020): both [..., 2, w] holds a gate and what it gates -> silu(gate) * up [..., w]. Differentiable.
 at::Tensor swiglu(const at::Tensor& both);
 at::Tensor swiglu_backward(const at::Tensor& gradient, const at::Tensor& both);

@@ -7,7 +7,6 @@
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/own_ops/mesh_ops.h"
-#include "runtime/own_ops/widened.h"
 #include "runtime/planning/ordered_sums.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/domain.h"
@@ -66,6 +65,8 @@ struct ScaledColumns : torch::autograd::Function<ScaledColumns> {
 };
 
 }  // namespace
+
+Tensor widened(const Tensor& tensor) { return tensor.to(accumulation(Domain::kDeclared, tensor.scalar_type())); }
 
 Tensor scaled_columns(const Tensor& x, const Tensor& scale) {
   return is_sharded(x) ? ScaledColumns::apply(x, scale) : at::mul(x, scale);

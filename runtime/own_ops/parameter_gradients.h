@@ -16,4 +16,7 @@ at::Tensor bias_gradient(const at::Tensor& gradient);
 /// autograd would finish the sum over samples too early.)
 at::Tensor scaled_columns(const at::Tensor& x, const at::Tensor& scale);
 
+/// In the dtype that sums are kept in: what an op makes on its way is not rounded to 16 bits.
+at::Tensor widened(const at::Tensor& tensor);
+
 }  // namespace lockstep

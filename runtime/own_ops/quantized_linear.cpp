@@ -149,7 +149,7 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
     variable_list result(4);
     if (context->needs_input_grad(0))
       result[0] = in_dtype(at::matmul(recipe.gradient(g), recipe.weight(weight, 0)), x.scalar_type());
-    const auto of_weight = [recipe, g, x, dtype = weight.scalar_type()] {
+    const auto of_weight = [recipe, g = g.tensor_data(), x = x.tensor_data(), dtype = weight.scalar_type()] {
       return in_dtype(weight_gradient(recipe.of_weight_gradient(g, x)), dtype);
     };
     if (context->needs_input_grad(1)) result[1] = DeferredGradients::now_or_later(weight, of_weight);

@@ -52,19 +52,19 @@ Mesh::Mesh(const Mesh& whole, std::vector<int64_t> fixed)
 }
 
 Mesh::Mesh(const Mesh& whole, const TransferEnd& end)
-    : all_(whole.all_),
-      axes_(whole.axes_),
-      strides_(whole.strides_),
-      whole_(&whole),
-      fixed_(whole.axes_.size(), -1),
-      end_(end),
-      specs_(std::make_unique<SpecTable>(*this)) {
+    : all_(whole.all_), whole_(&whole), fixed_(end.fixed), end_(end), specs_(std::make_unique<SpecTable>(*this)) {
   LOCKSTEP_CHECK(!whole.whole_ && end.from != end.to && end.axis >= 0 && end.axis < whole.axis_count());
-  const auto axis = static_cast<size_t>(end.axis);
-  axes_[axis].size = 2;
-  strides_[axis] *= static_cast<int>(end.to - end.from);
+  LOCKSTEP_CHECK_EQ(fixed_.size(), whole.axes_.size());
+  for (size_t axis = 0; axis < fixed_.size(); ++axis) {
+    if (fixed_[axis] >= 0) continue;
+    const bool is_way = static_cast<int>(axis) == end.axis;
+    if (is_way) end_axis_ = static_cast<int>(axes_.size());
+    axes_.push_back({whole.axes_[axis].name, is_way ? 2 : whole.axes_[axis].size});
+    strides_.push_back(whole.strides_[axis] * (is_way ? static_cast<int>(end.to - end.from) : 1));
+  }
   for (const int rank : whole.ranks_)
-    if (whole.coordinate(rank, end.axis) == (end.receives ? end.to : end.from)) ranks_.push_back(rank);
+    if (whole.agrees(rank, fixed_) && whole.coordinate(rank, end.axis) == (end.receives ? end.to : end.from))
+      ranks_.push_back(rank);
   find_local_ranks();
 }
 
@@ -88,6 +88,7 @@ void Mesh::find_local_ranks() {
 }
 
 const Mesh& Mesh::submesh(std::string_view axis, int64_t coordinate) const {
+  LOCKSTEP_CHECK(!is_transfer_end(), "{} has no parts", text());
   const int own = find_axis(axis);
   if (own < 0) fail<BadInput>("mesh {} has no axis {}", text(), axis);
   if (coordinate < 0 || coordinate >= axis_size(own))
@@ -115,8 +116,8 @@ int Mesh::find_axis(std::string_view name) const {
 }
 
 int64_t Mesh::coordinate(int rank, int axis) const {
-  if (axis == end_.axis) [[unlikely]]
-    return whole_->coordinate(rank, axis) == end_.to ? 1 : 0;
+  if (axis == end_axis_) [[unlikely]]
+    return whole_->coordinate(rank, end_.axis) == end_.to ? 1 : 0;
   return rank / strides_[static_cast<size_t>(axis)] % axis_size(axis);
 }
 
@@ -132,15 +133,14 @@ RankGroup Mesh::group(int rank, int axis) const {
 
 std::string Mesh::text() const {
   if (!whole_) return to_text(axes_);
-  if (is_transfer_end()) {
-    const auto& name = axes_[static_cast<size_t>(end_.axis)].name;
-    return end_.receives ? fmt::format("{} at {}={} from {}={}", whole_->text(), name, end_.to, name, end_.from)
-                         : fmt::format("{} at {}={} to {}={}", whole_->text(), name, end_.from, name, end_.to);
-  }
   std::vector<MeshAxis> at;
   for (size_t axis = 0; axis < fixed_.size(); ++axis)
     if (fixed_[axis] >= 0) at.push_back({whole_->axes_[axis].name, fixed_[axis]});
-  return whole_->text() + " at " + to_text(at);
+  if (!is_transfer_end()) return whole_->text() + " at " + to_text(at);
+  const auto& name = whole_->axes_[static_cast<size_t>(end_.axis)].name;
+  at.push_back({name, end_.receives ? end_.to : end_.from});
+  return fmt::format("{} at {} {} {}={}", whole_->text(), to_text(at), end_.receives ? "from" : "to", name,
+                     end_.receives ? end_.from : end_.to);
 }
 
 }  // namespace lockstep

@@ -19,7 +19,8 @@ using RankGroup = std::vector<int>;
 /// One end of a way between two coordinates of an axis of a whole mesh: what travels has both in its group, first
 /// `from`, then `to`.
 struct TransferEnd {
-  int axis = -1;  ///< of the whole mesh
+  int axis = -1;                    ///< of the whole mesh
+  std::vector<int64_t> fixed = {};  ///< per axis of the whole mesh: the coordinate that both ends have, or -1
   int64_t from = 0, to = 0;
   bool receives = false;  ///< the ranks at `to`, not those at `from`
 
@@ -71,10 +72,12 @@ class Mesh {
   const Mesh& submesh(const std::vector<std::string>& axes, int rank) const;
   /// This, or the whole mesh that this is a part of.
   const Mesh& whole() const { return whole_ ? *whole_ : *this; }
-  /// Per axis of whole(): its coordinate here, or -1.
+  /// Per axis of whole(): its coordinate here, or -1; of the end of a way -1 for the axis of that, too.
   const std::vector<int64_t>& fixed() const { return fixed_; }
   /// Of a mesh that is one: its axis is -1 otherwise.
   const TransferEnd& transfer_end() const { return end_; }
+  /// The axis of this mesh along which it is one end.
+  int transfer_axis() const { return end_axis_; }
   bool is_transfer_end() const { return end_.axis >= 0; }
 
   /// Coordinate of `rank`, which is on this mesh, on `axis`.
@@ -86,7 +89,8 @@ class Mesh {
   RankGroup group(int rank, int axis) const;
 
   /// "dp_shard=2,tp=2"; "one device" for a mesh without axes; "pp=2,tp=2 at pp=1" for a submesh. World::mesh(text) is
-  /// the inverse. "pp=2,tp=2 at pp=0 to pp=1" and "... at pp=1 from pp=0" are the ends of a way.
+  /// the inverse. "pp=2,tp=2 at pp=0 to pp=1" and "... at pp=1 from pp=0" are the ends of a way; with what both ends
+  /// fix, "pp=2,cp=3 at pp=0,cp=1 to cp=2".
   std::string text() const;
 
   /// Number of the next collective on this mesh; equal on all its ranks, because all of them run one program.
@@ -104,6 +108,7 @@ class Mesh {
   const Mesh* whole_ = nullptr;
   std::vector<int64_t> fixed_;
   TransferEnd end_;
+  int end_axis_ = -1;
   std::vector<int> ranks_, local_ranks_, local_index_;
   mutable uint64_t collective_ = 0;
   std::unique_ptr<SpecTable> specs_;

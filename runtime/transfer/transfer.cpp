@@ -30,11 +30,12 @@ namespace {
 /// The end of the way that receives or sends.
 const Mesh& end_of(const Mesh& from, const Mesh& to, bool receives) {
   if (&from.whole() != &to.whole() || from.is_transfer_end() || to.is_transfer_end()) fail_parts(from, to);
-  TransferEnd end{-1, 0, 0, receives};
+  TransferEnd end{-1, from.fixed(), 0, 0, receives};
   for (size_t axis = 0; axis < from.fixed().size(); ++axis) {
     if (from.fixed()[axis] == to.fixed()[axis]) continue;
     if (end.axis >= 0 || from.fixed()[axis] < 0 || to.fixed()[axis] < 0) fail_parts(from, to);
-    end = {static_cast<int>(axis), from.fixed()[axis], to.fixed()[axis], receives};
+    end = {static_cast<int>(axis), from.fixed(), from.fixed()[axis], to.fixed()[axis], receives};
+    end.fixed[axis] = -1;
   }
   if (end.axis < 0) fail_parts(from, to);
   return from.all().transfer_end(from.whole(), end);
@@ -47,7 +48,7 @@ struct SentHere {
 };
 
 Exchange request_of(const Mesh& end, const TensorSpec& spec, uint64_t tag) {
-  return {end, end.transfer_end().axis, CollectiveKind::kTransfer, storage(spec), {tag, spec.digest}, {Pieces()}, {}};
+  return {end, end.transfer_axis(), CollectiveKind::kTransfer, storage(spec), {tag, spec.digest}, {Pieces()}, {}};
 }
 
 /// What observers hear of one end.
@@ -81,9 +82,9 @@ struct Watched {
 void count_traffic(const Mesh& end, const TensorSpec& spec, const Shards& shards) {
   double bytes = 0;
   for (const auto& shard : shards) bytes += static_cast<double>(shard.nbytes()) / static_cast<double>(shards.size());
-  end.world().traffic().add(end.axes()[static_cast<size_t>(end.transfer_end().axis)].name, CollectiveKind::kTransfer,
-                            bytes);
-  if (end.world().meta()) ++end.world().part<TransferCounts>().by_spec[&spec];
+  const auto& axis = end.axes()[static_cast<size_t>(end.transfer_axis())].name;
+  end.world().traffic().add(axis, CollectiveKind::kTransfer, bytes);
+  if (end.world().meta()) ++end.world().part<TransferCounts>().sent[{&spec, axis}];
 }
 
 /// To the second member of each group; the first is who sends.
@@ -102,7 +103,7 @@ Pieces empty_pieces(const TensorSpec& spec) {
 /// `spec`, of a part, on an end of the way that has that part's ranks.
 const TensorSpec& spec_on(const Mesh& end, const TensorSpec& spec) {
   auto placements = spec.layout.placements();
-  placements.insert(placements.begin() + end.transfer_end().axis, Placement::replicate());
+  placements.insert(placements.begin() + end.transfer_axis(), Placement::replicate());
   return *end.specs().intern(Layout(end, std::move(placements)), spec.sizes, spec.dtype);
 }
 
@@ -111,7 +112,7 @@ void tell_move(const Mesh& sender, const Shards& before, const Mesh& receiver, c
                const Shards& after) {
   const auto kind = CollectiveKind::kTransfer;
   const MoveEvent event{RunContext::current().last_op_id(),
-                        receiver.transfer_end().axis,
+                        receiver.transfer_axis(),
                         &kind,
                         spec_on(sender, spec),
                         before,
@@ -147,7 +148,9 @@ void send(const at::Tensor& tensor, const Mesh& to, uint64_t tag) {
   if (!world.observers().empty()) watched.emplace(request, number);
   if (world.meta()) return;
   if (!world.transport()) {
-    world.part<SentHere>().shards[{&end_of(from, to, true), tag}] = std::move(shards);
+    const bool is_new =
+        world.part<SentHere>().shards.try_emplace({&end_of(from, to, true), tag}, std::move(shards)).second;
+    LOCKSTEP_CHECK(is_new, "transfer {:x} {} is sent twice before it is received", tag, end.text());
     return;
   }
   request.sent[0] = pieces_of(shards);

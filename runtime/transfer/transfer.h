@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "runtime/tensor/mesh.h"
 #include "runtime/tensor/spec.h"
@@ -40,10 +42,10 @@ class PendingTransfer {
   std::unique_ptr<State> state_;
 };
 
-/// How often tensors of each spec were sent, in a run without values. A World::part().
+/// How often tensors of each spec were sent along each axis, in a run without values. A World::part().
 struct TransferCounts {
   explicit TransferCounts(World&) {}
-  std::map<const TensorSpec*, int64_t> by_spec;
+  std::map<std::pair<const TensorSpec*, std::string>, int64_t> sent;
 };
 
 /// `tensor` on another part of its mesh: both ends at once, which all ranks call. Differentiable: the gradient goes

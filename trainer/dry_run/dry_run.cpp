@@ -22,7 +22,7 @@ using Signature = std::vector<int64_t>;
 
 class Classes {
  public:
-  Classes(TrainingRun& run) : mesh_(run.mesh()), transfers_(run.world().part<TransferCounts>().by_spec) {
+  Classes(TrainingRun& run) : mesh_(run.mesh()), transfers_(run.world().part<TransferCounts>().sent) {
     for (const auto& entry : run.state())
       for (const auto& [prefix, tensor] : entry.tensors())
         ++state_[{&spec_of(tensor), sharded(tensor).shards()->whole()[0].element_size()}];
@@ -53,9 +53,9 @@ class Classes {
       if (const auto& mesh = move.before->layout.mesh(); is_on(mesh, rank))
         out.sent[mesh.axes()[static_cast<size_t>(move.axis)].name][static_cast<size_t>(kind_of(move))] +=
             sent_bytes(move, rank) * static_cast<double>(count);
-    for (const auto& [spec, count] : transfers_)
-      if (is_on(spec->layout.mesh(), rank))
-        out.sent[axis::kPipeline][static_cast<size_t>(CollectiveKind::kTransfer)] +=
+    for (const auto& [transfer, count] : transfers_)
+      if (const auto* spec = transfer.first; is_on(spec->layout.mesh(), rank))
+        out.sent[transfer.second][static_cast<size_t>(CollectiveKind::kTransfer)] +=
             static_cast<double>(elements_of(*spec, rank) * count) *
             static_cast<double>(c10::elementSize(storage(*spec)));
     for (const auto& [axis, kinds] : out.sent)
@@ -77,7 +77,7 @@ class Classes {
   }
 
   const Mesh& mesh_;
-  const std::map<const TensorSpec*, int64_t>& transfers_;
+  const decltype(TransferCounts::sent)& transfers_;
   std::map<std::pair<const TensorSpec*, int64_t>, int64_t> state_;  ///< how many tensors of each spec and element size
   std::vector<std::pair<Move, int64_t>> moves_;
 };
@@ -117,7 +117,7 @@ DryRun dry_run(const Job& job, TrainingRun::Options options) {
   if (job.training.pack_documents) batch.positions.resize(tokens);
   run.world().traffic().clear();
   run.world().part<MoveCounts>().clear();
-  run.world().part<TransferCounts>().by_spec.clear();
+  run.world().part<TransferCounts>().sent.clear();
   run.step(1, batch, 1e-3);
   return {run.world().traffic(), run.model().parameter_count(), run.model().sizes_text(),
           nodes_sent(run),       Classes(run).find(),           run.pipeline()};

@@ -21,7 +21,8 @@ struct RankClass {
 
 /// One step without values: what ranks send and hold, for any preset and number of ranks.
 struct DryRun {
-  /// Counts, the same on every rank, and bytes, the mean over ranks; of a pipeline of one rank of each stage together.
+  /// Counts, the same on every rank, and bytes, the mean over ranks; of what is transferred of one rank of each stage,
+  /// or of each part of a sequence, together.
   Traffic traffic;
   int64_t parameters = 0;
   std::string sizes;  ///< of the model: models::Model::sizes_text()
@@ -32,8 +33,8 @@ struct DryRun {
   PipelinePlan pipeline;
 };
 
-/// Runs the model once, for rank 0, or the first of each stage; plans are the same on every rank, so what the others
-/// hold and send follows from how the layouts cut.
+/// Runs the model once, for rank 0, or the first of each stage and part of a ring; plans are the same on every rank, so
+/// what the others hold and send follows from how the layouts cut.
 DryRun dry_run(const Job& job);
 DryRun dry_run(const Job& job, TrainingRun::Options options);
 

@@ -50,6 +50,21 @@ void require_device_offered(const Job& job, const Launch& launch) {
     fail<BadInput>("training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
 }
 
+void require_ring_offered(const Job& job, const Launch& launch) {
+  if (job.parallelism.context_parallel_degree == 1 || job.parallelism.context_parallel_rotate_method != kRing) return;
+  if (job.training.device == "cuda" && !launch.simulated)
+    fail<BadInput>(
+        "training.device \"cuda\" in several processes carries no transfers between parts of a sequence yet: "
+        "parallelism.context_parallel_rotate_method \"{}\" must be allgather or {}.",
+        kRing, kUlysses);
+  const bool drops = job.model.attention_dropout.value_or(0) > 0;
+  if (drops || job.training.pack_documents)
+    fail<BadInput>("parallelism.context_parallel_rotate_method \"{}\" cannot {}; choose allgather or {}.", kRing,
+                   drops ? "drop weights of attention (model.attention_dropout)"
+                         : "keep packed documents apart (training.pack_documents)",
+                   kUlysses);
+}
+
 void require_levels_offered(const Job& job) {
   if (job.numerics.rounded_levels == 0) return;
   if (!job.numerics.is_canonical())
@@ -188,6 +203,7 @@ Job resolve(Job job, const Launch& launch) {
     parallelism.data_parallel_shard_degree = rest_of_the_ranks(degrees_of(parallelism), launch, parallelism.elastic);
   const auto mesh = mesh_of(job);
   require_device_offered(job, launch);
+  require_ring_offered(job, launch);
   require_levels_offered(job);
   require_optimizer_heeds(job);
   require_quantization_offered(job);

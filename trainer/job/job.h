@@ -182,7 +182,8 @@ struct ValidationSection {
 
 /// Values of training.loss.
 inline constexpr std::string_view kPreferenceLoss = "dpo";
-inline constexpr const char* kUlysses = "ulysses";  ///< a context_parallel_rotate_method
+// context_parallel_rotate_method, besides allgather:
+inline constexpr const char *kRing = "alltoall", *kUlysses = "ulysses";
 
 /// Values of verify.modes.
 inline constexpr std::string_view kOpsMode = "ops";

@@ -177,8 +177,9 @@ constexpr Key kKeys[] = {
      kDegree, "Mesh axis cp: each rank has an equal run of every sequence."},
     {"parallelism", "context_parallel_rotate_method",
      at<&Job::parallelism, &ParallelismSection::context_parallel_rotate_method>(), one_of(kRotateMethods),
-     "How queries meet the keys of other ranks: allgather = keys and values are gathered; ulysses = in attention each "
-     "rank has whole sequences of some heads, by all-to-all exchanges. (ulysses: not in torchtitan.) Same bits."},
+     "How queries meet the keys of other ranks: allgather = keys and values are gathered; alltoall = they go round in a "
+     "ring, and no rank has a whole sequence; ulysses = in attention each rank has whole sequences of some heads. Same "
+     "bits. (ulysses: not in torchtitan.)"},
     {"parallelism", "pipeline_parallel_degree", at<&Job::parallelism, &ParallelismSection::pipeline_parallel_degree>(),
      kDegree, "Mesh axis pp: stages, runs of the model's blocks (docs/pipeline.md)."},
     {"parallelism", "pipeline_parallel_schedule",

@@ -140,7 +140,6 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"parallelism.fsdp_reshard_after_forward", "with never, recomputed layers are gathered again.", gathered_again},
     {"parallelism.context_parallel_load_balancer",
      "there is none, sequences are not reordered: late ranks attend to more keys.", unbalanced_context},
-    {"parallelism.context_parallel_rotate_method", "alltoall, keys and values in a ring, is not offered."},
     {"activation_checkpoint.mode", "the default is none, not selective."},
     {"activation_checkpoint.selective_ac_option", "op, which chooses ops instead of layers, is not offered."},
     {"checkpoint.load_step", "a checkpoint of another run is refused, see allow_changed."},

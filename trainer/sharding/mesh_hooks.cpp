@@ -3,12 +3,14 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/job/mesh_degrees.h"
 #include "trainer/sharding/activation_checkpoint.h"
+#include "trainer/sharding/ring_attention.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -42,6 +44,15 @@ at::Tensor with_whole_sequences(const at::Tensor& x, const Placement& placement)
   return cutters.empty() ? x : redistribute(x, layout);
 }
 
+void require_plain(const models::Hooks::Attention& attention) {
+  if (!attention.is_plain)
+    fail<BadInput>(
+        "parallelism.context_parallel_rotate_method \"{}\" neither drops weights of attention nor keeps packed "
+        "documents "
+        "apart, and the model asks for one of them; choose allgather or {}.",
+        kRing, kUlysses);
+}
+
 at::Tensor whole_sequences(const at::Tensor& x) { return with_whole_sequences(x, Placement::replicate()); }
 
 /// `unit`: heads that stay together.
@@ -55,7 +66,7 @@ BlockOptions block_options(const Job& job, models::Model& model) {
   const auto blocks = model.blocks();
   return {compute_dtype(job), staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
           recomputed(job.activation_checkpoint, blocks), job.float8.precompute_float8_dynamic_scale_for_fsdp,
-          job.parallelism.context_parallel_rotate_method == kUlysses};
+          job.parallelism.context_parallel_rotate_method};
 }
 
 MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
@@ -67,13 +78,20 @@ at::Tensor MeshHooks::annotate(const at::Tensor& tensor, std::string_view axes) 
   return redistribute(tensor, found->second);
 }
 
-/// A cut of the sequence ends: keys and values are gathered, or all three are cut into heads instead, which are another
-/// rank's in each case (Jacobs et al., "DeepSpeed Ulysses", 2023). What follows a cache has keys of its own.
+/// Of cut sequences keys and values are gathered, or go round, or all three are cut into heads instead (Jacobs et al.,
+/// "DeepSpeed Ulysses", 2023). What follows a cache has keys of its own.
 at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                              const Attention& attention) {
-  if (!options_.exchanges_heads || cache_) return attention(query, whole_sequences(key), whole_sequences(value));
+  const auto& method = options_.rotate_method;
+  const bool is_cut = !layout_of(query).cutters(kLength).empty();
+  if (is_cut && !cache_ && method == kRing) {
+    require_plain(attention);
+    return ring_attention(query, key, value);
+  }
+  if (!is_cut || cache_ || method != kUlysses)
+    return attention.run(query, whole_sequences(key), whole_sequences(value));
   const int64_t group = key.size(1) > 0 ? query.size(1) / key.size(1) : 1;
-  const auto mixed = attention(in_heads(query, group), in_heads(key, 1), in_heads(value, 1));
+  const auto mixed = attention.run(in_heads(query, group), in_heads(key, 1), in_heads(value, 1));
   return redistribute(mixed, layout_of(query));
 }
 

@@ -19,7 +19,7 @@ struct BlockOptions {
   std::set<const models::Module*> stay_gathered = {};  ///< blocks that do not free their parameters after forward
   std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
   bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
-  bool exchanges_heads = false;                        ///< attention has whole sequences of some heads over cp
+  std::string rotate_method = "allgather";             ///< parallelism.context_parallel_rotate_method
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const models::Parameter&)> leaf = {};
   NodeTaker node_taker = {};  ///< nobody: gradients are summed over dp_shard

@@ -1,11 +1,14 @@
 #include "trainer/sharding/split_backward.h"
 
-#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
 
-#include <algorithm>
-#include <set>
+#include <utility>
 
 #include "core/error.h"
+#include "runtime/context/run_context.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "trainer/sharding/replica_sums.h"
 #include "trainer/sharding/taken_gradient.h"
 
@@ -15,36 +18,52 @@ std::vector<at::Tensor> SplitBackward::cut(std::vector<at::Tensor> gathered) {
   for (auto& tensor : gathered) {
     if (!tensor.requires_grad()) continue;
     const auto leaf = tensor.tensor_data().requires_grad_();
-    deferred_.allow(leaf);
-    cuts_.push_back({std::exchange(tensor, leaf), leaf, taken_gradient(leaf)});
+    deferred_.allow(leaf, cuts_.size());
+    cuts_.push_back({torch::autograd::impl::gradient_edge(tensor), taken_gradient(leaf), buckets_});
+    tensor = leaf;
   }
+  ++buckets_;
   return gathered;
 }
 
-SplitBackward::Cut& SplitBackward::cut_of(const at::Tensor& leaf) {
-  const auto found = std::find_if(cuts_.begin(), cuts_.end(), [&](const Cut& cut) { return cut.leaf.is_same(leaf); });
-  LOCKSTEP_CHECK(found != cuts_.end(), "a gradient of what was not cut");
-  return *found;
+void SplitBackward::take(Cut& cut, const at::Tensor& gradient) {
+  const bool has_other = cut.gradient->defined() && !cut.was_deferred;
+  if (has_other && layout_of(gradient).mesh().world().canonical())
+    fail<BadInput>(
+        "{}: a weight is read once, and used by a linear map and by something else; a schedule with backwards in two "
+        "parts needs it read for each use.",
+        RunContext::current().module());
+  *cut.gradient = sum_of(*cut.gradient, gradient);
+  cut.was_deferred = true;
 }
 
+void SplitBackward::finish_bucket(size_t bucket) {
+  torch::autograd::edge_list edges;
+  torch::autograd::variable_list gradients;
+  for (auto& cut : cuts_) {
+    if (cut.bucket != bucket || !cut.gradient->defined()) continue;
+    edges.push_back(std::move(cut.gathered));
+    gradients.push_back(std::exchange(*cut.gradient, {}));
+  }
+  if (!edges.empty())
+    torch::autograd::Engine::get_default_engine().execute(edges, gradients, /*keep_graph=*/false,
+                                                          /*create_graph=*/false, /*accumulate_grad=*/true);
+}
+
+/// A bucket goes on as soon as it has all that was put off of it; those of which nothing was, in the end, the last one
+/// first, as in a backward.
 void SplitBackward::finish() {
-  std::set<const Cut*> deferred;
-  for (auto& [leaf, gradient] : deferred_.run()) {
-    auto& cut = cut_of(leaf);
-    if (deferred.insert(&cut).second && cut.gradient->defined())
-      fail<BadInput>(
-          "a weight is read once and used by a linear map and by something else; a schedule with backwards "
-          "in two parts needs it read for each use.");
-    *cut.gradient = sum_of(*cut.gradient, gradient);
+  const auto waiting = deferred_.waiting();
+  std::vector<size_t> left(buckets_);
+  for (const auto number : waiting) ++left[cuts_.at(number).bucket];
+  for (const auto number : waiting) {
+    auto& cut = cuts_[number];
+    deferred_.run_first([&](const at::Tensor& gradient) { take(cut, gradient); });
+    if (--left[cut.bucket] == 0) finish_bucket(cut.bucket);
   }
-  std::vector<at::Tensor> gathered, gradients;
-  for (auto& [tensor, leaf, gradient] : cuts_) {
-    if (!gradient->defined()) continue;
-    gathered.push_back(std::exchange(tensor, {}));
-    gradients.push_back(std::exchange(*gradient, {}));
-  }
+  for (size_t bucket = buckets_; bucket-- > 0;) finish_bucket(bucket);
   cuts_.clear();
-  if (!gathered.empty()) torch::autograd::backward(gathered, gradients);
+  buckets_ = 0;
 }
 
 }  // namespace lockstep::trainer

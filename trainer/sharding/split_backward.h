@@ -1,5 +1,6 @@
 #pragma once
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/edge.h>
 
 #include <memory>
 #include <vector>
@@ -12,27 +13,32 @@ namespace lockstep::trainer {
 ///
 /// The forward computes with leaves in place of what was gathered of the parameters, so that a backward ends there.
 /// Under a scope of deferred() it leaves out the products that give linear maps' weights their gradients; finish()
-/// computes those, and takes all gradients of leaves on to the parameters.
+/// computes those, and takes all gradients of leaves on to the parameters. Nothing here keeps what was gathered.
 class SplitBackward {
  public:
-  /// Leaves with the same bytes; what asks for no gradient stays as it is.
+  /// Leaves with the same bytes, a bucket: finish() takes their gradients on together. What asks for no gradient stays
+  /// as it is.
   std::vector<at::Tensor> cut(std::vector<at::Tensor> gathered);
 
   DeferredGradients& deferred() { return deferred_; }
 
-  /// The second part. BadInput for a weight that was used by a linear map and by something else: on one device its
-  /// gradients might be added in another order.
+  /// The second part, bucket by bucket. Throws BadInput under canonical numerics for a weight that was used by a linear
+  /// map and by something else: on one device its gradients might be added in another order.
   void finish();
 
  private:
   struct Cut {
-    at::Tensor gathered, leaf;
-    std::shared_ptr<at::Tensor> gradient;  ///< of the leaf, from a backward; undefined before
+    torch::autograd::Edge gathered;        ///< where its gradient goes
+    std::shared_ptr<at::Tensor> gradient;  ///< of the leaf, so far
+    size_t bucket;
+    bool was_deferred = false;
   };
 
-  Cut& cut_of(const at::Tensor& leaf);
+  void take(Cut& cut, const at::Tensor& gradient);
+  void finish_bucket(size_t bucket);
 
   std::vector<Cut> cuts_;
+  size_t buckets_ = 0;
   DeferredGradients deferred_;
 };
 

@@ -15,6 +15,7 @@
 #include "runtime/transfer/transfer.h"
 #include "trainer/job/mesh_degrees.h"
 #include "trainer/sharding/replica_sums.h"
+#include "trainer/sharding/ring_attention.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -61,6 +62,10 @@ Stages::Stages(const Job& job, models::Model& model, const Mesh& mesh, const Bat
   }
   require_blocks_have_all();
   require_one_reader();
+  if (job.parallelism.context_parallel_rotate_method != kRing) return;
+  require_ring_fits(stages_[0]->plan(), "training.seq_len", job.training.seq_len);
+  if (job.validation.enable && job.validation.seq_len)
+    require_ring_fits(stages_[0]->plan(), "validation.seq_len", *job.validation.seq_len);
 }
 
 void Stages::require_blocks_have_all() const {

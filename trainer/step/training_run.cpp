@@ -31,10 +31,13 @@ Numerics numerics_of(const Job& job, Domain domain) {
   return job.numerics.is_canonical() && domain == Domain::kDeclared ? Numerics::kCanonical : Numerics::kNative;
 }
 
-/// The first of each: ranks of a stage do alike.
-std::vector<int> one_of_each_stage(const MeshDegrees& mesh) {
+/// The first of each stage, and of each part of a sequence that goes round: the others do alike.
+std::vector<int> ranks_that_differ(const MeshDegrees& mesh, const Job& job) {
+  const int64_t parts = job.parallelism.context_parallel_rotate_method == kRing ? mesh.cp : 1;
   std::vector<int> ranks;
-  for (int64_t s = 0; s < mesh.pp; ++s) ranks.push_back(static_cast<int>(s * (mesh.ranks() / mesh.pp)));
+  for (int64_t stage = 0; stage < mesh.pp; ++stage)
+    for (int64_t part = 0; part < parts; ++part)
+      ranks.push_back(static_cast<int>(stage * (mesh.ranks() / mesh.pp) + part * mesh.tp));
   return ranks;
 }
 
@@ -52,7 +55,7 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   world.transport = options.transport;
   world.as_messages = options.as_messages;
   world.overlap = options.overlap;
-  if (options.meta) world.local_ranks = one_of_each_stage(options.mesh);
+  if (options.meta) world.local_ranks = ranks_that_differ(options.mesh, job);
   if (job.training.device == "cuda" && !options.meta) {
     require_gpu(options.local_ranks.empty() ? 0 : options.local_ranks[0]);
     world.device = c10::kCUDA;

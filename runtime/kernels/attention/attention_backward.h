@@ -94,12 +94,22 @@ class BackwardKernel {
     pack_rows_of(work_.gradient, gradients_);  // last: find_products reads what it leaves in dense_
     find_products();
     std::fill(sums_, sums_ + packed_rows_ * queries_.padded, T(0));
+    if (work_.query_before.data != nullptr)
+      for (const RowBlock& block : blocks_) go_on(block);
     filled_.resize(static_cast<std::size_t>(piece_.plan->deepest) + 1);
     for (first_key_ = 0; first_key_ < shape_.keys; first_key_ += kKeys) {
       keys_ = std::min(kKeys, shape_.keys - first_key_);
       for (const RowBlock& block : blocks_) add_block(block);
     }
     for (const RowBlock& block : blocks_) write_queries(block);
+  }
+
+  LOCKSTEP_TILE_TARGET void go_on(const RowBlock& block) {
+    for (int64_t row = 0; row < block.rows; ++row) {
+      const auto from = work_.query_before.at(piece_.batch, head_of(block.first + row));
+      std::copy_n(from.data + (block.first + row) / shape_.group * from.row_stride, shape_.depth,
+                  sums_ + (block.packed + row) * queries_.padded);
+    }
   }
 
   LOCKSTEP_TILE_TARGET void write_queries(const RowBlock& block) const {

@@ -1,5 +1,7 @@
 #pragma once
 // Attention forward for one instruction set; see tile.h for how it is included.
+#include <cmath>
+
 #include "runtime/kernels/attention/attention_tile.h"
 
 namespace lockstep::kernels {
@@ -76,6 +78,43 @@ class ForwardKernel {
     std::fill(sums_, sums_ + kBlock * width_, T(0));
     std::fill(lanes_, lanes_ + kBlock * kSumLanes, T(0));
     std::fill(highest_, highest_ + kBlock, -std::numeric_limits<T>::infinity());
+    for (int64_t row = 0; row < rows_; ++row)
+      if (had_keys(row)) go_on(row);
+  }
+
+  /// Where a row of a tensor of the state begins.
+  template <class Element>
+  LOCKSTEP_TILE_INLINE Element* at(const HeadTensor<Element>& tensor, int64_t row) const {
+    return tensor.at(piece_.batch, head_of(row)).data + (first_ + row) / shape_.group * tensor.row_stride;
+  }
+
+  /// In the calls before.
+  LOCKSTEP_TILE_INLINE bool had_keys(int64_t row) const {
+    const auto& weights = piece_.work->before.weights;
+    return weights.data != nullptr && at(weights, row)[kAnyOfState] > 0;
+  }
+
+  LOCKSTEP_TILE_INLINE void go_on(int64_t row) {
+    const T* weights = at(piece_.work->before.weights, row);
+    std::copy_n(at(piece_.work->before.sums, row), shape_.width, sums_ + row * width_);
+    std::copy_n(weights, kSumLanes, lanes_ + row * kSumLanes);
+    highest_[row] = weights[kHighestOfState];
+    if (std::isnan(highest_[row])) forget(row);
+  }
+
+  /// No call before gave this: from here on the row is NaN, whatever the bits of this one.
+  LOCKSTEP_TILE_INLINE void forget(int64_t row) {
+    std::fill_n(sums_ + row * width_, shape_.width, std::numeric_limits<T>::quiet_NaN());
+    std::fill_n(lanes_ + row * kSumLanes, kSumLanes, std::numeric_limits<T>::quiet_NaN());
+    highest_[row] = -std::numeric_limits<T>::infinity();
+  }
+
+  LOCKSTEP_TILE_INLINE void keep(int64_t row, bool any) const {
+    T* weights = at(piece_.work->after.weights, row);
+    std::copy_n(sums_ + row * width_, shape_.width, at(piece_.work->after.sums, row));
+    std::copy_n(lanes_ + row * kSumLanes, kSumLanes, weights);
+    weights[kHighestOfState] = any ? highest_[row] : T(0);
+    weights[kAnyOfState] = any ? T(1) : T(0);
   }
 
   LOCKSTEP_TILE_TARGET void add_block() {
@@ -143,10 +182,14 @@ class ForwardKernel {
 
   LOCKSTEP_TILE_TARGET void finish_rows() {
     for (int64_t row = 0; row < rows_; ++row) {
+      const bool any = keys_of(row) > 0 || had_keys(row);
+      if (piece_.work->after.weights.data != nullptr) {
+        keep(row, any);
+        continue;
+      }
       const auto output = piece_.work->output.at(piece_.batch, head_of(row));
       const auto log_sum = piece_.work->log_sum.at(piece_.batch, head_of(row));
       const int64_t to = (first_ + row) / shape_.group;
-      const bool any = keys_of(row) > 0;
       const T denominator = sum_of_lanes<T>(lanes_ + row * kSumLanes);
       for (int64_t i = 0; i < shape_.width; ++i)
         output.data[to * output.row_stride + i] = any ? sums_[row * width_ + i] / denominator : T(0);

@@ -53,6 +53,16 @@ struct HeadTensor {
   }
 };
 
+/// Keys may come in several calls, in their order, cut at multiples of kKeyBlock: this is what query rows have summed
+/// so far, all 0 before the first keys. Calls count keys from their own first one, and first_row is less by those
+/// before.
+template <class T>
+struct AttentionState {
+  HeadTensor<T> sums = {};     ///< [..., width]: of p * value
+  HeadTensor<T> weights = {};  ///< [..., kWeights]: the denominator's lanes, M, and 1 if there were keys, and M is one
+};
+constexpr int64_t kHighestOfState = 16, kAnyOfState = 17, kWeightsOfState = 18;
+
 /// Queries [batch, heads * group, rows, depth], keys and values [batch, heads, keys, ...]. Outputs have element
 /// stride 1. T: float and double; Input: T, and Bfloat16 where T is float.
 template <class Input, class T>
@@ -60,6 +70,8 @@ struct AttentionForward {
   AttentionShape shape;
   HeadTensor<const Input> query, key, value;
   HeadTensor<T> output, log_sum;
+  AttentionState<const T> before = {};  ///< null: these are the first keys
+  AttentionState<T> after = {};         ///< with these keys, instead of output and log_sum; null: they are the last
 };
 template <class Input, class T>
 void attention_forward(const AttentionForward<Input, T>& work, const Workers& workers = {},
@@ -75,6 +87,7 @@ struct AttentionBackward {
   int64_t first, all_rows;
   HeadTensor<T> query_gradient, key_gradient, value_gradient;
   int64_t key_node_stride, value_node_stride;
+  HeadTensor<const T> query_before = {};  ///< query_gradient of the keys before these; null: there are none
 };
 template <class Input, class T>
 void attention_backward(const AttentionBackward<Input, T>& work, const Workers& workers = {},

@@ -91,35 +91,148 @@ std::tuple<Tensor, Tensor> canonical_attention(const Tensor& query, const Tensor
   return {output.to(query.scalar_type()), log_sum};
 }
 
-std::tuple<Tensor, Tensor, Tensor> canonical_attention_backward(const Tensor& gradient, const Tensor& query,
-                                                                const Tensor& key, const Tensor& value,
-                                                                const Tensor& output, const Tensor& log_sum,
-                                                                bool causal, double scale, int64_t first_row,
-                                                                const ContractedRange& rows) {
-  const auto shape = shape_of(query, key, value, causal, scale, first_row);
-  const int64_t all_rows = rows.total < 0 ? shape.rows : rows.total;
-  const auto nodes = static_cast<int64_t>(nodes_of(rows.elements(shape.rows)).size());
-  const Tensor dq = empty_heads(query.sizes().vec(), query);
+namespace {
+
+/// What a backward reads; gradients of keys and values are nodes over query rows.
+struct BackwardInputs {
+  const Tensor &gradient, &query, &key, &value, &output, &log_sum;
+  AttentionShape shape;
+  ContractedRange rows;
+  Tensor query_before = {};
+};
+
+template <class Input, class T>
+AttentionBackward<Input, T> backward_work(const BackwardInputs& in, const Tensor& dq, const Tensor& dk,
+                                          const Tensor& dv) {
+  const auto node = [](const Tensor& gradients) {
+    return HeadTensor<T>{gradients.mutable_data_ptr<T>(), gradients.stride(1), gradients.stride(2), gradients.stride(3),
+                         1};
+  };
+  AttentionBackward<Input, T> work{in.shape,
+                                   read<Input>(in.gradient),
+                                   read<Input>(in.query),
+                                   read<Input>(in.key),
+                                   read<Input>(in.value),
+                                   read<Input>(in.output),
+                                   read<T>(in.log_sum),
+                                   in.rows.first,
+                                   in.rows.total < 0 ? in.shape.rows : in.rows.total,
+                                   write<T>(dq),
+                                   node(dk),
+                                   node(dv),
+                                   dk.stride(0),
+                                   dv.stride(0)};
+  if (in.query_before.defined()) work.query_before = read<T>(in.query_before);
+  return work;
+}
+
+std::tuple<Tensor, Tensor, Tensor> gradients_of(const BackwardInputs& in) {
+  const auto nodes = static_cast<int64_t>(nodes_of(in.rows.elements(in.shape.rows)).size());
+  const Tensor dq = empty_heads(in.query.sizes().vec(), in.query);
   // Nodes outside of everything.
   const auto empty_nodes = [&](const Tensor& like) {
     return at::empty({nodes, like.size(0), like.size(2), like.size(1), like.size(3)},
                      like.options().dtype(wide_of(like)))
         .transpose(2, 3);
   };
-  const Tensor dk = empty_nodes(key), dv = empty_nodes(value);
-  dispatch(query, [&]<class Input, class T>(Input, T) {
-    const auto node = [](const Tensor& gradients) {
-      return HeadTensor<T>{gradients.mutable_data_ptr<T>(), gradients.stride(1), gradients.stride(2),
-                           gradients.stride(3), 1};
-    };
-    attention_backward<Input, T>(
-        {shape, read<Input>(gradient), read<Input>(query), read<Input>(key), read<Input>(value), read<Input>(output),
-         read<T>(log_sum), rows.first, all_rows, write<T>(dq), node(dk), node(dv), dk.stride(0), dv.stride(0)},
-        workers_for(shape));
+  const Tensor dk = empty_nodes(in.key), dv = empty_nodes(in.value);
+  dispatch(in.query, [&]<class Input, class T>(Input, T) {
+    attention_backward<Input, T>(backward_work<Input, T>(in, dq, dk, dv), workers_for(in.shape));
   });
+  return {dq, dk, dv};
+}
+
+static_assert(kAttentionWeights == kWeightsOfState && kAttentionBlock == kKeyBlock);
+
+void check_state(const Tensor& sums, const Tensor& weights, c10::IntArrayRef queries, c10::ScalarType dtype) {
+  const auto rows = queries.slice(0, 3);
+  const bool fits = sums.dim() == 4 && weights.dim() == 4 && sums.sizes().slice(0, 3).equals(rows) &&
+                    weights.sizes().slice(0, 3).equals(rows) && weights.size(3) == kWeightsOfState &&
+                    sums.scalar_type() == dtype && weights.scalar_type() == dtype;
+  if (!fits)
+    fail<BadInput>("attention over blocks of keys: sums {} {} and weights {} {} of queries {}, expected {} [..., {}]",
+                   c10::toString(sums.scalar_type()), fmt::join(sums.sizes(), "x"),
+                   c10::toString(weights.scalar_type()), fmt::join(weights.sizes(), "x"), fmt::join(queries, "x"),
+                   c10::toString(dtype), kWeightsOfState);
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor, Tensor> canonical_attention_backward(const Tensor& gradient, const Tensor& query,
+                                                                const Tensor& key, const Tensor& value,
+                                                                const Tensor& output, const Tensor& log_sum,
+                                                                bool causal, double scale, int64_t first_row,
+                                                                const ContractedRange& rows) {
+  const auto shape = shape_of(query, key, value, causal, scale, first_row);
+  const auto [dq, dk, dv] = gradients_of({gradient, query, key, value, output, log_sum, shape, rows});
   const auto dtype = query.scalar_type();
   if (rows.stays_open()) return {dq.to(dtype), dk, dv};
   return {dq.to(dtype), dk.select(0, 0).to(dtype), dv.select(0, 0).to(dtype)};
+}
+
+std::tuple<Tensor, Tensor> attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
+                                          const Tensor& sums, const Tensor& weights, bool causal, double scale,
+                                          int64_t first_row) {
+  const auto shape = shape_of(query, key, value, causal, scale, first_row);
+  check_state(sums, weights, query.sizes(), wide_of(query));
+  if (sums.size(3) != value.size(3))
+    fail<BadInput>("attention over blocks of keys: sums of {} elements, values of {}", sums.size(3), value.size(3));
+  const Tensor before[] = {sums.contiguous(), weights.contiguous()};
+  const Tensor after[] = {at::empty_like(before[0]), at::empty_like(before[1])};
+  dispatch(query, [&]<class Input, class T>(Input, T) {
+    attention_forward<Input, T>({shape,
+                                 read<Input>(query),
+                                 read<Input>(key),
+                                 read<Input>(value),
+                                 {},
+                                 {},
+                                 {read<T>(before[0]), read<T>(before[1])},
+                                 {write<T>(after[0]), write<T>(after[1])}},
+                                workers_for(shape));
+  });
+  return {after[0], after[1]};
+}
+
+/// The last keys are none.
+std::tuple<Tensor, Tensor> attention_result(const Tensor& sums, const Tensor& weights) {
+  check_state(sums, weights, sums.sizes(), wide_of(sums));
+  const int64_t batch = sums.size(0), heads = sums.size(1), rows = sums.size(2), width = sums.size(3);
+  const Tensor output = empty_heads({batch, heads, rows, width}, sums);
+  const Tensor log_sum = empty_heads({batch, heads, rows}, sums);
+  const Tensor query = at::empty({batch, heads, rows, 0}, sums.options());
+  const Tensor key = at::empty({batch, heads, 0, 0}, sums.options());
+  const Tensor value = at::empty({batch, heads, 0, width}, sums.options());
+  const auto shape = shape_of(query, key, value, false, 1, 0);
+  const Tensor before[] = {sums.contiguous(), weights.contiguous()};
+  dispatch(sums, [&]<class Input, class T>(Input, T) {
+    attention_forward<Input, T>({shape,
+                                 read<Input>(query),
+                                 read<Input>(key),
+                                 read<Input>(value),
+                                 write<T>(output),
+                                 write<T>(log_sum),
+                                 {read<T>(before[0]), read<T>(before[1])}},
+                                workers_for(shape));
+  });
+  return {output, log_sum};
+}
+
+std::tuple<Tensor, Tensor, Tensor> attention_over_backward(const Tensor& gradient, const Tensor& query,
+                                                           const Tensor& key, const Tensor& value, const Tensor& output,
+                                                           const Tensor& log_sum, const Tensor& query_gradient,
+                                                           bool causal, double scale, int64_t first_row, int64_t first,
+                                                           int64_t all_rows) {
+  const auto shape = shape_of(query, key, value, causal, scale, first_row);
+  if (!query_gradient.sizes().equals(query.sizes()) || query_gradient.scalar_type() != wide_of(query))
+    fail<BadInput>("attention over blocks of keys: the query's gradient is {} {}, expected {} {}",
+                   c10::toString(query_gradient.scalar_type()), fmt::join(query_gradient.sizes(), "x"),
+                   c10::toString(wide_of(query)), fmt::join(query.sizes(), "x"));
+  const auto tree = SumTree::over_elements(all_rows);
+  if (first < 0 || first + shape.rows > all_rows || !tree.is_boundary(first) || !tree.is_boundary(first + shape.rows))
+    fail<BadInput>("attention over blocks of keys: query rows {} to {} of {} are no whole leaves of {}", first,
+                   first + shape.rows, all_rows, tree.leaf);
+  return gradients_of(
+      {gradient, query, key, value, output, log_sum, shape, {first, all_rows}, query_gradient.contiguous()});
 }
 
 }  // namespace lockstep::kernels

@@ -24,4 +24,25 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> canonical_attention_backward(
     const at::Tensor& output, const at::Tensor& log_sum, bool causal, double scale, int64_t first_row = 0,
     const ContractedRange& rows = {});
 
+// The same with keys that come block by block, in their order; blocks but the last have a multiple of 256 keys.
+
+constexpr int64_t kAttentionWeights = 18, kAttentionBlock = 256;  ///< kWeightsOfState, kKeyBlock
+
+/// What queries have summed of the keys so far, with those of this block: sums [b, h*g, l, e] and weights [b, h*g, l,
+/// 18], all 0 before the first block (AttentionState). Query row i attends to keys 0 .. first_row + i of this block.
+std::tuple<at::Tensor, at::Tensor> attention_over(const at::Tensor& query, const at::Tensor& key,
+                                                  const at::Tensor& value, const at::Tensor& sums,
+                                                  const at::Tensor& weights, bool causal, double scale,
+                                                  int64_t first_row);
+
+/// -> output [b, h*g, l, e] and log-sum-exp [b, h*g, l] of all keys, in the dtype of the sums.
+std::tuple<at::Tensor, at::Tensor> attention_result(const at::Tensor& sums, const at::Tensor& weights);
+
+/// Query's gradient with this block's part, which is given without it in the wide dtype, and those of the block's
+/// keys and values: nodes [nodes, b, h, s, ...] over the query rows, which are [first, first + l) of `all_rows`.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_over_backward(
+    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& query_gradient, bool causal, double scale,
+    int64_t first_row, int64_t first, int64_t all_rows);
+
 }  // namespace lockstep::kernels

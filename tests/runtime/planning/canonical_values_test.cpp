@@ -19,6 +19,9 @@ const std::map<std::string, const char*>& not_compared(bool gradients) {
   static const std::map<std::string, const char*> values{
       {"mesh::attention", "its second result is to base 2; attention is compared whole"},
       {"mesh::attention_backward", "takes that"},
+      {"mesh::attention_over", "sums are scaled by a power of two that rounding chooses"},
+      {"mesh::attention_over_backward", "takes a log-sum-exp to base 2"},
+      {"mesh::attention_result", "gives one"},
       {"_conj", "the float64 domain has no complex numbers; it negates"},
       {"_conj_physical", "the float64 domain has no complex numbers; it negates"},
       {"complex", "the same; it moves"},

@@ -139,6 +139,15 @@ TEST_P(DryRunOfPipelines, SaysWhatEveryRankHoldsAndSends) {
 INSTANTIATE_TEST_SUITE_P(Meshes, DryRunOfPipelines,
                          ::testing::Values("pp=2", "pp=3,tp=2", "pp=2,dp_shard=2,cp=2", "pp=4,dp_replicate=2"));
 
+/// Each part of a sequence sends what passes by it.
+TEST(DryRunOfRings, SaysWhatEveryRankHoldsAndSends) {
+  for (const char* mesh : {"cp=2", "cp=4", "dp_shard=2,cp=2,tp=3", "pp=2,cp=2"}) {
+    auto job = job_for(mesh);
+    job.parallelism.context_parallel_rotate_method = kRing;
+    expect_alike(job, options_on(mesh));
+  }
+}
+
 TEST(DryRun, RanksWithEqualShardsAreOneClass) {
   auto options = options_on("dp_replicate=2,tp=3");  // 3 key-value heads; 29 tokens of vocabulary: 10 + 10 + 9
   const auto dry = dry_run(job_for("dp_replicate=2,tp=3"), options);

@@ -13,6 +13,7 @@
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
 #include "tests/trainer/stages/two_steps.h"
+#include "trainer/step/model_registry.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -119,6 +120,48 @@ TEST(PipelineBits, MeshesAndMicrobatches) {
         << name << ", " << mesh << ", " << schedule << ", " << microbatches << " microbatches of " << microbatch
         << "\nagain: LOCKSTEP_BITWISE_SEED=" << seed;
   }
+}
+
+/// Linear maps of factors of few bits.
+std::unique_ptr<models::Model> quantized_llama(const Job& job) {
+  auto options = testing::small_llama_options();
+  options.width = 64, options.heads = 4, options.key_value_heads = 2, options.hidden = 64, options.layers = 4;
+  auto model = std::make_unique<models::Llama>(options);
+  EXPECT_FALSE(quantize_linears(job, *model).converted.empty());
+  return model;
+}
+
+/// Factors of few bits, sums that round, three ranks whose nodes wait: with backwards in two parts, too.
+TEST(PipelineBits, InTwoPartsWhateverIsComputed) {
+  auto float8 = job_of(8, 1, "ZBH1"), rounded = float8, nodes = job_of(12, 1, "ZBH1");
+  float8.model.converters = {std::string(kFloat8Converter)};
+  float8.float8.recipe_name = "rowwise";
+  rounded.training.mixed_precision_param = "bfloat16";
+  rounded.numerics.rounded_levels = 1;
+  const ModelMaker plain = kModels[0].second, quantized = [float8] { return quantized_llama(float8); };
+  const auto in_one_part = [](Job job) {
+    job.parallelism.pipeline_parallel_microbatch_size = job.training.local_batch_size;
+    return job;
+  };
+  for (const auto& [job, mesh, make_model] :
+       {std::tuple{float8, "pp=2", quantized}, {rounded, "pp=2,tp=2", plain}, {nodes, "pp=2,dp_shard=3", plain}})
+    EXPECT_EQ(two_steps(job, mesh, make_model), two_steps(in_one_part(job), "one device", make_model)) << mesh;
+}
+
+/// Native numerics: what 1F1B gives, but for rounding; in two parts products are the same, sums may be added elsewhere.
+TEST(PipelineBits, NativeInTwoPartsAgreesButForRounding) {
+  const auto norm = [](const char* schedule) {
+    auto job = job_of(8, 1, schedule);
+    job.numerics.mode = "native";
+    TrainingRun::Options options;
+    options.mesh = parse_mesh("pp=2,dp_shard=2");
+    options.make_model = kModels[1].second;
+    TrainingRun run(job, std::move(options));
+    run.step(1, testing::batch_for(job, 1), 1e-2);
+    return run.step(2, testing::batch_for(job, 2), 1e-2).gradient_norm;
+  };
+  EXPECT_NEAR(norm("ZBVZeroBubble"), norm("Interleaved1F1B"), 1e-5);
+  EXPECT_NEAR(norm("ZBH1"), norm("1F1B"), 1e-5);
 }
 
 /// Each of m microbatches of b samples of n tokens crosses each of s - 1 borders twice, w floats for each token, of

@@ -1,4 +1,5 @@
-// Each rank of a pipeline in a World of its own, over the streams that processes use: the bits of one process.
+// Each rank of a pipeline, or of a ring of attention, in a World of its own, over the streams that processes use: the
+// bits of one process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +22,7 @@ std::unique_ptr<models::Model> tied_llama() {
   options.layers = 4;
   options.dropout = 0.1;
   options.tied_head = true;
+  options.length = 1024;
   return std::make_unique<models::Llama>(options);
 }
 
@@ -29,10 +31,14 @@ struct Trial {
   int64_t batch;
   const char* schedule = "1F1B";
   const char* dtype = "float32";
+  const char* method = "allgather";
+  int64_t length = 12;
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
-void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.mesh << " " << trial.schedule; }
+void PrintTo(const Trial& trial, std::ostream* out) {
+  *out << trial.mesh << " " << trial.schedule << " " << trial.method;
+}
 
 Job job_of(const Trial& trial) {
   auto job = testing::small_job();
@@ -40,6 +46,8 @@ Job job_of(const Trial& trial) {
   job.training.local_batch_size = trial.batch / parse_mesh(trial.mesh).data_parallel();
   job.training.mixed_precision_param = trial.dtype;
   job.parallelism.pipeline_parallel_schedule = trial.schedule;
+  job.parallelism.context_parallel_rotate_method = trial.method;
+  job.training.seq_len = trial.length;
   return job;
 }
 
@@ -78,7 +86,7 @@ class PipelineProcesses : public ::testing::TestWithParam<Trial> {};
 TEST_P(PipelineProcesses, HaveTheBitsOfOneProcess) {
   const auto& trial = GetParam();
   const auto expected = train(trial, {}, nullptr);
-  EXPECT_EQ(train({"one device", trial.batch, "1F1B", trial.dtype}, {}, nullptr), expected);
+  EXPECT_EQ(train({"one device", trial.batch, "1F1B", trial.dtype, "allgather", trial.length}, {}, nullptr), expected);
   const auto found =
       on_each_rank(trial, [&](int rank, const auto& transport) { return train(trial, {rank}, transport); });
   for (size_t rank = 0; rank < found.size(); ++rank) EXPECT_EQ(found[rank], expected) << "rank " << rank;
@@ -147,7 +155,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Trial{"pp=2", 8, "Interleaved1F1B", "bfloat16"}, Trial{"pp=4", 5}, Trial{"pp=2,dp_shard=2", 8},
                       Trial{"pp=2,dp_replicate=2,tp=2", 6, "Interleaved1F1B"}, Trial{"pp=4", 6, "ZBH1"},
                       Trial{"pp=3", 6, "ZBVZeroBubble", "bfloat16"}, Trial{"pp=2,dp_shard=2,tp=2", 8, "DualPipeV"},
-                      Trial{"pp=2,dp_replicate=2,cp=2", 8, "InterleavedZeroBubble"}, Trial{"pp=2,cp=2", 3},
+                      Trial{"pp=2,dp_replicate=2,cp=2", 8, "InterleavedZeroBubble"},
+                      Trial{"pp=2,cp=2", 3, "ZBH1", "float32", kUlysses},
+                      Trial{"cp=4", 1, "1F1B", "float32", kRing, 1024},
+                      Trial{"cp=2,tp=2", 2, "1F1B", "bfloat16", kRing, 512},
+                      Trial{"pp=2,cp=2", 2, "1F1B", "float32", kRing, 512}, Trial{"pp=2,cp=2", 3},
                       Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"}));
 
 }  // namespace

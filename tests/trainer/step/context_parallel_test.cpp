@@ -1,17 +1,22 @@
-// Sequences that are cut: keys and values gathered, or heads exchanged. One device's bits, and the traffic that the
-// forms have in writing. LOCKSTEP_BITWISE_SEED repeats a drawn run.
+// Sequences that are cut: keys and values gathered, or passed round, or heads exchanged. One device's bits, and the
+// traffic that the forms have in writing. LOCKSTEP_BITWISE_SEED repeats a drawn run.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <random>
 
+#include "core/error.h"
 #include "models/gpt2.h"
 #include "runtime/context/world.h"
+#include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
 #include "tests/trainer/stages/two_steps.h"
 
 namespace lockstep::trainer {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr const char* kMethods[] = {"allgather", kUlysses};
 
@@ -68,17 +73,132 @@ TEST(ContextParallel, BothMethodsHaveTheBitsOfOneDevice) {
   }
 }
 
+/// Blocks of 256 keys go round whole.
+std::unique_ptr<models::Model> long_llama() {
+  auto options = testing::small_llama_options();
+  options.length = 2048;
+  options.dropout = 0.1;
+  return std::make_unique<models::Llama>(options);
+}
+
+Job long_job(int64_t length, const char* method) {
+  auto job = job_of(2, method);
+  job.training.seq_len = length;
+  job.training.global_batch_size = 2;
+  job.training.local_batch_size = 2;
+  return job;
+}
+
+struct RingTrial {
+  const char* mesh;
+  int64_t length;
+  int64_t local_batch = 2;
+  const char* dtype = "float32";
+  const char* recompute = "none";
+  const char* schedule = "1F1B";
+};
+
+constexpr RingTrial kRingTrials[] = {{"cp=2", 512},
+                                     {"cp=2", 1024, 1, "bfloat16"},
+                                     {"cp=4", 1024, 1, "float32", "full"},
+                                     {"cp=8", 2048, 2, "bfloat16"},
+                                     {"dp_shard=2,cp=2,tp=2", 512, 1},
+                                     {"cp=2,tp=3", 512, 2, "bfloat16", "full"},
+                                     {"pp=2,dp_replicate=2,cp=2", 512, 1, "float32", "full", "ZBH1"},
+                                     {"pp=2,cp=2", 512, 2, "bfloat16", "none", "ZBH1"}};
+
+Job job_of(const RingTrial& trial, const char* method) {
+  auto job = long_job(trial.length, method);
+  job.training.local_batch_size = trial.local_batch;
+  job.training.mixed_precision_param = trial.dtype;
+  job.activation_checkpoint.mode = trial.recompute;
+  job.parallelism.pipeline_parallel_schedule = trial.schedule;
+  return job;
+}
+
+TEST(RingAttention, HasTheBitsOfOneDevice) {
+  for (const auto& trial : kRingTrials) {
+    const auto expected = two_steps(job_of(trial, "allgather"), "one device", long_llama);
+    EXPECT_EQ(two_steps(job_of(trial, kRing), trial.mesh, long_llama), expected) << trial.mesh << " " << trial.length;
+  }
+}
+
+/// Native numerics put partial results together: what the gathering form has, but for rounding.
+TEST(RingAttention, NativeAgreesButForRounding) {
+  // Of 9 tokens on 8 ranks three have none.
+  for (const auto& [mesh, length] : {std::pair{"cp=2", 600}, {"cp=3", 601}, {"cp=2,tp=3", 602}, {"cp=8", 9}}) {
+    const auto loss = [&, mesh = mesh, length = length](const char* method) {
+      auto job = long_job(length, method);
+      job.numerics.mode = "native";
+      TrainingRun::Options options;
+      options.mesh = parse_mesh(mesh);
+      options.make_model = long_llama;
+      TrainingRun run(job, std::move(options));
+      run.step(1, testing::batch_for(job, 1), 1e-2);
+      const auto result = run.step(2, testing::batch_for(job, 2), 1e-2);
+      return std::pair(result.loss, result.gradient_norm);
+    };
+    const auto [ring_loss, ring_norm] = loss(kRing);
+    const auto [loss_of_gathered, norm_of_gathered] = loss("allgather");
+    EXPECT_NEAR(ring_loss, loss_of_gathered, 1e-5) << mesh;
+    EXPECT_NEAR(ring_norm, norm_of_gathered, 1e-5 * norm_of_gathered) << mesh;
+  }
+}
+
+/// A third of 64 leaves is three nodes of the tree over query rows: what goes back is several pieces.
+TEST(RingAttention, HasTheBitsOfOneDeviceWhereAPartIsSeveralNodes) {
+  const auto make_model = [] {
+    auto options = testing::small_llama_options();
+    options.width = 8, options.layers = options.heads = options.key_value_heads = 1, options.hidden = 8;
+    options.length = 8192;
+    return std::make_unique<models::Llama>(options);
+  };
+  const auto digest = [&](const char* method, const char* mesh) {
+    auto job = long_job(8192, method);
+    job.training.global_batch_size = job.training.local_batch_size = 1;
+    TrainingRun::Options options;
+    options.mesh = parse_mesh(mesh);
+    options.make_model = make_model;
+    TrainingRun run(job, std::move(options));
+    run.step(1, testing::batch_for(job, 1), 1e-2);
+    return state_digest(run.state()).text();
+  };
+  EXPECT_EQ(digest(kRing, "cp=3"), digest("allgather", "one device"));
+}
+
+TEST(RingAttention, RefusesWhatItCannotDo) {
+  const auto refused = [](const Job& job, const char* mesh, const ModelMaker& make_model) {
+    return testing::message_of<BadInput>([&] { two_steps(job, mesh, make_model); });
+  };
+  EXPECT_THAT(
+      refused(long_job(768, kRing), "cp=2", long_llama),
+      HasSubstr("training.seq_len 768: sequences are cut at 384, and canonical numerics takes the keys of a ring "
+                "in blocks of 256. training.seq_len 1024 would do."));
+  EXPECT_THAT(refused(long_job(1536, kRing), "cp=3", long_llama), HasSubstr("training.seq_len 8192 would do."));
+  auto validated = long_job(512, kRing);
+  validated.validation.enable = true;
+  validated.validation.seq_len = 128;
+  EXPECT_THAT(refused(validated, "cp=2", long_llama), HasSubstr("validation.seq_len 128: sequences are cut at 64"));
+  EXPECT_THAT(refused(long_job(512, kRing), "cp=2",
+                      [] {
+                        auto options = testing::small_llama_options();
+                        options.length = 512, options.attention_dropout = 0.1;
+                        return std::make_unique<models::Llama>(options);
+                      }),
+              HasSubstr("\"alltoall\" neither drops weights of attention nor keeps packed documents apart"));
+}
+
 constexpr int64_t kWidth = 32, kLength = 16, kLayers = 3, kRows = 4;
 
 /// Of one step, on the axis cp.
-Traffic traffic_of(const char* method, int64_t ranks) {
+Traffic traffic_of(const char* method, int64_t ranks, bool meta = true) {
   auto job = job_of(kRows, method);
   job.numerics.mode = "native";
   job.training.seq_len = kLength;
   job.parallelism.strict = true;  // nothing moves without being asked to
   TrainingRun::Options options;
   options.mesh = parse_mesh(fmt::format("cp={}", ranks));
-  options.meta = true;
+  options.meta = meta;
   options.make_model = [] {
     models::LlamaOptions sizes;
     sizes.width = kWidth, sizes.layers = kLayers, sizes.heads = sizes.key_value_heads = 4, sizes.hidden = 64;
@@ -108,6 +228,21 @@ TEST(ContextParallel, TrafficOfBothMethodsIsItsClosedForm) {
     EXPECT_EQ(more(CollectiveKind::kReduceScatter), keys_and_values);
     const std::pair all_four_twice(-8 * kLayers, -8 * kLayers * part * others / static_cast<double>(ranks));
     EXPECT_EQ(more(CollectiveKind::kAllToAll), all_four_twice);
+  }
+}
+
+/// Keys and values of each part pass by all parts behind it, forward and again backward, and gradients of both come
+/// back: three quarters of what is gathered and reduced, as nobody attends to keys behind its own.
+TEST(RingAttention, TrafficIsItsClosedForm) {
+  for (const auto& [ranks, meta] : {std::pair<int64_t, bool>{2, false}, {4, false}, {2, true}, {4, true}}) {
+    const auto went_round = traffic_of(kRing, ranks, meta), exchanged = traffic_of(kUlysses, ranks);
+    const auto sent = went_round.on("cp", CollectiveKind::kTransfer);
+    const int64_t ways = kLayers * 6 * ranks * (ranks - 1) / 2;
+    EXPECT_EQ(sent.count, ways);
+    EXPECT_EQ(sent.bytes, static_cast<double>(ways * 4 * kRows * kLength * kWidth / ranks));
+    for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter})
+      EXPECT_EQ(went_round.on("cp", kind).count, exchanged.on("cp", kind).count);
+    EXPECT_EQ(went_round.on("cp", CollectiveKind::kAllToAll).count, 0);
   }
 }
 

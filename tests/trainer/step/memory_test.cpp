@@ -124,5 +124,45 @@ TEST(Memory, HoldsTheNodesThatWaitForSiblings) {
   RecordProperty("waiting", std::to_string(waiting));
 }
 
+constexpr int64_t kLongLength = 2048;
+
+/// Of the second step of one long sequence that `ranks` ranks of cp have: what a rank needs at the peak.
+double peak_of_context(const char* method, int64_t ranks) {
+  auto& memory = CountingAllocator::instance();
+  auto job = testing::small_job();
+  job.training.seq_len = kLongLength;
+  job.training.local_batch_size = job.training.global_batch_size = 1;
+  job.parallelism.context_parallel_rotate_method = method;
+  TrainingRun::Options options;
+  options.mesh = parse_mesh(fmt::format("cp={}", ranks));
+  options.make_model = [] {
+    models::LlamaOptions sizes;
+    sizes.width = 64, sizes.layers = 2, sizes.heads = sizes.key_value_heads = 8, sizes.hidden = 64;
+    sizes.vocabulary = kVocabulary, sizes.length = kLongLength;
+    return std::make_unique<models::Llama>(sizes);
+  };
+  TrainingRun run(job, options);
+  const auto batch = testing::batch_for(job, 1, kVocabulary);
+  run.step(1, batch, 1e-3);
+  const auto before = memory.live();
+  memory.start();
+  run.step(2, batch, 1e-3);
+  return (memory.peak() - before) / static_cast<double>(ranks);
+}
+
+/// Gathered keys and values do not get fewer with more ranks; where they go round, or heads are exchanged, a rank has
+/// its share of everything.
+TEST(Memory, OfARankFallsWithTheRanksOfASequence) {
+  const double one = peak_of_context("allgather", 1);
+  for (const auto* method : {"allgather", kRing, kUlysses}) {
+    const double four = peak_of_context(method, 4) / one;
+    RecordProperty(method, std::to_string(four));
+    if (std::string_view(method) == "allgather")
+      EXPECT_GT(four, 0.32);
+    else
+      EXPECT_LT(four, 0.3) << method;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::trainer

@@ -1,0 +1,113 @@
+#include "trainer/sharding/block_attention.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/own_ops/mesh_ops.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/sharding/replica_sums.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using at::Tensor;
+
+bool is_canonical(const TensorSpec& spec) { return spec.layout.mesh().world().canonical(); }
+
+/// Laid out as `like`, with `size` elements in the last dimension.
+Tensor zeros(const Tensor& like, int64_t size, c10::ScalarType dtype) {
+  const PlainTensors guard;
+  const auto& spec = spec_of(like);
+  auto sizes = spec.sizes;
+  sizes.back() = size;
+  const auto* wanted = spec.layout.mesh().specs().intern(spec.layout, sizes, dtype);
+  Shards shards;
+  for (const auto& local : wanted->local_sizes)
+    shards.push_back(at::zeros(local, at::dtype(storage(*wanted)).device(spec.layout.mesh().world().shard_device())));
+  return make_sharded(wanted, std::move(shards));
+}
+
+}  // namespace
+
+BlockAttention::BlockAttention(const Tensor& query, int64_t width, Range rows, int64_t length)
+    : query_(query),
+      canonical_(is_canonical(spec_of(query))),
+      width_(width),
+      scale_(1 / std::sqrt(static_cast<double>(query.size(3)))),
+      rows_(rows),
+      length_(length) {}
+
+c10::ScalarType BlockAttention::wide(const Tensor& query) {
+  return query.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
+}
+
+void BlockAttention::add(const Tensor& key, const Tensor& value, Range keys) {
+  if (!canonical_) return add_native(key, value, keys.start == rows_.start);
+  if (!sums_.defined())
+    sums_ = zeros(query_, width_, wide(query_)), weights_ = zeros(query_, mesh_ops::kAttentionWeights, wide(query_));
+  std::tie(sums_, weights_) =
+      mesh_ops::attention_over(query_, key, value, sums_, weights_, /*causal=*/true, scale_, rows_.start - keys.start);
+}
+
+/// Parts of a softmax are put together by their log-sum-exp.
+void BlockAttention::add_native(const Tensor& key, const Tensor& value, bool causal) {
+  auto [output, log_sum] = mesh_ops::attention(query_, key, value, causal, scale_);
+  output = output.to(wide(query_));
+  if (!sums_.defined()) return (void)(sums_ = output, weights_ = log_sum);
+  const auto both = at::logaddexp(weights_, log_sum);
+  sums_ = sums_ * at::exp(weights_ - both).unsqueeze(3) + output * at::exp(log_sum - both).unsqueeze(3);
+  weights_ = both;
+}
+
+std::tuple<Tensor, Tensor> BlockAttention::result() const {
+  if (!canonical_) return {sums_.to(query_.scalar_type()), weights_};
+  const auto [output, log_sum] = mesh_ops::attention_result(sums_, weights_);
+  return {output.to(query_.scalar_type()), log_sum};
+}
+
+std::pair<Tensor, Tensor> BlockAttention::add_backward(const std::vector<Tensor>& saved, const Tensor& key,
+                                                       const Tensor& value, Range keys) {
+  const auto &gradient = saved[0], &query = saved[1], &output = saved[2], &log_sum = saved[3];
+  if (!canonical_) {
+    const auto [of_query, of_key, of_value] =
+        mesh_ops::attention_backward(gradient, query, key, value, output, log_sum, keys.start == rows_.start, scale_);
+    query_gradient_ = sum_of(query_gradient_, of_query.to(wide(query)));
+    return {of_key.to(wide(query)).unsqueeze(0), of_value.to(wide(query)).unsqueeze(0)};
+  }
+  if (!query_gradient_.defined()) query_gradient_ = zeros(query, query.size(3), wide(query));
+  auto [of_query, of_key, of_value] =
+      mesh_ops::attention_over_backward(gradient, query, key, value, output, log_sum, query_gradient_, /*causal=*/true,
+                                        scale_, rows_.start - keys.start, rows_.start, length_);
+  query_gradient_ = of_query;
+  return {of_key, of_value};
+}
+
+Tensor BlockAttention::query_gradient() const { return query_gradient_.to(query_.scalar_type()); }
+
+GradientOfKeys::GradientOfKeys(const Tensor& like, int64_t length)
+    : canonical_(is_canonical(spec_of(like))), tree_(SumTree::over_elements(length)), joiner_(tree_) {}
+
+int64_t GradientOfKeys::nodes(const TensorSpec& like, Range rows, int64_t length) {
+  const auto tree = SumTree::over_elements(length);
+  return is_canonical(like) ? static_cast<int64_t>(cover(tree, rows.start, rows.length).size()) : 1;
+}
+
+void GradientOfKeys::add(Range rows, const Tensor& pieces) {
+  if (!canonical_) return (void)(sum_ = sum_of(sum_, pieces.defined() ? pieces.select(0, 0) : pieces));
+  int64_t n = 0;
+  for (const auto& node : cover(tree_, rows.start, rows.length))
+    joiner_.add(node, pieces.defined() ? pieces.select(0, n++) : pieces, sum_of);
+}
+
+Tensor GradientOfKeys::finish() {
+  if (!canonical_) return sum_;
+  LOCKSTEP_CHECK(joiner_.is_complete(), "rows of a sequence are missing");
+  return joiner_.parts()[0].value;
+}
+
+}  // namespace lockstep::trainer

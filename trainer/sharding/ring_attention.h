@@ -1,0 +1,26 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "trainer/sharding/sharding_plan.h"
+
+namespace lockstep::trainer {
+
+/// Causal attention of sequences that one mesh axis cuts, in which no rank ever has a whole one: keys and values go
+/// round from rank to rank, each rank handing on what it has taken before it attends to it (Liu et al., "Ring Attention
+/// with Blockwise Transformers for Near-Infinite Context", 2023). A rank's queries meet keys in their order, from the
+/// first key of the sequence on, and none behind their own; gradients of keys go straight to who has the keys, as nodes
+/// of the tree over query rows. Canonical numerics: the bits of one device. Native: partial results are put together by
+/// their log-sum-exp.
+///
+/// query [b, h*g, l, d], key and value [b, h, l, ...] of one layout but for groups of heads -> [b, h*g, l, e], laid out
+/// as the query. Differentiable, once. Throws BadInput where several axes cut the sequence. REQUIRES:
+/// require_ring_fits() of its length.
+at::Tensor ring_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
+
+/// Throws BadInput, naming `key`, the setting, and another length, where canonical numerics cannot take sequences of
+/// this length as a plan cuts them: parts begin at multiples of mesh_ops::kAttentionBlock.
+void require_ring_fits(const ShardingPlan& plan, const std::string& key, int64_t length);
+
+}  // namespace lockstep::trainer
