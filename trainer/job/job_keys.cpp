@@ -178,8 +178,8 @@ constexpr Key kKeys[] = {
     {"parallelism", "context_parallel_rotate_method",
      at<&Job::parallelism, &ParallelismSection::context_parallel_rotate_method>(), one_of(kRotateMethods),
      "How queries meet the keys of other ranks: allgather = keys and values are gathered; alltoall = they go round in a "
-     "ring, and no rank has a whole sequence; ulysses = in attention each rank has whole sequences of some heads. Same "
-     "bits. (ulysses: not in torchtitan.)"},
+     "ring, and no rank has a whole sequence; ulysses = in attention each rank has whole sequences of some heads. "
+     "Canonical numerics: the same bits. (ulysses: not in torchtitan.)"},
     {"parallelism", "pipeline_parallel_degree", at<&Job::parallelism, &ParallelismSection::pipeline_parallel_degree>(),
      kDegree, "Mesh axis pp: stages, runs of the model's blocks (docs/pipeline.md)."},
     {"parallelism", "pipeline_parallel_schedule",

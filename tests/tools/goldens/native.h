@@ -52,7 +52,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
         "moves_seen": 44,
         "moves_compared": 0,
         "without_bound": 0,
-        "worst_error_over_bound": ROUNDING
+        "worst_error_over_bound": WITHIN
       },
       "findings": [
         {
