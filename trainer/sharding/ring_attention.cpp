@@ -5,9 +5,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
-#include <map>
 #include <optional>
 
+#include "core/digest/digest.h"
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
@@ -31,13 +31,7 @@ using torch::autograd::variable_list;
 
 enum class Kind : uint8_t { kKey, kValue, kKeyGradient, kValueGradient };
 
-/// How many rings went round on a mesh so far, forward and back: the same on all of its ranks. A World::part().
-struct RingCount {
-  explicit RingCount(World&) {}
-  std::map<const Mesh*, uint64_t> next;
-};
-
-/// Of what part `of` has, or is to have, in a ring of this number.
+/// Of what part `of` has, or is to have, in a ring (this_ring()).
 uint64_t tag_of(uint64_t ring, Kind kind, int64_t of) {
   return ring << 24 | static_cast<uint64_t>(of) << 2 | static_cast<uint64_t>(kind);
 }
@@ -79,9 +73,10 @@ class Passing {
   std::optional<PendingTransfer> expected_[2];
 };
 
-uint64_t next_ring(const Tensor& any) {
-  const auto& mesh = layout_of(any).mesh();
-  return mesh.world().part<RingCount>().next[&mesh]++;
+/// Which ring of a step it is: the same on all ranks, and when one of them is replayed alone.
+uint64_t this_ring() {
+  const auto& context = RunContext::current();
+  return digest(fmt::format("{} {} {}", context.microbatch(), static_cast<int>(context.phase()), context.module())).low;
 }
 
 /// The first position at which a sequence may not be cut; none: it is cut well.
@@ -179,7 +174,7 @@ struct Ring : torch::autograd::Function<Ring> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value) {
     const at::AutoDispatchBelowAutograd below;
     const SequenceParts parts(query);
-    const auto ring = next_ring(query);
+    const auto ring = this_ring();
     const auto queries = parts_of(query, parts);
     auto outputs = queries, log_sums = queries;
     for_each_part_here(parts, "", [&](int64_t part) {
@@ -205,7 +200,7 @@ struct Ring : torch::autograd::Function<Ring> {
     const auto saved = context->get_saved_variables();
     const auto &query = saved[0], &key = saved[1], &value = saved[2];
     const SequenceParts parts(query);
-    const auto ring = next_ring(query);
+    const auto ring = this_ring();
     const auto gradient = redistribute_values(gradients[0], layout_of(query), "redistribute");
     const auto module = RunContext::current().module();
     const PhaseScope phase(Phase::kReduce);  // ops that only some meshes have

@@ -125,14 +125,17 @@ TEST_P(PipelineProcesses, ReplayOneRankAlone) {
   const auto record = [&](const std::string& name, std::vector<int> local_ranks, const auto& transport) {
     auto own = job;
     own.record.folder = folder.file(name);
+    own.record.state_every = 1;
     auto options = options_of(trial);
     options.local_ranks = std::move(local_ranks);
     options.transport = transport;
     options.as_messages = true;
     TrainingRun run(own, std::move(options));
     StepRecorder recorder(own, run);
-    run.step(1, testing::batch_for(own, 1), 1e-2);
-    recorder.close_step();
+    for (const int64_t step : {1, 2}) {
+      run.step(step, testing::batch_for(own, step), 1e-2);
+      recorder.close_step();
+    }
     recorder.finish();
     return 0;
   };
@@ -140,10 +143,14 @@ TEST_P(PipelineProcesses, ReplayOneRankAlone) {
   on_each_rank(trial,
                [&](int rank, const auto& transport) { return record(fmt::format("rank{}", rank), {rank}, transport); });
   for (int rank = 0; rank < static_cast<int>(degrees.ranks()); ++rank)
-    for (const auto& name : {std::string("one"), fmt::format("rank{}", rank)}) {
-      const auto recording = replay::RecordingFolder(folder.file(name)).read(rank, 1);
+    for (const auto& [name, step] : {std::pair<std::string, int64_t>{"one", 1},
+                                     {"one", 2},
+                                     {fmt::format("rank{}", rank), 1},
+                                     {fmt::format("rank{}", rank), 2}}) {
+      const auto recording = replay::RecordingFolder(folder.file(name)).read(rank, step);
       const auto outcome = ReplayedRun(recording, {}, tied_llama).replay(recording);
-      EXPECT_TRUE(outcome.is_identical()) << name << ", rank " << rank << ": " << outcome.stopped_by;
+      EXPECT_TRUE(outcome.is_identical())
+          << name << ", rank " << rank << ", step " << step << ": " << outcome.stopped_by;
       EXPECT_EQ(outcome.ops, recording.ops.size());
       EXPECT_EQ(outcome.collectives, recording.collectives.size());
     }
