@@ -187,7 +187,7 @@ struct Ring : torch::autograd::Function<Ring> {
       }
       std::tie(outputs[at], log_sums[at]) = attention.result();
     });
-    const auto output = parts.joined(outputs, spec_like(query, value.size(3), query.scalar_type()));
+    auto output = parts.joined(outputs, spec_like(query, value.size(3), query.scalar_type()));
     const auto log_sum = parts.joined(log_sums, spec_like(query, -1, BlockAttention::wide(query)));
     context->save_for_backward({query, key, value, output, log_sum});
     return output;
@@ -233,7 +233,7 @@ Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& valu
     auto placements = layout_of(x).placements();
     for (auto& placement : placements)
       if (placement.is_partial()) placement = Placement::replicate();
-    const auto result = redistribute(x, Layout(layout_of(x).mesh(), std::move(placements)));
+    auto result = redistribute(x, Layout(layout_of(x).mesh(), std::move(placements)));
     sharded(result).shards()->whole();
     return result;
   };

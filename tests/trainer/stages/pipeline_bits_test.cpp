@@ -65,10 +65,10 @@ constexpr const char* kSchedules[] = {"GPipe",         "1F1B",     "Interleaved1
 /// One of those that this size may have.
 std::string drawn_schedule(std::mt19937_64& random, int64_t pp, int64_t microbatches) {
   std::vector<std::string> fitting{"GPipe", "1F1B", "ZBH1"};
-  if (pp <= 3) fitting.push_back("ZBVZeroBubble");  // six blocks, two stages on each rank
-  if (pp <= 3 && microbatches >= 2 * pp) fitting.push_back("DualPipeV");
+  if (pp <= 3) fitting.emplace_back("ZBVZeroBubble");  // six blocks, two stages on each rank
+  if (pp <= 3 && microbatches >= 2 * pp) fitting.emplace_back("DualPipeV");
   if (pp <= 3 && microbatches % pp == 0)
-    for (const char* interleaved : {"Interleaved1F1B", "InterleavedZeroBubble"}) fitting.push_back(interleaved);
+    for (const char* interleaved : {"Interleaved1F1B", "InterleavedZeroBubble"}) fitting.emplace_back(interleaved);
   return fitting[random() % fitting.size()];
 }
 

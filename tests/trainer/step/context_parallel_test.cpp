@@ -239,7 +239,8 @@ TEST(RingAttention, TrafficIsItsClosedForm) {
     const auto sent = went_round.on("cp", CollectiveKind::kTransfer);
     const int64_t ways = kLayers * 6 * ranks * (ranks - 1) / 2;
     EXPECT_EQ(sent.count, ways);
-    EXPECT_EQ(sent.bytes, static_cast<double>(ways * 4 * kRows * kLength * kWidth / ranks));
+    const int64_t part = 4 * kRows * kLength * kWidth / ranks;
+    EXPECT_EQ(sent.bytes, static_cast<double>(ways * part));
     for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter})
       EXPECT_EQ(went_round.on("cp", kind).count, exchanged.on("cp", kind).count);
     EXPECT_EQ(went_round.on("cp", CollectiveKind::kAllToAll).count, 0);
