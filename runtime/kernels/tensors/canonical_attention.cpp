@@ -193,16 +193,17 @@ std::tuple<Tensor, Tensor> attention_over(const Tensor& query, const Tensor& key
   return {after[0], after[1]};
 }
 
-/// The last keys are none.
+/// The last keys are none: of what has a place for one.
 std::tuple<Tensor, Tensor> attention_result(const Tensor& sums, const Tensor& weights) {
   check_state(sums, weights, sums.sizes(), wide_of(sums));
   const int64_t batch = sums.size(0), heads = sums.size(1), rows = sums.size(2), width = sums.size(3);
   const Tensor output = empty_heads({batch, heads, rows, width}, sums);
   const Tensor log_sum = empty_heads({batch, heads, rows}, sums);
-  const Tensor query = at::empty({batch, heads, rows, 0}, sums.options());
-  const Tensor key = at::empty({batch, heads, 0, 0}, sums.options());
-  const Tensor value = at::empty({batch, heads, 0, width}, sums.options());
-  const auto shape = shape_of(query, key, value, false, 1, 0);
+  const Tensor query = at::zeros({batch, heads, rows, 1}, sums.options());
+  const Tensor key = at::zeros({batch, heads, 1, 1}, sums.options());
+  const Tensor value = at::zeros({batch, heads, 1, width}, sums.options());
+  auto shape = shape_of(query, key, value, false, 1, 0);
+  shape.keys = 0;
   const Tensor before[] = {sums.contiguous(), weights.contiguous()};
   dispatch(sums, [&]<class Input, class T>(Input, T) {
     attention_forward<Input, T>({shape,
