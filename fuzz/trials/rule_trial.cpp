@@ -70,8 +70,10 @@ Trial::Verdict Trial::verdict(const Mesh& mesh, const std::vector<at::Tensor>& t
 void Trial::check(const std::vector<Verdict>& verdicts, const std::string& line) const {
   bool may_refuse = drawn_.options.policy.strict;
   for (size_t i = 0; i < call_.slots.size(); ++i) may_refuse |= call_.writes(i);
+  // Of all first: who waits for a rank that lacks one says something else.
+  for (const auto& verdict : verdicts)
+    if (lacks_kernel(verdict.wrong, kFloat8) || negates_bools(verdict.wrong)) RC_DISCARD("no kernel");
   for (const auto& [refusal, wrong] : verdicts) {
-    if (lacks_kernel(wrong, kFloat8) || negates_bools(wrong)) RC_DISCARD("no kernel");
     if (!wrong.empty()) RC_FAIL(fmt::format("{}: {}", line, wrong));
     if (!refusal.empty() && !may_refuse) RC_FAIL(fmt::format("{}: {}", line, refusal));
     if (refusal != verdicts.front().refusal) RC_FAIL(fmt::format("{}: not refused by all ranks: {}", line, refusal));
