@@ -24,13 +24,14 @@ void DeferredGradients::allow(const at::Tensor& weight, size_t number) {
   allowed_.emplace(weight.unsafeGetTensorImpl(), Allowed{weight, number});
 }
 
-at::Tensor DeferredGradients::now_or_later(const at::Tensor& weight, Gradient gradient) {
-  auto* const all = current_gradients;
-  const auto found = all ? all->allowed_.find(weight.unsafeGetTensorImpl()) : decltype(allowed_)::iterator();
-  if (!all || found == all->allowed_.end()) return gradient();
+bool DeferredGradients::may_wait(const at::Tensor& weight) {
+  return current_gradients && current_gradients->allowed_.contains(weight.unsafeGetTensorImpl());
+}
+
+void DeferredGradients::put_off(const at::Tensor& weight, Gradient gradient) {
   const auto& context = RunContext::current();
-  all->put_off_.push_back({found->second.number, std::move(gradient), context.module(), context.rows()});
-  return {};
+  const size_t number = current_gradients->allowed_.at(weight.unsafeGetTensorImpl()).number;
+  current_gradients->put_off_.push_back({number, std::move(gradient), context.module(), context.rows()});
 }
 
 std::vector<size_t> DeferredGradients::waiting() const {

@@ -42,8 +42,10 @@ class DeferredGradients {
   /// Computes the first of waiting() and gives it to `take`, in the module and rows of the op whose backward it is.
   void run_first(const std::function<void(const at::Tensor& gradient)>& take);
 
-  /// gradient(), of a backward that runs; or undefined if it may wait. It should hold no more than its factors.
-  static at::Tensor now_or_later(const at::Tensor& weight, Gradient gradient);
+  /// Of a backward that runs: whether this weight's gradient may wait. Costs next to nothing where none does.
+  static bool may_wait(const at::Tensor& weight);
+  /// Leaves it to run_first(). `gradient` should hold no more than its factors. REQUIRES: may_wait(weight).
+  static void put_off(const at::Tensor& weight, Gradient gradient);
 
  private:
   struct Allowed {

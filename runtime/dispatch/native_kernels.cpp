@@ -84,9 +84,11 @@ std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Te
                                                    std::array<bool, 3> wanted) {
   Tensor of_input, of_weight, of_bias;
   if (wanted[0]) of_input = at::matmul(gradient, weight);
-  if (wanted[1])
-    of_weight = DeferredGradients::now_or_later(
+  if (wanted[1] && DeferredGradients::may_wait(weight))
+    DeferredGradients::put_off(
         weight, [g = gradient.tensor_data(), x = input.tensor_data()] { return linear_weight_gradient(g, x); });
+  else if (wanted[1])
+    of_weight = linear_weight_gradient(gradient, input);
   if (wanted[2]) of_bias = bias_gradient(gradient);
   return {of_input, of_weight, of_bias};
 }

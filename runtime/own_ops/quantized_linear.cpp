@@ -149,10 +149,14 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
     variable_list result(4);
     if (context->needs_input_grad(0))
       result[0] = in_dtype(at::matmul(recipe.gradient(g), recipe.weight(weight, 0)), x.scalar_type());
-    const auto of_weight = [recipe, g = g.tensor_data(), x = x.tensor_data(), dtype = weight.scalar_type()] {
+    const auto of_weight = [recipe, dtype = weight.scalar_type()](const Tensor& g, const Tensor& x) {
       return in_dtype(weight_gradient(recipe.of_weight_gradient(g, x)), dtype);
     };
-    if (context->needs_input_grad(1)) result[1] = DeferredGradients::now_or_later(weight, of_weight);
+    if (context->needs_input_grad(1) && DeferredGradients::may_wait(weight))
+      DeferredGradients::put_off(weight,
+                                 [of_weight, g = g.tensor_data(), x = x.tensor_data()] { return of_weight(g, x); });
+    else if (context->needs_input_grad(1))
+      result[1] = of_weight(g, x);
     if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) result[2] = summed_rows(g);
     return result;
   }

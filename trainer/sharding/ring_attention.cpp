@@ -247,8 +247,7 @@ void require_ring_fits(const ShardingPlan& plan, const std::string& key, int64_t
   const int64_t other = fitting_length(plan, length);
   fail<BadInput>(
       "{} {}: sequences are cut at {}, and canonical numerics takes the keys of a ring in blocks of {}. {}Choose "
-      "another "
-      "context_parallel_degree, or parallelism.context_parallel_rotate_method allgather or ulysses.",
+      "another context_parallel_degree, or parallelism.context_parallel_rotate_method allgather or ulysses.",
       key, length, *cut, mesh_ops::kAttentionBlock, other > 0 ? fmt::format("{} {} would do. ", key, other) : "");
 }
 

@@ -18,6 +18,7 @@
 namespace lockstep::trainer {
 namespace {
 
+using testing::two_steps;
 using ModelMaker = std::function<std::unique_ptr<models::Model>()>;
 
 std::unique_ptr<models::Model> llama(bool tied) {
@@ -40,15 +41,6 @@ std::unique_ptr<models::Model> mlp() { return std::make_unique<models::Mlp>(mode
 
 const std::vector<std::pair<const char*, ModelMaker>> kModels = {
     {"llama", [] { return llama(false); }}, {"llama, tied", [] { return llama(true); }}, {"gpt2", gpt2}, {"mlp", mlp}};
-
-/// Loss, norm, and a digest of the state after two steps, and a loss without training.
-std::string two_steps(const Job& job, const std::string& mesh, const ModelMaker& make_model) {
-  TrainingRun::Options options;
-  options.mesh = parse_mesh(mesh);
-  options.make_model = make_model;
-  TrainingRun run(job, std::move(options));
-  return testing::two_steps(job, run);
-}
 
 Job job_of(int64_t batch, int64_t microbatch, const std::string& schedule = "1F1B") {
   auto job = testing::small_job();

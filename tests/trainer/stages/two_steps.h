@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 
 #include "tests/support/small_models.h"
@@ -16,6 +17,16 @@ inline std::string two_steps(const trainer::Job& job, trainer::TrainingRun& run)
   const auto evaluation = run.evaluate(3, batch_for(job, 3));
   return fmt::format("{}{:a} {} {}", text, evaluation.loss_sum, evaluation.tokens,
                      trainer::state_digest(run.state()).text());
+}
+
+/// The same of a model on a mesh, "pp=2,tp=2".
+inline std::string two_steps(const trainer::Job& job, const std::string& mesh,
+                             const std::function<std::unique_ptr<models::Model>()>& make_model) {
+  trainer::TrainingRun::Options options;
+  options.mesh = trainer::parse_mesh(mesh);
+  options.make_model = make_model;
+  trainer::TrainingRun run(job, std::move(options));
+  return two_steps(job, run);
 }
 
 }  // namespace lockstep::testing

@@ -17,6 +17,7 @@ namespace lockstep::trainer {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::two_steps;
 
 constexpr const char* kMethods[] = {"allgather", kUlysses};
 
@@ -39,14 +40,6 @@ std::unique_ptr<models::Model> gpt2() {
 using ModelMaker = std::function<std::unique_ptr<models::Model>()>;
 const std::vector<std::pair<const char*, ModelMaker>> kModels = {
     {"llama", [] { return llama(0); }}, {"llama, attention dropout", [] { return llama(0.1); }}, {"gpt2", gpt2}};
-
-std::string two_steps(const Job& job, const std::string& mesh, const ModelMaker& make_model) {
-  TrainingRun::Options options;
-  options.mesh = parse_mesh(mesh);
-  options.make_model = make_model;
-  TrainingRun run(job, std::move(options));
-  return testing::two_steps(job, run);
-}
 
 Job job_of(int64_t local_batch, const char* method) {
   auto job = testing::small_job();

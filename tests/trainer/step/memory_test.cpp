@@ -74,6 +74,17 @@ std::unique_ptr<models::Model> deep_llama() {
   return std::make_unique<models::Llama>(options);
 }
 
+/// Of a run's second step: bytes at the peak beyond those before it.
+double bytes_at_peak(const Job& job, TrainingRun& run) {
+  auto& memory = CountingAllocator::instance();
+  const auto batch = testing::batch_for(job, 1, kVocabulary);
+  run.step(1, batch, 1e-3);
+  const auto before = memory.live();
+  memory.start();
+  run.step(2, batch, 1e-3);
+  return memory.peak() - before;
+}
+
 struct Peak {
   double bytes;      ///< beyond those before the step
   double gradients;  ///< bytes of one gradient of every parameter, cut over the ranks
@@ -81,7 +92,7 @@ struct Peak {
 
 /// Of a step of so many microbatches of one sample on each rank.
 Peak peak_of_step(Job job, int64_t ranks, int64_t microbatches) {
-  auto& memory = CountingAllocator::instance();
+  CountingAllocator::instance();  // before the run has tensors
   job.training.seq_len = 2;
   job.training.local_batch_size = 1;
   job.training.global_batch_size = ranks * microbatches;
@@ -89,12 +100,7 @@ Peak peak_of_step(Job job, int64_t ranks, int64_t microbatches) {
   options.mesh = parse_mesh(fmt::format("dp_shard={}", ranks));
   options.make_model = deep_llama;
   TrainingRun run(job, options);
-  const auto batch = testing::batch_for(job, 1, kVocabulary);
-  run.step(1, batch, 1e-3);
-  const auto before = memory.live();
-  memory.start();
-  run.step(2, batch, 1e-3);
-  return {memory.peak() - before, 4.0 * static_cast<double>(run.model().parameter_count())};
+  return {bytes_at_peak(job, run), 4.0 * static_cast<double>(run.model().parameter_count())};
 }
 
 /// Bytes at the peak of a step beyond those before it and the gradients' shards, in gathered blocks per rank.
@@ -128,7 +134,7 @@ constexpr int64_t kLongLength = 2048;
 
 /// Of the second step of one long sequence that `ranks` ranks of cp have: what a rank needs at the peak.
 double peak_of_context(const char* method, int64_t ranks) {
-  auto& memory = CountingAllocator::instance();
+  CountingAllocator::instance();  // before the run has tensors
   auto job = testing::small_job();
   job.training.seq_len = kLongLength;
   job.training.local_batch_size = job.training.global_batch_size = 1;
@@ -142,12 +148,7 @@ double peak_of_context(const char* method, int64_t ranks) {
     return std::make_unique<models::Llama>(sizes);
   };
   TrainingRun run(job, options);
-  const auto batch = testing::batch_for(job, 1, kVocabulary);
-  run.step(1, batch, 1e-3);
-  const auto before = memory.live();
-  memory.start();
-  run.step(2, batch, 1e-3);
-  return (memory.peak() - before) / static_cast<double>(ranks);
+  return bytes_at_peak(job, run) / static_cast<double>(ranks);
 }
 
 /// Gathered keys and values do not get fewer with more ranks; where they go round, or heads are exchanged, a rank has
