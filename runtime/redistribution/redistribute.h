@@ -41,8 +41,8 @@ class PendingBucket {
   ~PendingBucket();
   PendingBucket(PendingBucket&&) noexcept;
 
-  /// Lets an all-gather begin, where the World overlaps (else finish() does all); never waits. The tensors must not be
-  /// written until a collective that begins later has ended, on all ranks alike.
+  /// Lets the first collective begin, where the World overlaps (else finish() does all); never waits. The tensors must
+  /// not be written until a collective that begins later has ended, on all ranks alike.
   void start();
   /// What redistribute_bucket() gives. Once.
   std::vector<at::Tensor> finish();

@@ -194,8 +194,7 @@ bool RedistributionBatch::collect() {
 }
 
 void RedistributionBatch::start() {
-  if (!collect() || bundle_->first().kind() != CollectiveKind::kAllGather) return;
-  bundle_->pending.emplace(round_of(bundle_->collectives, 0));
+  if (collect()) bundle_->pending.emplace(round_of(bundle_->collectives, 0));
 }
 
 void RedistributionBatch::run() {

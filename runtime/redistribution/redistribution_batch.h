@@ -15,7 +15,7 @@ class RedistributionBatch {
   RedistributionBatch(RedistributionBatch&&) noexcept;
 
   void add(std::vector<Move> moves, Shards shards);
-  /// Lets the first collective begin if it is an all-gather, and comes back at once. REQUIRES: World::overlaps().
+  /// Lets the first round of the first collective begin, and comes back at once. REQUIRES: World::overlaps().
   void start();
   /// Makes all moves.
   void run();

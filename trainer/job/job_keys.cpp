@@ -171,6 +171,10 @@ constexpr Key kKeys[] = {
      at<&Job::parallelism, &ParallelismSection::fsdp_reshard_after_forward>(), one_of(kReshard),
      "Whether gathered parameters are freed between forward and backward; default = all but the last block's (norm and "
      "output), which backward needs at once."},
+    {"parallelism", "data_parallel_bucket_cap_mb",
+     at<&Job::parallelism, &ParallelismSection::data_parallel_bucket_cap_mb>(), kMebibytes,
+     "Gradients that are summed over ranks with whole copies (dp_replicate; norms over tp and cp) are reduced as soon as "
+     "so many MiB of them are ready, while backward goes on; 0 = each by itself. (Not in torchtitan.)"},
     {"parallelism", "tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::tensor_parallel_degree>(),
      kDegree, "Mesh axis tp, with sequence parallel."},
     {"parallelism", "context_parallel_degree", at<&Job::parallelism, &ParallelismSection::context_parallel_degree>(),
@@ -214,6 +218,10 @@ constexpr Key kKeys[] = {
     {"activation_checkpoint", "selective_ac_option",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::selective_ac_option>(), kSelectiveOption,
      "With mode selective: every n-th layer is recomputed, the n-th first."},
+    {"activation_checkpoint", "memory_budget",
+     at<&Job::activation_checkpoint, &ActivationCheckpointSection::memory_budget>(), kFraction,
+     "With mode memory_budget: the share of the layers' activations that may be kept; as few layers are recomputed as "
+     "that allows."},
 
     {"checkpoint", "enable", at<&Job::checkpoint, &CheckpointSection::enable>(), kAnything,
      "Save checkpoints, and resume from the one that load_step names."},

@@ -44,7 +44,6 @@ constexpr TorchtitanKey kKeys[] = {
 
     {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "[]|[\"moe.router.gate\"]"},
     {"activation_checkpoint.early_stop", "false"},
-    {"activation_checkpoint.memory_budget", "*", kSwitch},
     {"activation_checkpoint.visualize_memory_budget_pareto", "false"},
     {"activation_checkpoint.preserve_rng_state", "*", kAlways},
     {"activation_checkpoint.determinism_check", "default|none"},
@@ -141,6 +140,7 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"parallelism.context_parallel_load_balancer",
      "there is none, sequences are not reordered: late ranks attend to more keys.", unbalanced_context},
     {"activation_checkpoint.mode", "the default is none, not selective."},
+    {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},
     {"activation_checkpoint.selective_ac_option", "op, which chooses ops instead of layers, is not offered."},
     {"checkpoint.load_step", "a checkpoint of another run is refused, see allow_changed."},
     {"checkpoint.async_mode", "async_with_pinned_mem is not offered."},

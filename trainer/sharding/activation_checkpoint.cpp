@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "runtime/context/scopes.h"
-#include "trainer/sharding/taken_gradient.h"
+#include "trainer/gradients/taken_gradient.h"
 
 namespace lockstep::trainer {
 namespace {

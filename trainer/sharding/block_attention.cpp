@@ -10,7 +10,7 @@
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/sharding/replica_sums.h"
+#include "trainer/gradients/replica_sums.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -6,9 +6,8 @@
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
-#include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/job/mesh_degrees.h"
+#include "trainer/gradients/block_reduction.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -17,27 +16,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial. Canonical sums over
-/// samples stay unfinished over replicas alone: those hold the tree's upper levels. A formal sum stays as it is.
-Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
-  const bool canonical = parameter.mesh().world().canonical();
-  const int replicas = parameter.mesh().find_axis(axis::kReplicate);
-  Layout target = parameter;
-  for (int axis = 0; axis < target.axis_count(); ++axis)
-    if (gradient[axis].is_partial() &&
-        (gradient.is_formal_sum() || (canonical ? axis == replicas : axis != shard_axis)))
-      target = target.with(axis, gradient[axis]);
-  return target;
-}
-
 constexpr const char* kGather = "gather_parameters";
-
-std::vector<Tensor> redistribute_named(const char* name, const std::vector<Tensor>& tensors,
-                                       const std::vector<Layout>& layouts) {
-  if (tensors.empty()) return {};
-  const CommunicationScope scope(layouts[0].mesh().world(), name);
-  return redistribute_bucket(tensors, layouts);
-}
 
 std::vector<Tensor> gathered_by(GatherOrder& order, at::TensorList parameters, const GatherRecipe& recipe) {
   if (recipe.layouts.empty()) return order.gather(parameters, recipe);
@@ -47,52 +26,16 @@ std::vector<Tensor> gathered_by(GatherOrder& order, at::TensorList parameters, c
 
 /// What backward knows of its parameters.
 struct Leaves : torch::CustomClassHolder {
-  Leaves(at::TensorList parameters, int axis, const NodeTaker& who)
+  Leaves(at::TensorList parameters, int axis, const GradientTaker& who)
       : tensors(parameters.vec()), shard_axis(axis), taker(who) {}
   std::vector<Tensor> tensors;
   int shard_axis;
-  NodeTaker taker;
-};
-
-/// The gradients of a block on their way, in one bucket.
-class Reduction {
- public:
-  explicit Reduction(const Leaves& leaves) : leaves_(leaves) {}
-
-  void add(size_t p, const Tensor& gradient) {
-    const auto& leaf = spec_of(leaves_.tensors[p]);
-    auto sum = declared_as(gradient, leaf.dtype);
-    auto nodes = leaves_.taker.take ? nodes_of(sum, leaves_.taker.samples) : Tensor();
-    in_nodes_.push_back(nodes.defined());
-    targets_.push_back(nodes.defined() ? layout_of_nodes(leaf.layout)
-                                       : gradient_layout(layout_of(sum), leaf.layout, leaves_.shard_axis));
-    sums_.push_back(nodes.defined() ? std::move(nodes) : std::move(sum));
-    owners_.push_back(p);
-  }
-
-  /// Into `gradients`, or to who takes nodes.
-  void run(variable_list& gradients) {
-    auto reduced = redistribute_named("reduce_gradients", sums_, targets_);
-    sums_.clear();
-    for (size_t i = 0; i < reduced.size(); ++i) {
-      const auto& leaf = leaves_.tensors[owners_[i]];
-      const auto sum = std::exchange(reduced[i], {});
-      gradients[owners_[i]] = in_nodes_[i] ? Tensor() : sum.to(spec_of(leaf).dtype);
-      if (in_nodes_[i]) leaves_.taker.take(leaf, sum);
-    }
-  }
-
- private:
-  const Leaves& leaves_;
-  std::vector<Tensor> sums_;
-  std::vector<Layout> targets_;
-  std::vector<size_t> owners_;
-  std::vector<bool> in_nodes_;
+  GradientTaker taker;
 };
 
 struct Gather : torch::autograd::Function<Gather> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters, const GatherRecipe* recipe,
-                               GatherOrder* order, const NodeTaker* taker) {
+                               GatherOrder* order, const GradientTaker* taker) {
     context->saved_data["leaves"] =
         c10::IValue::make_capsule(c10::make_intrusive<Leaves>(parameters, recipe->shard_axis, *taker));
     auto gathered = gathered_by(*order, parameters, *recipe);
@@ -110,11 +53,20 @@ struct Gather : torch::autograd::Function<Gather> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto leaves = c10::static_intrusive_pointer_cast<Leaves>(context->saved_data["leaves"].toCapsule());
-    Reduction reduction(*leaves);
+    BlockReduction reduction(leaves->shard_axis, leaves->taker);
+    std::vector<size_t> owners;
     for (size_t p = 0; p < gradients.size(); ++p)
-      if (gradients[p].defined()) reduction.add(p, gradients[p]);
-    reduction.run(gradients);
-    gradients.resize(gradients.size() + 3);  // of the recipe, the order and who takes nodes
+      if (gradients[p].defined()) {
+        reduction.add(leaves->tensors[p], std::exchange(gradients[p], {}));
+        owners.push_back(p);
+      }
+    variable_list kept(owners.size());
+    if (reduction.empty() || !leaves->taker.underway)
+      reduction.finish(&kept);
+    else
+      leaves->taker.underway->add(std::move(reduction));
+    for (size_t i = 0; i < owners.size(); ++i) gradients[owners[i]] = std::move(kept[i]);
+    gradients.resize(gradients.size() + 3);  // of the recipe, the order and who takes them
     return gradients;
   }
 };
@@ -150,7 +102,7 @@ struct GatheredParameters::Source {
 };
 
 GatheredParameters::GatheredParameters(const std::vector<Tensor>& parameters, GatherRecipe recipe,
-                                       std::shared_ptr<GatherOrder> order, NodeTaker taker)
+                                       std::shared_ptr<GatherOrder> order, GradientTaker taker)
     : source_(std::make_shared<Source>(Source{parameters, std::move(recipe), std::move(order), {}, {}, {}})) {
   tensors_ = Gather::apply(at::TensorList(source_->parameters), &source_->recipe, source_->order.get(), &taker);
   for (size_t p = 0; p < tensors_.size(); ++p) {

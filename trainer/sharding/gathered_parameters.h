@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "trainer/gradients/gradient_taker.h"
 #include "trainer/sharding/gather_order.h"
-#include "trainer/sharding/replica_sums.h"
 #include "trainer/sharding/split_backward.h"
 
 namespace lockstep::trainer {
@@ -13,14 +13,13 @@ namespace lockstep::trainer {
 /// The parameters of one block, brought together for computation and given back afterwards.
 ///
 /// One all-gather for the whole block. In backward the gradients go to the parameters' dp_shard cut with one
-/// reduce-scatter; what is Partial over other axes stays so, for whoever accumulates to reduce once (all in fp32 or
-/// wider).
+/// reduce-scatter (BlockReduction).
 class GatheredParameters {
  public:
-  /// Differentiable. Gathers by `order`. `taker` takes the gradients that are unfinished sums over samples, as nodes
-  /// that are not joined: their parameters get none from autograd.
+  /// Differentiable. Gathers by `order`. `taker` takes the gradients, perhaps later than in the backward that makes
+  /// them: autograd then has none for the parameters.
   GatheredParameters(const std::vector<at::Tensor>& parameters, GatherRecipe recipe, std::shared_ptr<GatherOrder> order,
-                     NodeTaker taker = {});
+                     GradientTaker taker = {});
 
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
 

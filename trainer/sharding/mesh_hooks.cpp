@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
+
 #include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/gather.h"
@@ -21,9 +23,20 @@ c10::ScalarType compute_dtype(const Job& job) {
 
 using Blocks = std::vector<models::Module*>;
 
+/// So many layers that the share of activations that is kept is the budget at most, evenly spread: they are all alike.
+std::set<const models::Module*> recomputed_by_budget(double budget, const Blocks& blocks) {
+  std::set<const models::Module*> chosen;
+  const auto layers = static_cast<int64_t>(blocks.size()) - 2;
+  const auto kept = static_cast<int64_t>(std::floor(budget * static_cast<double>(layers)));
+  for (int64_t layer = 0; layer < layers; ++layer)
+    if ((layer + 1) * kept / layers == layer * kept / layers) chosen.insert(blocks[static_cast<size_t>(layer + 1)]);
+  return chosen;
+}
+
 std::set<const models::Module*> recomputed(const ActivationCheckpointSection& settings, const Blocks& blocks) {
   std::set<const models::Module*> chosen;
   if (settings.mode == "none") return chosen;
+  if (settings.mode == "memory_budget") return recomputed_by_budget(settings.memory_budget, blocks);
   const size_t every = settings.mode == "selective" ? std::stoul(settings.selective_ac_option) : 1;
   for (size_t layer = every; layer + 1 < blocks.size(); layer += every) chosen.insert(blocks[layer]);
   return chosen;
@@ -64,9 +77,12 @@ at::Tensor in_heads(const at::Tensor& x, int64_t unit) {
 
 BlockOptions block_options(const Job& job, models::Model& model) {
   const auto blocks = model.blocks();
-  return {compute_dtype(job), staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
-          recomputed(job.activation_checkpoint, blocks), job.float8.precompute_float8_dynamic_scale_for_fsdp,
-          job.parallelism.context_parallel_rotate_method};
+  return {compute_dtype(job),
+          staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
+          recomputed(job.activation_checkpoint, blocks),
+          job.float8.precompute_float8_dynamic_scale_for_fsdp,
+          job.parallelism.context_parallel_rotate_method,
+          job.parallelism.data_parallel_bucket_cap_mb << 20};
 }
 
 MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
@@ -141,7 +157,7 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
   GatheredParameters gathered(
       tensors,
       {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard), float8, options_.float8_scales_at_once},
-      gather_order_, options_.node_taker);
+      gather_order_, options_.gradient_taker);
   if (split_ && at::GradMode::is_enabled()) gathered.cut(*split_);
   return gathered;
 }

@@ -20,9 +20,10 @@ struct BlockOptions {
   std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
   bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
   std::string rotate_method = "allgather";             ///< parallelism.context_parallel_rotate_method
+  int64_t bucket_bytes = 0;                            ///< parallelism.data_parallel_bucket_cap_mb
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const models::Parameter&)> leaf = {};
-  NodeTaker node_taker = {};  ///< nobody: gradients are summed over dp_shard
+  GradientTaker gradient_taker = {};  ///< nobody: autograd
 };
 
 /// How a job wants a model's blocks run, as torchtitan would: activation_checkpoint counts layers from 1

@@ -17,9 +17,9 @@
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transfer/transfer.h"
+#include "trainer/gradients/replica_sums.h"
 #include "trainer/job/mesh_degrees.h"
 #include "trainer/sharding/block_attention.h"
-#include "trainer/sharding/replica_sums.h"
 #include "trainer/sharding/sequence_parts.h"
 
 namespace lockstep::trainer {

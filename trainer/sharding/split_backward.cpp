@@ -9,8 +9,8 @@
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/sharding/replica_sums.h"
-#include "trainer/sharding/taken_gradient.h"
+#include "trainer/gradients/replica_sums.h"
+#include "trainer/gradients/taken_gradient.h"
 
 namespace lockstep::trainer {
 

@@ -7,8 +7,8 @@
 #include "runtime/context/scopes.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "trainer/gradients/taken_gradient.h"
 #include "trainer/pipeline/execution_order.h"
-#include "trainer/sharding/taken_gradient.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -1,5 +1,7 @@
 #include "trainer/stages/stage.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 
 #include "core/error.h"
@@ -26,6 +28,7 @@ Stage::Stage(models::Model& model, const Mesh& mesh, Place place, const Batching
       place_(place),
       batching_(batching),
       dtype_(options.compute_dtype),
+      bucket_bytes_(options.bucket_bytes),
       parameters_(parameters_of(model, place)),
       plan_(mesh, default_axis_rules()),
       hooks_(plan_, with_leaves(std::move(options), batching)) {}
@@ -43,10 +46,12 @@ BlockOptions Stage::with_leaves(BlockOptions options, const Batching& batching) 
     const auto& tensor = tensor_of(parameter);
     return hooks_.trains() ? accumulator_->leaf(tensor) : tensor;
   };
+  auto& taker = options.gradient_taker;
   if (mesh().world().canonical() && batching.nodes_per_microbatch() > 1)
-    options.node_taker = {
-        batching.data_parallel * batching.local_batch_size,
-        [this](const at::Tensor& leaf, const at::Tensor& nodes) { accumulator_->take_nodes(leaf, nodes); }};
+    taker.samples = batching.data_parallel * batching.local_batch_size;
+  taker.take_nodes = [this](const at::Tensor& leaf, const at::Tensor& nodes) { accumulator_->take_nodes(leaf, nodes); };
+  taker.take = [this](const at::Tensor& leaf, const at::Tensor& sum) { accumulator_->take_gradient(leaf, sum); };
+  taker.underway = reductions_;
   return options;
 }
 
@@ -73,10 +78,23 @@ void Stage::start(std::vector<SharedParameter> shared, const GradientCallback& c
   for (const auto* parameter : parameters_) add(*parameter, parameter->tensor());
   for (const auto& each : shared_) add(*each.parameter, each.copy);
   accumulator_ = std::make_unique<GradientAccumulator>(std::move(values), batching_, mesh().world().numerics(), names,
-                                                       place_.count > 1 ? path() : "");
+                                                       place_.count > 1 ? path() : "", bucket_bytes_);
   accumulator_->on_gradient([callback, names](int64_t microbatch, size_t parameter, at::Tensor& gradient) {
     callback(microbatch, names[parameter], gradient);
   });
+}
+
+void Stage::end_microbatch(int64_t microbatch) {
+  {
+    const at::NoGradGuard no_grad;
+    reductions_->finish();
+  }
+  accumulator_->end_microbatch(microbatch);
+}
+
+void Stage::restart() {
+  reductions_->forget();
+  accumulator_->restart();
 }
 
 /// What a model computes for all of its blocks is computed on each stage: ops of later ones have names of their own.

@@ -7,8 +7,9 @@
 #include "models/module.h"
 #include "runtime/tensor/mesh.h"
 #include "runtime/tensor/spec.h"
+#include "trainer/gradients/block_reduction.h"
+#include "trainer/gradients/gradient_accumulator.h"
 #include "trainer/job/batching.h"
-#include "trainer/sharding/gradient_accumulator.h"
 #include "trainer/sharding/mesh_hooks.h"
 #include "trainer/sharding/sharding_plan.h"
 
@@ -56,6 +57,11 @@ class Stage {
   /// Of parameters() and shared() that are trainable, in this order.
   GradientAccumulator& accumulator() { return *accumulator_; }
 
+  /// To be called after the backward of each microbatch, once: what is under way of its gradients arrives.
+  void end_microbatch(int64_t microbatch);
+  /// Forgets the gradients of a step that did not come to its end.
+  void restart();
+
   /// What its blocks make of `input`, in the scopes that are open: of tokens or what the stage before it gave, what it
   /// hands on or logits. `tokens`: the tokens' sizes.
   at::Tensor forward(const at::Tensor& input, at::IntArrayRef tokens);
@@ -72,8 +78,10 @@ class Stage {
   Place place_;
   Batching batching_;
   c10::ScalarType dtype_;
+  int64_t bucket_bytes_;
   std::vector<models::Parameter*> parameters_;
   ShardingPlan plan_;
+  std::shared_ptr<BlockReductions> reductions_ = std::make_shared<BlockReductions>();
   MeshHooks hooks_;
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::vector<SharedParameter> shared_;

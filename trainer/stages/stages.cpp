@@ -13,8 +13,8 @@
 #include "runtime/tensor/ranks.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transfer/transfer.h"
+#include "trainer/gradients/replica_sums.h"
 #include "trainer/job/mesh_degrees.h"
-#include "trainer/sharding/replica_sums.h"
 #include "trainer/sharding/ring_attention.h"
 
 namespace lockstep::trainer {
@@ -183,7 +183,7 @@ std::vector<at::Tensor> Stages::finish() {
 }
 
 void Stages::restart() {
-  for (auto& stage : stages_) stage->accumulator().restart();
+  for (auto& stage : stages_) stage->restart();
 }
 
 void Stages::set_training(bool trains, models::KeyValueCache* cache, bool adapts) {

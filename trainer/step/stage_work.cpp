@@ -85,7 +85,7 @@ void TrainingRun::end_stage(Stage& stage, int64_t microbatch, SplitBackward* spl
     const PhaseScope phase(Phase::kBackward);
     split->finish();
   }
-  stage.accumulator().end_microbatch(microbatch);
+  stage.end_microbatch(microbatch);
 }
 
 /// A forward through all stages; not defined where the last one is not.

@@ -57,6 +57,22 @@ TEST(BlockOptions, RecomputeEveryLayerOrNone) {
   EXPECT_THAT(recomputed(job_of(4, "none", "1")), IsEmpty());
 }
 
+Paths recomputed_by_budget(int64_t layers, double budget) {
+  auto job = job_of(layers, "memory_budget");
+  job.activation_checkpoint.memory_budget = budget;
+  return recomputed(job);
+}
+
+/// As few layers as the budget allows, evenly spread.
+TEST(BlockOptions, RecomputeWhatABudgetDoesNotAllowToKeep) {
+  EXPECT_THAT(recomputed_by_budget(4, 1), IsEmpty());
+  EXPECT_THAT(recomputed_by_budget(4, 0.99), ElementsAre("layers.0"));
+  EXPECT_THAT(recomputed_by_budget(4, 0.5), ElementsAre("layers.0", "layers.2"));
+  EXPECT_THAT(recomputed_by_budget(4, 0.49), ElementsAre("layers.0", "layers.1", "layers.2"));
+  EXPECT_THAT(recomputed_by_budget(5, 0.4), ElementsAre("layers.0", "layers.1", "layers.3"));
+  EXPECT_THAT(recomputed_by_budget(2, 0), ElementsAre("layers.0", "layers.1"));
+}
+
 TEST(BlockOptions, KeepTheLastBlockGatheredUnlessAlwaysIsSaid) {
   EXPECT_THAT(staying_gathered("default"), ElementsAre("output"));
   EXPECT_THAT(staying_gathered("always"), IsEmpty());

@@ -1,8 +1,9 @@
-// A block's parameters travel while the block before computes: the same bits as one gather behind the other, one gather
-// under way at most, and none where the next cannot be known.
+// A block's parameters and gradients travel while another block computes: the same bits as one collective behind the
+// other, one gather and one reduction of a block under way at most, and no gather where the next cannot be known.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <future>
 #include <map>
 #include <thread>
@@ -20,14 +21,30 @@
 namespace lockstep::trainer {
 namespace {
 
-/// Counts the collectives that a rank has posted to a peer and not yet heard of from it.
+bool is_reduction(const MessageHeader& header) {
+  const auto kind = static_cast<CollectiveKind>(header.kind);
+  return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllReduce ||
+         kind == CollectiveKind::kAllToAll;  // of nodes
+}
+
+/// Counts the collectives that a rank has posted to a peer and not yet heard of from it. Nothing arrives before the
+/// rank waits, so that reductions under way do not depend on who is faster.
 class OutstandingCount final : public TransportWrapper {
  public:
   using TransportWrapper::TransportWrapper;
 
   void post(Message message) override {
     most = std::max(most, ++outstanding_[message.destination]);
+    if (is_reduction(last_) && last_.collective != message.header.collective && !waits_) ++reductions_left;
+    last_ = message.header;
+    waits_ = false;
     inner_->post(std::move(message));
+  }
+  std::optional<MessageHeader> arrived(int source, int destination) override {
+    return waits_ ? inner_->arrived(source, destination) : std::nullopt;
+  }
+  void progress() override {
+    if (std::exchange(waits_, true)) inner_->progress();
   }
   bool receive(int source, int destination, std::span<const MutableSpan> parts) override {
     const bool done = inner_->receive(source, destination, parts);
@@ -36,15 +53,19 @@ class OutstandingCount final : public TransportWrapper {
   }
 
   int most = 0;
+  int reductions_left = 0;  ///< those after which something else was posted before the rank waited
 
  private:
   std::map<int, int> outstanding_;
+  MessageHeader last_;
+  bool waits_ = false;
 };
 
 struct Outcome {
   std::string digest;
-  double gather_bytes = 0;
-  int outstanding = 0;  ///< the most collectives that were under way
+  std::vector<double> traffic;  ///< collectives and bytes, by axis and kind
+  int outstanding = 0;          ///< the most collectives that were under way
+  int reductions_left = 0;
 };
 
 struct Trial {
@@ -53,6 +74,7 @@ struct Trial {
   const char* reshard = "default";
   const char* dtype = "float32";
   bool is_native = false;
+  int64_t bucket_cap_mb = 25;
 };
 
 std::unique_ptr<models::Model> three_blocks() {
@@ -62,6 +84,14 @@ std::unique_ptr<models::Model> three_blocks() {
   return std::make_unique<models::Llama>(options);
 }
 
+std::vector<double> traffic_of(const Traffic& traffic) {
+  std::vector<double> numbers;
+  for (const auto& [axis, kinds] : traffic.by_axis())
+    for (const auto& kind : kinds)
+      numbers.insert(numbers.end(), {static_cast<double>(kind.count), std::round(kind.bytes)});
+  return numbers;
+}
+
 Outcome train_rank(const Trial& trial, std::vector<int> local_ranks, const std::shared_ptr<Transport>& inner,
                    bool overlap) {
   auto job = trial.is_native ? testing::native_job() : testing::small_job();
@@ -69,6 +99,7 @@ Outcome train_rank(const Trial& trial, std::vector<int> local_ranks, const std::
   job.training.mixed_precision_param = trial.dtype;
   job.activation_checkpoint.mode = trial.recompute;
   job.parallelism.fsdp_reshard_after_forward = trial.reshard;
+  job.parallelism.data_parallel_bucket_cap_mb = trial.bucket_cap_mb;
   const auto counted = inner ? std::make_shared<OutstandingCount>(inner) : nullptr;
   TrainingRun::Options options;
   options.mesh = parse_mesh(trial.mesh);
@@ -78,8 +109,8 @@ Outcome train_rank(const Trial& trial, std::vector<int> local_ranks, const std::
   options.make_model = three_blocks;
   TrainingRun run(job, options);
   for (int64_t step = 1; step <= 2; ++step) run.step(step, testing::batch_for(job, step), 1e-2);
-  const double bytes = run.world().traffic().on("dp_shard", CollectiveKind::kAllGather).bytes;
-  return {state_digest(run.state()).text(), bytes, counted ? counted->most : 0};
+  return {state_digest(run.state()).text(), traffic_of(run.world().traffic()), counted ? counted->most : 0,
+          counted ? counted->reductions_left : 0};
 }
 
 using Transports = std::vector<std::shared_ptr<Transport>>;
@@ -101,25 +132,47 @@ std::vector<Outcome> train_ranks(const Trial& trial, bool overlap, const Transpo
   return outcomes;
 }
 
-TEST(OverlappedTraining, HasTheBitsAndTheTrafficOfOneGatherBehindTheOther) {
+/// The same as of one collective behind the other.
+std::vector<Outcome> overlapped(const Trial& trial) {
+  const auto together = train_rank(trial, {}, nullptr, true);
+  auto outcomes = train_ranks(trial, true, streams_of(trial));
+  const auto waiting = train_ranks(trial, false, streams_of(trial));
+  for (size_t rank = 0; rank < outcomes.size(); ++rank) {
+    EXPECT_EQ(outcomes[rank].digest, together.digest) << trial.mesh << " rank " << rank;
+    EXPECT_EQ(waiting[rank].digest, together.digest) << trial.mesh << " rank " << rank;
+    EXPECT_EQ(outcomes[rank].traffic, waiting[rank].traffic) << trial.mesh << " rank " << rank;
+    EXPECT_FALSE(outcomes[rank].traffic.empty()) << trial.mesh;
+    EXPECT_EQ(waiting[rank].outstanding, 1) << trial.mesh << " rank " << rank;
+    EXPECT_EQ(waiting[rank].reductions_left, 0) << trial.mesh << " rank " << rank;
+  }
+  return outcomes;
+}
+
+/// The next block's parameters, the last block's gradients, and what is waited for.
+TEST(OverlappedTraining, HasTheBitsAndTheTrafficOfOneCollectiveBehindTheOther) {
   const Trial trials[] = {{"dp_shard=2"},
                           {"dp_shard=2,tp=2"},
+                          {"dp_shard=3"},
                           {"dp_shard=3", "full", "default", "float32", true},
                           {"dp_shard=2", "selective", "never"},
                           {"dp_replicate=2,dp_shard=2", "none", "default", "bfloat16"}};
-  for (const auto& trial : trials) {
-    const auto together = train_rank(trial, {}, nullptr, true);
-    const auto overlapped = train_ranks(trial, true, streams_of(trial));
-    const auto waiting = train_ranks(trial, false, streams_of(trial));
-    for (size_t rank = 0; rank < overlapped.size(); ++rank) {
-      EXPECT_EQ(overlapped[rank].digest, together.digest) << trial.mesh << " rank " << rank;
-      EXPECT_EQ(waiting[rank].digest, together.digest) << trial.mesh << " rank " << rank;
-      EXPECT_EQ(overlapped[rank].gather_bytes, waiting[rank].gather_bytes) << trial.mesh << " rank " << rank;
-      EXPECT_GT(overlapped[rank].gather_bytes, 0) << trial.mesh;
-      EXPECT_EQ(overlapped[rank].outstanding, 2) << trial.mesh << " rank " << rank;
-      EXPECT_EQ(waiting[rank].outstanding, 1) << trial.mesh << " rank " << rank;
+  for (const auto& trial : trials)
+    for (const auto& outcome : overlapped(trial)) {
+      EXPECT_GE(outcome.outstanding, 2) << trial.mesh;
+      EXPECT_LE(outcome.outstanding, 3) << trial.mesh;
+      EXPECT_GT(outcome.reductions_left, 0) << trial.mesh;
     }
-  }
+}
+
+/// With buckets of one gradient each all that the last microbatch gives is under way: of 3 blocks 6, the table, norm
+/// and output. Of steps that fit into one bucket nothing is.
+TEST(OverlappedTraining, ReducesWhatReplicasHaveWhileBackwardGoesOn) {
+  for (const bool is_native : {false, true})
+    for (const char* mesh : {"dp_replicate=2", "dp_replicate=3"})
+      for (const auto& outcome : overlapped({mesh, "none", "default", "float32", is_native, 0}))
+        EXPECT_EQ(outcome.reductions_left, 2 * 21) << mesh;
+  overlapped({"dp_replicate=2,tp=2", "none", "default", "float32", false, 0});
+  for (const auto& outcome : overlapped({"dp_replicate=2"})) EXPECT_EQ(outcome.outstanding, 1);
 }
 
 /// Without parameters that are cut nothing is to be gathered.

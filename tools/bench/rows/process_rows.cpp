@@ -15,9 +15,20 @@ constexpr BatchSize kSizes[] = {{2, 256}, {8, 512}};
 
 int64_t tokens(size_t size) { return kSizes[size].rows * kSizes[size].length; }
 std::string step_name(size_t size) { return fmt::format("processes_{}_tokens", tokens(size)); }
-std::string wait_name(size_t size) { return fmt::format("gather_wait_{}_tokens", tokens(size)); }
 
-/// One rank's runs: of each size one whose gathers travel while blocks compute, and one that waits for each.
+/// What a step stands still for.
+struct Wait {
+  const char* name;
+  CollectiveKind kind;
+};
+constexpr Wait kWaits[] = {{"gather", CollectiveKind::kAllGather}, {"reduce", CollectiveKind::kReduceScatter}};
+
+std::string wait_name(const Wait& wait, size_t size) {
+  return fmt::format("{}_wait_{}_tokens", wait.name, tokens(size));
+}
+
+/// One rank's runs: of each size one whose gathers and reductions travel while blocks compute, and one that waits for
+/// each.
 using Runs = std::vector<std::shared_ptr<BenchRun>>;
 size_t overlapping(size_t size) { return 2 * size; }
 size_t blocking(size_t size) { return 2 * size + 1; }
@@ -46,23 +57,22 @@ TwoProcesses::Works steps_of(const Runs& runs) {
   return works;
 }
 
-/// Seconds of one step in which this rank stood still for gathers.
-double gather_wait(TwoProcesses& both, const Runs& runs, size_t index) {
-  const auto waited = [&] {
-    return runs[index]->run().world().part<ExchangesInFlight>().waited(CollectiveKind::kAllGather);
-  };
-  const double before = waited();
+/// Seconds of one step in which this rank stood still for these.
+double waited(TwoProcesses& both, const Runs& runs, size_t index, CollectiveKind kind) {
+  const auto all = [&] { return runs[index]->run().world().part<ExchangesInFlight>().waited(kind); };
+  const double before = all();
   both.run(index, 1);
-  return waited() - before;
+  return all() - before;
 }
 
 /// With and without overlap, in turns.
-PairedTiming gather_waits(TwoProcesses& both, const Runs& runs, size_t size, const PairedOptions& options) {
+PairedTiming waits(TwoProcesses& both, const Runs& runs, size_t size, CollectiveKind kind,
+                   const PairedOptions& options) {
   std::vector<double> ours, peers, ratios;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(options.budget);
   for (int pair = 0; pair < options.pairs && (pair < 5 || std::chrono::steady_clock::now() < end); ++pair) {
-    ours.push_back(gather_wait(both, runs, overlapping(size)));
-    peers.push_back(gather_wait(both, runs, blocking(size)));
+    ours.push_back(waited(both, runs, overlapping(size), kind));
+    peers.push_back(waited(both, runs, blocking(size), kind));
     ratios.push_back(ours.back() / peers.back());
   }
   return {median(ours), median(peers), median(ratios), median_upper_bound(ratios)};
@@ -85,7 +95,10 @@ std::function<void()> threaded_step(const TwoProcesses& both, const BatchSize& s
 void measure_processes(const std::string& patterns, double seconds,
                        const std::function<void(const BenchRow&)>& report) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < std::size(kSizes); ++i) names.insert(names.end(), {step_name(i), wait_name(i)});
+  for (size_t i = 0; i < std::size(kSizes); ++i) {
+    names.push_back(step_name(i));
+    for (const auto& wait : kWaits) names.push_back(wait_name(wait, i));
+  }
   require_fit("processes", names, patterns);
   Runs runs;  // this process's; the other has its own
   TwoProcesses both([&runs](Ends ends) { return steps_of(runs = runs_of(std::move(ends))); });
@@ -99,8 +112,9 @@ void measure_processes(const std::string& patterns, double seconds,
       measure("threads", threaded_step(both, kSizes[i]));
       measure("blocking", [&] { both.run(blocking(i), 1); });
     }
-    if (fits(wait_name(i), patterns))
-      report(make_row(wait_name(i), gather_waits(both, runs, i, options), "blocking", "ms", 1e3));
+    for (const auto& wait : kWaits)
+      if (fits(wait_name(wait, i), patterns))
+        report(make_row(wait_name(wait, i), waits(both, runs, i, wait.kind, options), "blocking", "ms", 1e3));
   }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <vector>
 
 #include "runtime/kernels/sums/sum_tree.h"
@@ -12,13 +11,6 @@
 /// number is no power of two, what stands side by side in a microbatch may be no siblings in that tree: ranks exchange
 /// nodes as they do to reduce, and keep them apart until the step's tree joins them (ReplicaSums).
 namespace lockstep::trainer {
-
-/// Who takes a microbatch's gradients as nodes.
-struct NodeTaker {
-  int64_t samples = 0;  ///< of the microbatch, on all ranks
-  /// The gradient of `leaf`, laid out by layout_of_nodes(). Empty: nobody does.
-  std::function<void(const at::Tensor& leaf, const at::Tensor& nodes)> take = {};
-};
 
 /// The nodes [dp_replicate x dp_shard, sizes...] of a gradient [sizes...], each still where it was summed: nothing
 /// moves. Undefined if it is not an unfinished sum over that many samples, of which every data-parallel rank has a

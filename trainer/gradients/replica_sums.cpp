@@ -1,4 +1,4 @@
-#include "trainer/sharding/replica_sums.h"
+#include "trainer/gradients/replica_sums.h"
 
 #include <ATen/Functions.h>
 

@@ -1,5 +1,5 @@
 // A gradient's nodes, joined on each rank in whatever order microbatches come, are the step's tree.
-#include "trainer/sharding/replica_sums.h"
+#include "trainer/gradients/replica_sums.h"
 
 #include <ATen/Functions.h>
 #include <gmock/gmock.h>

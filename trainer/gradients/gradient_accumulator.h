@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -13,8 +14,9 @@
 
 #include "runtime/context/numerics.h"
 #include "runtime/tensor/layout.h"
+#include "trainer/gradients/bucketed_reductions.h"
+#include "trainer/gradients/replica_sums.h"
 #include "trainer/job/batching.h"
-#include "trainer/sharding/replica_sums.h"
 
 namespace lockstep::trainer {
 
@@ -26,13 +28,15 @@ namespace lockstep::trainer {
 ///
 /// Native: microbatches are added up in the order in which they end. Canonical: each is a node of the tree over the
 /// step's samples, or several of them (ReplicaSums), in whatever order they end. Several may be between their forward
-/// and their end. Either way axes that are still Partial are reduced once a step, in finish(), one collective per axis.
+/// and their end. Either way axes that are still Partial are reduced once a step, in buckets: where nobody observes, a
+/// gradient goes into its bucket as soon as the step's last microbatch has given it (Li et al., "PyTorch Distributed",
+/// 2020, section 3.2.3).
 class GradientAccumulator {
  public:
   /// `parameters` of one mesh, in the order of finish(). `names`: for observers; empty: none. `place`: the stage that
-  /// they are of, which names what it communicates; empty: there is one.
+  /// they are of, which names what it communicates; empty: there is one. `bucket_bytes`: as of BucketedReductions.
   GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching, Numerics numerics,
-                      std::vector<std::string> names = {}, std::string place = {});
+                      std::vector<std::string> names = {}, std::string place = {}, int64_t bucket_bytes = 25 << 20);
   ~GradientAccumulator();
   GradientAccumulator(const GradientAccumulator&) = delete;
   GradientAccumulator& operator=(const GradientAccumulator&) = delete;
@@ -47,6 +51,8 @@ class GradientAccumulator {
   /// The gradient of a leaf for the microbatch that was entered, where autograd is not to have it: nodes of the tree
   /// over samples (nodes_of()). Once per leaf and microbatch.
   void take_nodes(const at::Tensor& leaf, const at::Tensor& nodes);
+  /// The same, of one that is as autograd would give it.
+  void take_gradient(const at::Tensor& leaf, const at::Tensor& gradient);
 
   /// Hears of every gradient that is taken, with the number of its parameter, before it is added; may replace it.
   using GradientCallback = std::function<void(int64_t microbatch, size_t parameter, at::Tensor& gradient)>;
@@ -69,10 +75,14 @@ class GradientAccumulator {
   struct Hook;
 
   bool canonical() const { return numerics_ == Numerics::kCanonical; }
+  void add(Use& use, at::Tensor gradient);
+  at::Tensor sum_of_step(Use& use);
+  void end_microbatch(int64_t microbatch, Use& use);
+  void reduce_early(Use& use);
 
   std::vector<at::Tensor> parameters_;
   std::vector<std::string> names_;
-  std::string place_;
+  BucketedReductions reductions_;
   int64_t microbatches_, nodes_;
   Numerics numerics_;
   std::unordered_map<const c10::TensorImpl*, size_t> index_;  ///< of each parameter

@@ -1,4 +1,4 @@
-#include "trainer/sharding/gradient_accumulator.h"
+#include "trainer/gradients/gradient_accumulator.h"
 
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include "core/error.h"
+#include "runtime/context/observer.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/told_values.h"
 #include "runtime/context/world.h"
@@ -25,36 +26,20 @@ void require_one_use(const at::Tensor& gradient, const std::string& module) {
         module.empty() ? "the model" : module, spec.layout.ordered_sum()->terms, spec.text());
 }
 
-std::vector<at::Tensor> reduced_to(const std::vector<at::Tensor>& sums, const std::vector<Layout>& layouts,
-                                   const std::string& place) {
-  if (sums.empty()) return {};
-  const ModuleScope module(place);
-  const CommunicationScope scope(layouts[0].mesh().world(), "reduce_gradients");
-  return redistribute_bucket(sums, layouts);
-}
-
 }  // namespace
 
 /// Takes a leaf's gradient before autograd stores it. (Autograd would copy it, which a sum must not be read for that is
 /// not finished.)
 struct GradientAccumulator::Hook : torch::autograd::FunctionPreHook {
-  Hook(GradientAccumulator& owner, size_t parameter, std::string place, at::Tensor& sum)
-      : owner_(owner), parameter_(parameter), place_(std::move(place)), sum_(sum) {}
+  Hook(GradientAccumulator& owner, Use& use) : owner_(owner), use_(use) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
-    const PhaseScope phase(Phase::kReduce);
-    const ModuleScope scope(place_);
-    const at::NoGradGuard no_grad;
-    auto gradient = gradients[0];
-    if (gradient.defined()) owner_.callback_(owner_.microbatch_, parameter_, gradient);
-    sum_ = sum_of(sum_, gradient);
+    owner_.add(use_, gradients[0]);
     return {at::Tensor()};
   }
 
  private:
   GradientAccumulator& owner_;
-  size_t parameter_;
-  std::string place_;
-  at::Tensor& sum_;
+  Use& use_;
 };
 
 namespace {
@@ -69,30 +54,33 @@ std::string place_of(const std::string& parameter, const std::string& reader) {
 
 struct GradientAccumulator::Use {
   /// tensor_data(): detached, with the parameter's version counter, and no op: steps are alike from the first one on.
-  Use(GradientAccumulator& owner, size_t number, const std::string& reader)
+  Use(GradientAccumulator& owner, size_t number, const std::string& who)
       : parameter(number),
+        reader(who),
         place(place_of(owner.names_[number], reader)),
         leaf(owner.parameters_[number].tensor_data().requires_grad_()),
         replicas(layout_of(leaf).mesh(), owner.microbatches_, owner.nodes_) {
-    torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(owner, number, place, sum));
+    torch::autograd::impl::add_hook(leaf, std::make_unique<Hook>(owner, *this));
   }
   ~Use() { torch::autograd::impl::clear_hooks(leaf); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
   size_t parameter;  ///< its number
-  std::string place;
+  std::string reader, place;
   at::Tensor leaf;
   at::Tensor sum;          ///< of the step's microbatches so far (native) or of this one (canonical)
   bool has_nodes = false;  ///< this microbatch's are in `replicas` already
   ReplicaSums replicas;
+  std::optional<size_t> reduction = {};  ///< of the step's sum: its number
 };
 
 GradientAccumulator::GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching,
-                                         Numerics numerics, std::vector<std::string> names, std::string place)
+                                         Numerics numerics, std::vector<std::string> names, std::string place,
+                                         int64_t bucket_bytes)
     : parameters_(std::move(parameters)),
       names_(std::move(names)),
-      place_(std::move(place)),
+      reductions_(bucket_bytes, std::move(place)),
       microbatches_(batching.accumulation_steps),
       nodes_(batching.nodes_per_microbatch()),
       numerics_(numerics) {
@@ -125,44 +113,76 @@ void GradientAccumulator::take_nodes(const at::Tensor& leaf, const at::Tensor& n
   callback_(microbatch_, use.parameter, taken);
   const ModuleScope scope(use.place);
   use.replicas.add_nodes(microbatch_, taken);
+  reduce_early(use);
+}
+
+void GradientAccumulator::take_gradient(const at::Tensor& leaf, const at::Tensor& gradient) {
+  add(*use_of_.at(leaf.unsafeGetTensorImpl()), gradient);
+}
+
+void GradientAccumulator::add(Use& use, at::Tensor gradient) {
+  if (!gradient.defined()) return;  // it was taken
+  LOCKSTEP_CHECK(!use.reduction, "a leaf has a gradient after that of the step was reduced");
+  const PhaseScope phase(Phase::kReduce);
+  const ModuleScope scope(use.place);
+  const at::NoGradGuard no_grad;
+  callback_(microbatch_, use.parameter, gradient);
+  use.sum = sum_of(use.sum, gradient);
+  reduce_early(use);
+}
+
+/// The last microbatch gives a leaf its last gradient.
+void GradientAccumulator::reduce_early(Use& use) {
+  const auto& layout = layout_of(use.leaf);
+  const bool is_last = static_cast<int64_t>(ended_.size()) + 1 == microbatches_;
+  if (!is_last || !layout.mesh().world().observers().empty()) return;
+  const at::NoGradGuard no_grad;
+  end_microbatch(microbatch_, use);
+  if (auto sum = sum_of_step(use); sum.defined()) use.reduction = reductions_.add(std::move(sum), layout);
+}
+
+void GradientAccumulator::end_microbatch(int64_t microbatch, Use& use) {
+  if (!canonical() || use.reduction) return;
+  if (microbatches_ > 1 && use.sum.defined()) require_one_use(use.sum, use.reader);
+  if (!std::exchange(use.has_nodes, false)) use.replicas.add(microbatch, std::exchange(use.sum, {}));
 }
 
 void GradientAccumulator::end_microbatch(int64_t microbatch) {
   LOCKSTEP_CHECK(microbatch >= 0 && microbatch < microbatches_ && ended_.insert(microbatch).second,
                  "microbatch {} of {} ends twice or is none", microbatch, microbatches_);
   reads_.erase(microbatch);
-  if (!canonical()) return;
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
   for (auto& [key, use] : uses_) {
     const ModuleScope scope(use->place);
-    if (microbatches_ > 1 && use->sum.defined()) require_one_use(use->sum, std::get<1>(key));
-    if (!std::exchange(use->has_nodes, false)) use->replicas.add(microbatch, std::exchange(use->sum, {}));
+    end_microbatch(microbatch, *use);
   }
+}
+
+at::Tensor GradientAccumulator::sum_of_step(Use& use) {
+  return canonical() ? use.replicas.finish() : std::exchange(use.sum, {});
 }
 
 std::vector<at::Tensor> GradientAccumulator::finish() {
   const PhaseScope phase(Phase::kReduce);
   const at::NoGradGuard no_grad;
   LOCKSTEP_CHECK_EQ(ended_.size(), static_cast<size_t>(microbatches_), "microbatches have ended");
-  std::vector<size_t> owners;
-  std::vector<at::Tensor> sums;
-  std::vector<Layout> layouts;
   for (auto& [key, use] : uses_) {
     const ModuleScope scope(use->place);
-    auto sum = canonical() ? use->replicas.finish() : std::exchange(use->sum, {});
+    if (use->reduction) continue;
+    auto sum = sum_of_step(*use);
     if (!sum.defined()) continue;
-    owners.push_back(std::get<0>(key));
     if (canonical()) tell_tensor(sum, "accumulate_gradients", "");
-    sums.push_back(std::move(sum));
-    layouts.push_back(layout_of(parameters_[owners.back()]));
+    use->reduction = reductions_.add(std::move(sum), layout_of(use->leaf));
   }
   ended_.clear();
   std::vector<at::Tensor> gradients(parameters_.size());
-  const auto reduced = reduced_to(sums, layouts, place_);
-  for (size_t i = 0; i < reduced.size(); ++i) {
-    const ModuleScope scope(names_[owners[i]]);
-    gradients[owners[i]] = sum_of(gradients[owners[i]], reduced[i]);
+  const auto reduced = reductions_.finish();
+  for (auto& [key, use] : uses_) {
+    const ModuleScope scope(names_[use->parameter]);
+    if (!use->reduction) continue;
+    auto& gradient = gradients[use->parameter];
+    gradient = sum_of(gradient, reduced[*std::exchange(use->reduction, std::nullopt)]);
   }
   for (size_t p = 0; p < gradients.size(); ++p) {
     const ModuleScope scope(names_[p]);
@@ -176,6 +196,7 @@ void GradientAccumulator::restart() {
   use_of_.clear();
   reads_.clear();
   ended_.clear();
+  reductions_.restart();
 }
 
 }  // namespace lockstep::trainer

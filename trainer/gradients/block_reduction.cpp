@@ -1,0 +1,80 @@
+#include "trainer/gradients/block_reduction.h"
+
+#include <utility>
+
+#include "runtime/context/scopes.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/gradients/bucketed_reductions.h"
+#include "trainer/gradients/replica_sums.h"
+#include "trainer/job/mesh_degrees.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial. Canonical sums over
+/// samples stay unfinished over replicas alone: those hold the tree's upper levels. A formal sum stays as it is.
+Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
+  const bool canonical = parameter.mesh().world().canonical();
+  const int replicas = parameter.mesh().find_axis(axis::kReplicate);
+  Layout target = parameter;
+  for (int axis = 0; axis < target.axis_count(); ++axis)
+    if (gradient[axis].is_partial() &&
+        (gradient.is_formal_sum() || (canonical ? axis == replicas : axis != shard_axis)))
+      target = target.with(axis, gradient[axis]);
+  return target;
+}
+
+}  // namespace
+
+void BlockReduction::add(const at::Tensor& leaf, const at::Tensor& gradient) {
+  const auto& spec = spec_of(leaf);
+  auto sum = declared_as(gradient, spec.dtype);
+  auto nodes = taker_.samples > 0 ? nodes_of(sum, taker_.samples) : at::Tensor();
+  gradients_.push_back({leaf, nodes.defined()});
+  targets_.push_back(nodes.defined() ? layout_of_nodes(spec.layout)
+                                     : gradient_layout(layout_of(sum), spec.layout, shard_axis_));
+  sums_.push_back(nodes.defined() ? std::move(nodes) : std::move(sum));
+}
+
+bool BlockReduction::overlaps() const { return reductions_overlap(targets_[0].mesh()); }
+
+void BlockReduction::start() {
+  const CommunicationScope scope(targets_[0].mesh().world(), kReduceGradients);
+  bucket_.emplace(std::exchange(sums_, {}), targets_);
+  bucket_->start();
+}
+
+std::vector<at::Tensor> BlockReduction::reduced() {
+  const CommunicationScope scope(targets_[0].mesh().world(), kReduceGradients);
+  if (!bucket_) bucket_.emplace(std::exchange(sums_, {}), targets_);
+  return std::exchange(bucket_, std::nullopt)->finish();
+}
+
+void BlockReduction::finish(std::vector<at::Tensor>* autograd) {
+  if (empty()) return;
+  auto sums = reduced();
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const auto& [leaf, is_nodes] = gradients_[i];
+    const auto sum = std::exchange(sums[i], {});
+    if (is_nodes)
+      taker_.take_nodes(leaf, sum);
+    else if (const auto gradient = sum.to(spec_of(leaf).dtype); taker_.take)
+      taker_.take(leaf, gradient);
+    else
+      autograd->at(i) = gradient;
+  }
+}
+
+void BlockReductions::add(BlockReduction reduction) {
+  finish();
+  if (!reduction.overlaps()) return reduction.finish();
+  reduction.start();
+  current_.emplace(std::move(reduction));
+}
+
+void BlockReductions::finish() {
+  if (auto ending = std::exchange(current_, std::nullopt)) ending->finish();
+}
+
+}  // namespace lockstep::trainer

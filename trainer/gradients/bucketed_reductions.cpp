@@ -1,0 +1,73 @@
+#include "trainer/gradients/bucketed_reductions.h"
+
+#include <utility>
+
+#include "runtime/context/scopes.h"
+#include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep::trainer {
+namespace {
+
+/// Of all ranks' tensor, as all know it alike.
+int64_t whole_bytes(const at::Tensor& sum) {
+  const auto& spec = spec_of(sum);
+  return c10::multiply_integers(spec.sizes) * static_cast<int64_t>(c10::elementSize(storage(spec)));
+}
+
+}  // namespace
+
+bool reductions_overlap(const Mesh& mesh) {
+  const auto& world = mesh.world();
+  return world.overlaps() && world.shard_device().is_cpu();
+}
+
+BucketedReductions::BucketedReductions(int64_t bucket_bytes, std::string place)
+    : bucket_bytes_(bucket_bytes), place_(std::move(place)) {}
+
+size_t BucketedReductions::add(at::Tensor sum, const Layout& target) {
+  const size_t number = results_.size();
+  if (layout_of(sum) == target) {
+    results_.push_back(std::move(sum));
+    return number;
+  }
+  results_.emplace_back();
+  if (buckets_.empty() || is_full(buckets_.back())) buckets_.emplace_back();
+  auto& bucket = buckets_.back();
+  bucket.numbers.push_back(number);
+  bucket.bytes += whole_bytes(sum);
+  bucket.sums.push_back(std::move(sum));
+  bucket.targets.push_back(target);
+  if (is_full(bucket) && reductions_overlap(target.mesh())) start(bucket);
+  return number;
+}
+
+void BucketedReductions::start(Bucket& bucket) const {
+  const ModuleScope module(place_);
+  const CommunicationScope scope(bucket.targets[0].mesh().world(), kReduceGradients);
+  bucket.underway.emplace(std::exchange(bucket.sums, {}), bucket.targets);
+  bucket.underway->start();
+}
+
+std::vector<at::Tensor> BucketedReductions::reduced(Bucket& bucket) const {
+  const ModuleScope module(place_);
+  const CommunicationScope scope(bucket.targets[0].mesh().world(), kReduceGradients);
+  if (!bucket.underway) bucket.underway.emplace(std::exchange(bucket.sums, {}), bucket.targets);
+  return bucket.underway->finish();
+}
+
+std::vector<at::Tensor> BucketedReductions::finish() {
+  for (auto& bucket : buckets_) {
+    const auto sums = reduced(bucket);
+    for (size_t i = 0; i < sums.size(); ++i) results_[bucket.numbers[i]] = sums[i];
+  }
+  buckets_.clear();
+  return std::exchange(results_, {});
+}
+
+void BucketedReductions::restart() {
+  buckets_.clear();
+  results_.clear();
+}
+
+}  // namespace lockstep::trainer
