@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/error.h"
+#include "runtime/context/kept_results.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/parameter_names.h"
 #include "runtime/context/run_context.h"
@@ -150,9 +151,15 @@ std::span<const c10::IValue> top(const torch::jit::Stack& stack, size_t count) {
   return {stack.data() + (stack.size() - count), count};
 }
 
-}  // namespace
+/// From what its first run kept, in place of the op.
+void give(KeptResults& kept, const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  const PlainTensors guard;
+  auto results = kept.give(op_name(op));
+  torch::jit::drop(stack, op.schema().arguments().size());
+  std::move(results.begin(), results.end(), std::back_inserter(stack));
+}
 
-void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void dispatch_op(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t count = op.schema().arguments().size();
   auto& context = RunContext::current();
   const auto [plan, mesh] = plan_of(op, top(*stack, count), context);
@@ -162,6 +169,18 @@ void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (!mesh.world().observers().empty()) return run_observed(op, plan, mesh, context, *stack, count);
   if (mesh.world().transport()) context.set_uncounted_op(op_name(op));  // for who fails, and what waits
   run_plan(op, plan, mesh, context, *stack, count);
+}
+
+}  // namespace
+
+void dispatch(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  auto* kept = KeptResults::current();
+  if (!kept || !kept->takes(op_name(op))) [[likely]]
+    return dispatch_op(op, stack);
+  if (kept->gives()) return give(*kept, op, *stack);
+  const size_t below = stack->size() - op.schema().arguments().size();
+  dispatch_op(op, stack);
+  kept->keep(op_name(op), std::span(*stack).subspan(below));
 }
 
 void dispatch_within_op(const c10::OperatorHandle& op, torch::jit::Stack& stack) {

@@ -187,6 +187,9 @@ inline constexpr std::string_view kPreferenceLoss = "dpo";
 // context_parallel_rotate_method, besides allgather:
 inline constexpr const char *kRing = "alltoall", *kUlysses = "ulysses";
 
+/// A value of activation_checkpoint.selective_ac_option.
+inline constexpr std::string_view kChoosesOps = "op";
+
 /// Values of verify.modes.
 inline constexpr std::string_view kOpsMode = "ops";
 inline constexpr std::string_view kStepMode = "step";

@@ -217,7 +217,8 @@ constexpr Key kKeys[] = {
      "Whether layers are recomputed in backward."},
     {"activation_checkpoint", "selective_ac_option",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::selective_ac_option>(), kSelectiveOption,
-     "With mode selective: every n-th layer is recomputed, the n-th first."},
+     "With mode selective: every n-th layer is recomputed, the n-th first; op = all layers are, but what attention and "
+     "every second linear map of a layer gave is kept."},
     {"activation_checkpoint", "memory_budget",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::memory_budget>(), kFraction,
      "With mode memory_budget: the share of the layers' activations that may be kept; as few layers are recomputed as "

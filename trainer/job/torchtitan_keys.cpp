@@ -141,7 +141,7 @@ constexpr TorchtitanDifference kDifferences[] = {
      "there is none, sequences are not reordered: late ranks attend to more keys.", unbalanced_context},
     {"activation_checkpoint.mode", "the default is none, not selective."},
     {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},
-    {"activation_checkpoint.selective_ac_option", "op, which chooses ops instead of layers, is not offered."},
+    {"activation_checkpoint.selective_ac_option", "with op, what was reduced or gathered is not kept."},
     {"checkpoint.load_step", "a checkpoint of another run is refused, see allow_changed."},
     {"checkpoint.async_mode", "async_with_pinned_mem is not offered."},
     {"comm.train_timeout_seconds",

@@ -3,6 +3,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
+
+#include "runtime/context/kept_results.h"
 #include "runtime/context/scopes.h"
 #include "trainer/gradients/taken_gradient.h"
 
@@ -15,8 +18,17 @@ using torch::autograd::variable_list;
 
 /// Keeps the function alive in the context.
 struct Held : torch::CustomClassHolder {
-  explicit Held(Forward f) : forward(std::move(f)) {}
+  Held(Forward f, bool keeps) : forward(std::move(f)), keeps_results(keeps) {}
+  /// The first run keeps, the second is given.
+  at::Tensor run(const at::Tensor& input, bool again) {
+    std::optional<KeptResults::Scope> scope;
+    if (keeps_results) scope.emplace(results, again);
+    return forward(input);
+  }
+
   Forward forward;
+  bool keeps_results;
+  KeptResults results;
 };
 
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
@@ -24,7 +36,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     context->save_for_backward({input});
     context->saved_data["held"] = c10::IValue::make_capsule(held);
     const at::NoGradGuard no_grad;
-    return held->forward(input);
+    return held->run(input, /*again=*/false);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -34,7 +46,7 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
     {
       const PhaseScope phase(Phase::kRecompute);
       const at::AutoGradMode with_grad(true);
-      output = held->forward(input);
+      output = held->run(input, /*again=*/true);
     }
     const auto gradient = taken_gradient(input);
     torch::autograd::backward({output}, {gradients[0]});
@@ -45,13 +57,14 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
 }  // namespace
 
 /// The block may train though what it is given does not: a node of the graph needs an input that asks for gradients.
-at::Tensor checkpointed(const Forward& forward, const at::Tensor& input) {
+at::Tensor checkpointed(const Forward& forward, const at::Tensor& input, bool keeps_results) {
+  auto held = c10::make_intrusive<Held>(forward, keeps_results);
   if (at::GradMode::is_enabled() && !input.requires_grad()) {
     const auto asking = input.tensor_data().requires_grad_();
     taken_gradient(asking);  // and nobody has it
-    return Checkpoint::apply(asking, c10::make_intrusive<Held>(forward));
+    return Checkpoint::apply(asking, std::move(held));
   }
-  return Checkpoint::apply(input, c10::make_intrusive<Held>(forward));
+  return Checkpoint::apply(input, std::move(held));
 }
 
 }  // namespace lockstep::trainer

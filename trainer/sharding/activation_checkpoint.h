@@ -7,7 +7,8 @@ namespace lockstep::trainer {
 
 /// `forward(input)` without keeping its activations: backward runs it again (Chen et al., 2016). Parameters that it
 /// uses get their gradients in that second run; random numbers are the same, because they are named, not drawn in
-/// sequence.
-at::Tensor checkpointed(const std::function<at::Tensor(const at::Tensor&)>& forward, const at::Tensor& input);
+/// sequence. `keeps_results`: those of the dearest ops are kept, all else is run again (KeptResults).
+at::Tensor checkpointed(const std::function<at::Tensor(const at::Tensor&)>& forward, const at::Tensor& input,
+                        bool keeps_results = false);
 
 }  // namespace lockstep::trainer

@@ -23,6 +23,10 @@ c10::ScalarType compute_dtype(const Job& job) {
 
 using Blocks = std::vector<models::Module*>;
 
+bool chooses_ops(const ActivationCheckpointSection& settings) {
+  return settings.mode == "selective" && settings.selective_ac_option == kChoosesOps;
+}
+
 /// So many layers that the share of activations that is kept is the budget at most, evenly spread: they are all alike.
 std::set<const models::Module*> recomputed_by_budget(double budget, const Blocks& blocks) {
   std::set<const models::Module*> chosen;
@@ -37,7 +41,8 @@ std::set<const models::Module*> recomputed(const ActivationCheckpointSection& se
   std::set<const models::Module*> chosen;
   if (settings.mode == "none") return chosen;
   if (settings.mode == "memory_budget") return recomputed_by_budget(settings.memory_budget, blocks);
-  const size_t every = settings.mode == "selective" ? std::stoul(settings.selective_ac_option) : 1;
+  const size_t every =
+      settings.mode == "selective" && !chooses_ops(settings) ? std::stoul(settings.selective_ac_option) : 1;
   for (size_t layer = every; layer + 1 < blocks.size(); layer += every) chosen.insert(blocks[layer]);
   return chosen;
 }
@@ -80,6 +85,7 @@ BlockOptions block_options(const Job& job, models::Model& model) {
   return {compute_dtype(job),
           staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
           recomputed(job.activation_checkpoint, blocks),
+          chooses_ops(job.activation_checkpoint),
           job.float8.precompute_float8_dynamic_scale_for_fsdp,
           job.parallelism.context_parallel_rotate_method,
           job.parallelism.data_parallel_bucket_cap_mb << 20};
@@ -129,7 +135,9 @@ at::Tensor MeshHooks::constant(const at::Tensor& table) {
 at::Tensor MeshHooks::run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
                                 const at::Tensor& input) {
   const auto run = [this, &block, forward](const at::Tensor& x) { return run_gathered(block, forward, x); };
-  return options_.recompute.contains(&block) && at::GradMode::is_enabled() ? checkpointed(run, input) : run(input);
+  return options_.recompute.contains(&block) && at::GradMode::is_enabled()
+             ? checkpointed(run, input, options_.keeps_results)
+             : run(input);
 }
 
 at::Tensor MeshHooks::run_gathered(const models::Module& block,

@@ -18,6 +18,7 @@ struct BlockOptions {
   c10::ScalarType compute_dtype = c10::kFloat;
   std::set<const models::Module*> stay_gathered = {};  ///< blocks that do not free their parameters after forward
   std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
+  bool keeps_results = false;                          ///< but those of the dearest ops: of checkpointed()
   bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
   std::string rotate_method = "allgather";             ///< parallelism.context_parallel_rotate_method
   int64_t bucket_bytes = 0;                            ///< parallelism.data_parallel_bucket_cap_mb

@@ -58,9 +58,9 @@ constexpr BadJob kBadJobs[] = {
     {"[training]\nmixed_precision_reduce = \"bfloat16\"",
      "job.toml:2: training.mixed_precision_reduce is \"bfloat16\", must be float32."},
     {"[activation_checkpoint]\nselective_ac_option = \"0\"",
-     "job.toml:2: activation_checkpoint.selective_ac_option is \"0\", must be a layer period such as \"2\"."},
-    {"[activation_checkpoint]\nselective_ac_option = \"op\"",
-     "job.toml:2: activation_checkpoint.selective_ac_option is \"op\", must be a layer period such as \"2\"."},
+     "job.toml:2: activation_checkpoint.selective_ac_option is \"0\", must be op or a layer period such as \"2\"."},
+    {"[activation_checkpoint]\nmemory_budget = 1.5",
+     "job.toml:2: activation_checkpoint.memory_budget is 1.5, must be in [0, 1]."},
     {"[compile]\nenable = true",
      "job.toml:2: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
      "false."},

@@ -16,7 +16,8 @@ Job job_of(int64_t layers, const char* mode = "none", const char* option = "2") 
   Job job;
   job.model.name = "mlp";
   job.model.layers = layers;
-  job.activation_checkpoint = {mode, option};
+  job.activation_checkpoint.mode = mode;
+  job.activation_checkpoint.selective_ac_option = option;
   return job;
 }
 
@@ -50,6 +51,15 @@ TEST(BlockOptions, RecomputeTheNthOfEveryNLayers) {
               ElementsAre("layers.0", "layers.1", "layers.2", "layers.3", "layers.4"));
   EXPECT_THAT(recomputed(job_of(5, "selective", "2")), ElementsAre("layers.1", "layers.3"));
   EXPECT_THAT(recomputed(job_of(5, "selective", "3")), ElementsAre("layers.2"));
+}
+
+TEST(BlockOptions, RecomputeEveryLayerButForSomeOps) {
+  EXPECT_THAT(recomputed(job_of(3, "selective", "op")), ElementsAre("layers.0", "layers.1", "layers.2"));
+  for (const auto* mode : {"selective", "full"}) {
+    const auto job = job_of(2, mode, "op");
+    const auto model = make_model(job);
+    EXPECT_EQ(block_options(job, *model).keeps_results, std::string_view(mode) == "selective");
+  }
 }
 
 TEST(BlockOptions, RecomputeEveryLayerOrNone) {

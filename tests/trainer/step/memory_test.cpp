@@ -120,6 +120,52 @@ TEST(Memory, HoldsAtMostTwoGatheredBlocks) {
   RecordProperty("blocks", std::to_string(freed) + " " + std::to_string(kept));
 }
 
+/// What a rank holds at the peak of a step beyond its state, where activations are few: the gradients of what it keeps,
+/// a block as it computes with it, whose weights make room for their gradients, and a bucket of what replicas reduce.
+struct LayoutMemory {
+  const char* mesh;
+  double gradients;  ///< of the parameters: the share that a rank keeps, and of a bucket
+  double blocks;     ///< gathered
+  int64_t bucket_cap_mb = 0;
+};
+
+class MemoryOf : public ::testing::TestWithParam<LayoutMemory> {
+ protected:
+  /// What is measured, of what the closed form says.
+  static double share(Job job) {
+    const auto& [mesh, share, blocks, bucket_cap_mb] = GetParam();
+    CountingAllocator::instance();  // before the run has tensors
+    TrainingRun::Options options;
+    options.mesh = parse_mesh(mesh);
+    options.make_model = deep_llama;
+    job.training.seq_len = 2;
+    job.training.local_batch_size = 1;
+    job.training.global_batch_size = options.mesh.data_parallel();
+    job.parallelism.fsdp_reshard_after_forward = "always";
+    job.parallelism.data_parallel_bucket_cap_mb = bucket_cap_mb;
+    TrainingRun run(job, options);
+    const double rank = bytes_at_peak(job, run) / static_cast<double>(options.mesh.ranks());
+    return rank / (4.0 * static_cast<double>(run.model().parameter_count()) * share + kBlockBytes * blocks);
+  }
+};
+
+TEST_P(MemoryOf, ALayoutIsItsClosedForm) {
+  for (const auto& job : {testing::native_job(), testing::small_job()}) {
+    const double measured = share(job);
+    RecordProperty(job.numerics.mode, std::to_string(measured));
+    EXPECT_LT(measured, 1.1) << GetParam().mesh << ", " << job.numerics.mode;
+    EXPECT_GT(measured, 0.9) << GetParam().mesh << ", " << job.numerics.mode;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, MemoryOf,
+                         ::testing::Values(LayoutMemory{"one device", 1, 0}, LayoutMemory{"dp_shard=2", 0.5, 1},
+                                           LayoutMemory{"dp_shard=4", 0.25, 1}, LayoutMemory{"tp=2", 0.5, 0},
+                                           LayoutMemory{"dp_shard=2,tp=2", 0.25, 0.5},
+                                           LayoutMemory{"dp_replicate=2", 1, 0},
+                                           LayoutMemory{"dp_replicate=2", 2, 0, 25},
+                                           LayoutMemory{"dp_replicate=2,dp_shard=2", 0.5, 1}));
+
 /// Samples 0 to 2 are two nodes of the tree over 6, of which each rank keeps its shards; not what came with them.
 TEST(Memory, HoldsTheNodesThatWaitForSiblings) {
   constexpr int64_t kRanks = 3;
@@ -128,6 +174,42 @@ TEST(Memory, HoldsTheNodesThatWaitForSiblings) {
   EXPECT_GT(waiting, 0.5);
   EXPECT_LT(waiting, 2.5);
   RecordProperty("waiting", std::to_string(waiting));
+}
+
+/// Of what the layers keep without recomputation.
+double activations(const char* mode, double budget = 0) {
+  constexpr int64_t kLength = 128;
+  CountingAllocator::instance();  // before the run has tensors
+  auto job = testing::small_job();
+  job.training.seq_len = kLength;
+  job.training.local_batch_size = job.training.global_batch_size = 4;
+  job.activation_checkpoint.mode = mode;
+  job.activation_checkpoint.selective_ac_option = kChoosesOps;
+  job.activation_checkpoint.memory_budget = budget;
+  TrainingRun::Options options;
+  options.make_model = [] {
+    models::LlamaOptions sizes;
+    sizes.width = 64, sizes.layers = kLayers, sizes.heads = sizes.key_value_heads = 4, sizes.hidden = 128;
+    sizes.vocabulary = kVocabulary, sizes.length = kLength;
+    return std::make_unique<models::Llama>(sizes);
+  };
+  TrainingRun run(job, options);
+  return bytes_at_peak(job, run);
+}
+
+/// What is recomputed is not kept: of whole layers, of layers but for some ops, of half of the layers.
+TEST(Memory, OfActivationsFallsWithWhatIsRecomputed) {
+  const double none = activations("none");
+  const double full = activations("full") / none, ops = activations("selective") / none;
+  const double half = activations("memory_budget", 0.5) / none, all = activations("memory_budget", 1) / none;
+  RecordProperty("full", std::to_string(full));
+  RecordProperty("op", std::to_string(ops));
+  RecordProperty("half", std::to_string(half));
+  EXPECT_LT(full, 0.35);
+  EXPECT_LT(full, ops);
+  EXPECT_LT(ops, 0.75);
+  EXPECT_NEAR(half, (1 + full) / 2, 0.1);
+  EXPECT_NEAR(all, 1, 0.01);
 }
 
 constexpr int64_t kLongLength = 2048;

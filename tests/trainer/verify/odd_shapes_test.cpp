@@ -44,9 +44,9 @@ TEST(OddShapes, AreTheSameEverywhere) {
             "--model.width 20 --model.heads 2 --model.key_value_heads 2 --model.hidden 4 --model.layers 3 "
             "--model.vocabulary 347 --model.dropout 0.1 --training.seq_len 49 --training.global_batch_size 12 "
             "--training.local_batch_size 4 --activation_checkpoint.mode selective "
-            "--parallelism.fsdp_reshard_after_forward always --training.mixed_precision_param bfloat16 "
-            "--parallelism.disable_loss_parallel false "
-            "--parallelism.context_parallel_rotate_method allgather --model.attention_dropout 0.0");
+            "--activation_checkpoint.selective_ac_option 2 --parallelism.fsdp_reshard_after_forward default "
+            "--training.mixed_precision_param float32 --parallelism.disable_loss_parallel false "
+            "--parallelism.context_parallel_rotate_method ulysses --model.attention_dropout 0.0");
   EXPECT_NE(text_of(odd_shapes(7, job, meshes)), text_of(odd_shapes(8, job, meshes)));
 }
 

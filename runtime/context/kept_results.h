@@ -1,0 +1,52 @@
+#pragma once
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Results of the dearest ops of a program, kept by its first run for its second: what is recomputed then is the rest
+/// (selective activation checkpointing). Of linear maps every second one is kept, the first one first, of attention all
+/// are: torchtitan's choice, but for what collectives and maxima give.
+class KeptResults {
+ public:
+  /// For as long as it lives, ops of this thread are kept, or (`gives`) given instead of run.
+  class Scope {
+   public:
+    Scope(KeptResults& results, bool gives);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    KeptResults* previous_;
+  };
+
+  /// Of the scope that is open; null: none is.
+  static KeptResults* current();
+
+  /// Whether the next call of this op is one of those. Counts it.
+  bool takes(std::string_view op);
+  bool gives() const { return gives_; }
+  void keep(std::string_view op, std::span<const c10::IValue> results);
+  /// What was kept of the next one. REQUIRES: nobody wrote it, and the second run is like the first.
+  std::vector<c10::IValue> give(std::string_view op);
+
+ private:
+  struct Kept {
+    std::string op;
+    std::vector<c10::IValue> results;
+    std::vector<uint32_t> versions;  ///< of the tensors
+  };
+
+  bool gives_ = false;
+  int64_t linear_maps_ = 0;
+  std::deque<Kept> kept_;
+};
+
+}  // namespace lockstep
