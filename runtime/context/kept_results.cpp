@@ -48,7 +48,12 @@ std::vector<c10::IValue> KeptResults::give(std::string_view op) {
                  kept_.empty() ? "nothing" : kept_.front().op);
   const auto kept = std::move(kept_.front());
   kept_.pop_front();
-  LOCKSTEP_CHECK(kept.versions == versions_of(kept.results), "what {} gave was written after it was kept", op);
+  if (kept.versions != versions_of(kept.results))
+    fail<BadInput>(
+        "activation_checkpoint.selective_ac_option \"op\" keeps what {} gave, and the model wrote over it; let the "
+        "model "
+        "make another tensor, or choose a layer period.",
+        op);
   std::vector<c10::IValue> results;
   for (const auto& result : kept.results) results.push_back(given(result));
   return results;

@@ -33,8 +33,11 @@ class KeptResults {
   /// Whether the next call of this op is one of those. Counts it.
   bool takes(std::string_view op);
   bool gives() const { return gives_; }
+  /// Whether all that was kept was given.
+  bool empty() const { return kept_.empty(); }
   void keep(std::string_view op, std::span<const c10::IValue> results);
-  /// What was kept of the next one. REQUIRES: nobody wrote it, and the second run is like the first.
+  /// What was kept of the next one. Throws BadInput if it was written since. REQUIRES: the second run is like the
+  /// first.
   std::vector<c10::IValue> give(std::string_view op);
 
  private:

@@ -73,6 +73,8 @@ PendingExchange::PendingExchange(Exchange request) : in_flight_(request.mesh.wor
   in_flight_.begin(machine_, /*announced=*/false);
 }
 
+const Exchange& PendingExchange::request() const { return machine_->request(); }
+
 std::vector<Pieces> PendingExchange::finish() {
   in_flight_.await(*machine_);
   machine_->end();

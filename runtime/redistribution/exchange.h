@@ -44,6 +44,7 @@ class PendingExchange {
  public:
   /// Begins it; never waits. What `request` refers to must live as long as this. REQUIRES: World::overlaps().
   explicit PendingExchange(Exchange request);
+  const Exchange& request() const;
   /// Waits for what is not there yet. Throws TransportError, as exchange() does. Once.
   std::vector<Pieces> finish();
 

@@ -19,6 +19,8 @@ class ExchangesInFlight {
   explicit ExchangesInFlight(World& world);
 
   bool empty() const { return exchanges_.empty(); }
+  /// Whether nothing is there to move: of an exchange that is over for this rank, others may still have to get theirs.
+  bool idle() const { return exchanges_.empty() && !transport_.is_sending(); }
   /// Begins an exchange. `announced`: nothing else is done until it is over.
   void begin(const std::shared_ptr<MessageExchange>& machine, bool announced);
   /// Moves what can move at once.
@@ -45,7 +47,7 @@ class ExchangesInFlight {
 /// Lets what is under way in `world` move, as far as it can at once; after every op.
 inline void advance_exchanges(World& world) {
   if (!world.transport()) return;
-  if (auto& exchanges = world.part<ExchangesInFlight>(); !exchanges.empty()) exchanges.advance();
+  if (auto& exchanges = world.part<ExchangesInFlight>(); !exchanges.idle()) exchanges.advance();
 }
 
 }  // namespace lockstep

@@ -18,6 +18,7 @@ class MessageExchange {
   MessageExchange(Exchange request, uint64_t number, bool may_borrow);
 
   CollectiveKind kind() const { return request_.kind; }
+  const Exchange& request() const { return request_; }
 
   /// The rank waits for this one from now on, as far as its recorder is concerned.
   void announce();

@@ -29,6 +29,9 @@ std::shared_ptr<const RuleSet> shipped_rules(Numerics numerics) __asm__("__real_
 std::shared_ptr<const RuleSet> planted_rules(Numerics numerics) __asm__("__wrap_" LOCKSTEP_RULES_SYMBOL);
 void shipped_exchange(Exchange request, const Use& use) __asm__("__real_" LOCKSTEP_EXCHANGE_SYMBOL);
 void planted_exchange(Exchange request, const Use& use) __asm__("__wrap_" LOCKSTEP_EXCHANGE_SYMBOL);
+// PendingExchange::finish()
+std::vector<Pieces> shipped_finish(PendingExchange& exchange) __asm__("__real_" LOCKSTEP_FINISH_SYMBOL);
+std::vector<Pieces> planted_finish(PendingExchange& exchange) __asm__("__wrap_" LOCKSTEP_FINISH_SYMBOL);
 namespace trainer {
 void shipped_write(const std::string& path,
                    std::span<const TensorBytes> tensors) __asm__("__real_" LOCKSTEP_WRITE_SYMBOL);
@@ -134,20 +137,32 @@ std::vector<Pieces> spoiled(const std::vector<Pieces>& received, const Mesh& mes
 /// "wrong reduction": adds up its part of every gradient without what rank 0 has sent it; "... of float32": of what is
 /// stored as that, which under native numerics the run that trains has alone. "NaN received": gets a NaN in every sum
 /// of floats over replicas.
-void planted_exchange(Exchange request, const Use& use) {
+bool is_planted(const Exchange& request) {
   const auto& mesh = request.mesh;
   const auto& axis = mesh.axes()[static_cast<size_t>(request.axis)].name;
   const bool is_gradient = request.kind == CollectiveKind::kReduceScatter && axis == "dp_shard";
   const bool is_sum = axis == "dp_replicate" && c10::isFloatingType(request.dtype);
   const bool is_wrong =
       planted() == kWrongReduction || (planted() == kWrongFloatReduction && request.dtype == at::kFloat);
-  if (mesh.world().meta() || !((is_wrong && is_gradient) || (planted() == kNanReceived && is_sum)))
-    return shipped_exchange(std::move(request), use);
-  const auto spoil = [](const at::Tensor& piece) {
-    return planted() == kNanReceived ? at::full_like(piece, NAN) : at::zeros_like(piece);
-  };
+  return !mesh.world().meta() && ((is_wrong && is_gradient) || (planted() == kNanReceived && is_sum));
+}
+
+at::Tensor spoil(const at::Tensor& piece) {
+  return planted() == kNanReceived ? at::full_like(piece, NAN) : at::zeros_like(piece);
+}
+
+void planted_exchange(Exchange request, const Use& use) {
+  if (!is_planted(request)) return shipped_exchange(std::move(request), use);
+  const auto& mesh = request.mesh;
   shipped_exchange(std::move(request),
                    [&](const std::vector<Pieces>& received) { use(spoiled(received, mesh, spoil)); });
+}
+
+/// The same of what travelled while something else was computed.
+std::vector<Pieces> planted_finish(PendingExchange& exchange) {
+  const bool is_wrong = is_planted(exchange.request());
+  auto received = shipped_finish(exchange);
+  return is_wrong ? spoiled(received, exchange.request().mesh, spoil) : received;
 }
 
 /// "slow save": longer than others wait for a message. "failed save": a disk that is full. "death while saving". "write

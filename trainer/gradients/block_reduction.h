@@ -14,7 +14,9 @@ namespace lockstep::trainer {
 /// other axes stays so, for whoever accumulates to reduce once a step. All in fp32 or wider.
 class BlockReduction {
  public:
-  BlockReduction(int shard_axis, GradientTaker taker) : shard_axis_(shard_axis), taker_(std::move(taker)) {}
+  BlockReduction(int shard_axis, GradientTaker taker) : shard_axis_(shard_axis), taker_(std::move(taker)) {
+    taker_.underway.reset();  // it would own whom it is owned by
+  }
 
   void add(const at::Tensor& leaf, const at::Tensor& gradient);
   bool empty() const { return gradients_.empty(); }

@@ -9,10 +9,13 @@
 namespace lockstep::trainer {
 namespace {
 
-/// Of all ranks' tensor, as all know it alike.
-int64_t whole_bytes(const at::Tensor& sum) {
+/// Of the part that a rank gets, as all ranks know it alike: where a cut is uneven, of the mean.
+int64_t bytes_of_part(const at::Tensor& sum, const Layout& target) {
   const auto& spec = spec_of(sum);
-  return c10::multiply_integers(spec.sizes) * static_cast<int64_t>(c10::elementSize(storage(spec)));
+  int64_t parts = 1;
+  for (int axis = 0; axis < target.axis_count(); ++axis)
+    if (target[axis].is_shard()) parts *= target.mesh().axis_size(axis);
+  return c10::multiply_integers(spec.sizes) * static_cast<int64_t>(c10::elementSize(storage(spec))) / parts;
 }
 
 }  // namespace
@@ -35,11 +38,17 @@ size_t BucketedReductions::add(at::Tensor sum, const Layout& target) {
   if (buckets_.empty() || is_full(buckets_.back())) buckets_.emplace_back();
   auto& bucket = buckets_.back();
   bucket.numbers.push_back(number);
-  bucket.bytes += whole_bytes(sum);
+  bucket.bytes += bytes_of_part(sum, target);
   bucket.sums.push_back(std::move(sum));
   bucket.targets.push_back(target);
-  if (is_full(bucket) && reductions_overlap(target.mesh())) start(bucket);
+  if (is_full(bucket) && reductions_overlap(target.mesh())) start_last();
   return number;
+}
+
+/// The one before has travelled for as long as this was filled.
+void BucketedReductions::start_last() {
+  start(buckets_.back());
+  if (buckets_.size() > 1) finish(buckets_[buckets_.size() - 2]);
 }
 
 void BucketedReductions::start(Bucket& bucket) const {
@@ -56,11 +65,16 @@ std::vector<at::Tensor> BucketedReductions::reduced(Bucket& bucket) const {
   return bucket.underway->finish();
 }
 
+void BucketedReductions::finish(Bucket& bucket) {
+  if (bucket.numbers.empty()) return;  // it is finished
+  const auto sums = reduced(bucket);
+  for (size_t i = 0; i < sums.size(); ++i) results_[bucket.numbers[i]] = sums[i];
+  bucket.numbers.clear();
+  bucket.underway.reset();
+}
+
 std::vector<at::Tensor> BucketedReductions::finish() {
-  for (auto& bucket : buckets_) {
-    const auto sums = reduced(bucket);
-    for (size_t i = 0; i < sums.size(); ++i) results_[bucket.numbers[i]] = sums[i];
-  }
+  for (auto& bucket : buckets_) finish(bucket);
   buckets_.clear();
   return std::exchange(results_, {});
 }

@@ -18,11 +18,11 @@ inline constexpr const char* kReduceGradients = "reduce_gradients";
 bool reductions_overlap(const Mesh& mesh);
 
 /// The sums of a step that are still Partial, reduced in buckets: a bucket begins as soon as it is full, and is waited
-/// for in the end. Buckets are filled in the order in which sums come, all ranks alike.
+/// for when the next one is. Buckets are filled in the order in which sums come, all ranks alike.
 class BucketedReductions {
  public:
-  /// A bucket is full with so many bytes of what has to be reduced; 0: with anything. `place`: the module that they are
-  /// called by; empty: none.
+  /// A bucket is full with so many bytes of what a rank has reduced; 0: with anything. `place`: the module that they
+  /// are called by; empty: none.
   BucketedReductions(int64_t bucket_bytes, std::string place);
 
   /// The number of the sum.
@@ -42,7 +42,9 @@ class BucketedReductions {
   };
 
   bool is_full(const Bucket& bucket) const { return bucket.bytes >= std::max<int64_t>(bucket_bytes_, 1); }
+  void start_last();
   void start(Bucket& bucket) const;
+  void finish(Bucket& bucket);
   std::vector<at::Tensor> reduced(Bucket& bucket) const;
 
   int64_t bucket_bytes_;

@@ -107,8 +107,8 @@ at::Tensor GradientAccumulator::leaf(const at::Tensor& parameter) {
 
 void GradientAccumulator::take_nodes(const at::Tensor& leaf, const at::Tensor& nodes) {
   auto& use = *use_of_.at(leaf.unsafeGetTensorImpl());
-  LOCKSTEP_CHECK(canonical() && !std::exchange(use.has_nodes, true), "a leaf's nodes come twice in microbatch {}",
-                 microbatch_);
+  LOCKSTEP_CHECK(canonical() && !use.reduction && !std::exchange(use.has_nodes, true),
+                 "a leaf's nodes come twice in microbatch {}", microbatch_);
   auto taken = nodes;
   callback_(microbatch_, use.parameter, taken);
   const ModuleScope scope(use.place);
@@ -117,7 +117,9 @@ void GradientAccumulator::take_nodes(const at::Tensor& leaf, const at::Tensor& n
 }
 
 void GradientAccumulator::take_gradient(const at::Tensor& leaf, const at::Tensor& gradient) {
-  add(*use_of_.at(leaf.unsafeGetTensorImpl()), gradient);
+  const auto use = use_of_.find(leaf.unsafeGetTensorImpl());
+  LOCKSTEP_CHECK(use != use_of_.end(), "a gradient of what was not read through a leaf");
+  add(*use->second, gradient);
 }
 
 void GradientAccumulator::add(Use& use, at::Tensor gradient) {

@@ -173,8 +173,8 @@ constexpr Key kKeys[] = {
      "output), which backward needs at once."},
     {"parallelism", "data_parallel_bucket_cap_mb",
      at<&Job::parallelism, &ParallelismSection::data_parallel_bucket_cap_mb>(), kMebibytes,
-     "Gradients that are summed over ranks with whole copies (dp_replicate; norms over tp and cp) are reduced as soon as "
-     "so many MiB of them are ready, while backward goes on; 0 = each by itself. (Not in torchtitan.)"},
+     "Gradients that are reduced once a step (over dp_replicate; of norms over tp; in native numerics over cp) are as "
+     "soon as so many MiB of a rank's are ready, while backward goes on; 0 = each by itself. (Not in torchtitan.)"},
     {"parallelism", "tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::tensor_parallel_degree>(),
      kDegree, "Mesh axis tp, with sequence parallel."},
     {"parallelism", "context_parallel_degree", at<&Job::parallelism, &ParallelismSection::context_parallel_degree>(),
@@ -217,12 +217,12 @@ constexpr Key kKeys[] = {
      "Whether layers are recomputed in backward."},
     {"activation_checkpoint", "selective_ac_option",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::selective_ac_option>(), kSelectiveOption,
-     "With mode selective: every n-th layer is recomputed, the n-th first; op = all layers are, but what attention and "
-     "every second linear map of a layer gave is kept."},
+     "With mode selective: every n-th layer is recomputed, the n-th first; op = all layers are, but what attention "
+     "(without dropout, and not in a ring) and every second linear map of a layer gave is kept."},
     {"activation_checkpoint", "memory_budget",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::memory_budget>(), kFraction,
-     "With mode memory_budget: the share of the layers' activations that may be kept; as few layers are recomputed as "
-     "that allows."},
+     "With mode memory_budget: the share of the layers that may keep their activations; of the others their inputs are "
+     "kept."},
 
     {"checkpoint", "enable", at<&Job::checkpoint, &CheckpointSection::enable>(), kAnything,
      "Save checkpoints, and resume from the one that load_step names."},

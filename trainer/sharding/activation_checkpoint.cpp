@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "core/error.h"
 #include "runtime/context/kept_results.h"
 #include "runtime/context/scopes.h"
 #include "trainer/gradients/taken_gradient.h"
@@ -23,7 +24,9 @@ struct Held : torch::CustomClassHolder {
   at::Tensor run(const at::Tensor& input, bool again) {
     std::optional<KeptResults::Scope> scope;
     if (keeps_results) scope.emplace(results, again);
-    return forward(input);
+    auto output = forward(input);
+    LOCKSTEP_CHECK(!again || results.empty(), "the second run of a block had fewer ops than the first");
+    return output;
   }
 
   Forward forward;

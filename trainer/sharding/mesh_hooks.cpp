@@ -27,11 +27,11 @@ bool chooses_ops(const ActivationCheckpointSection& settings) {
   return settings.mode == "selective" && settings.selective_ac_option == kChoosesOps;
 }
 
-/// So many layers that the share of activations that is kept is the budget at most, evenly spread: they are all alike.
+/// The share of the other layers is the budget at most; evenly spread, as all layers are alike.
 std::set<const models::Module*> recomputed_by_budget(double budget, const Blocks& blocks) {
   std::set<const models::Module*> chosen;
   const auto layers = static_cast<int64_t>(blocks.size()) - 2;
-  const auto kept = static_cast<int64_t>(std::floor(budget * static_cast<double>(layers)));
+  const auto kept = static_cast<int64_t>(std::floor(budget * static_cast<double>(layers) + 1e-9));
   for (int64_t layer = 0; layer < layers; ++layer)
     if ((layer + 1) * kept / layers == layer * kept / layers) chosen.insert(blocks[static_cast<size_t>(layer + 1)]);
   return chosen;

@@ -86,6 +86,7 @@ void Stage::start(std::vector<SharedParameter> shared, const GradientCallback& c
 
 void Stage::end_microbatch(int64_t microbatch) {
   {
+    const PhaseScope phase(Phase::kBackward);
     const at::NoGradGuard no_grad;
     reductions_->finish();
   }

@@ -77,6 +77,7 @@ Paths recomputed_by_budget(int64_t layers, double budget) {
 TEST(BlockOptions, RecomputeWhatABudgetDoesNotAllowToKeep) {
   EXPECT_THAT(recomputed_by_budget(4, 1), IsEmpty());
   EXPECT_THAT(recomputed_by_budget(4, 0.99), ElementsAre("layers.0"));
+  EXPECT_EQ(recomputed_by_budget(50, 0.58).size(), 21u);  // 0.58 x 50 is below 29 in doubles
   EXPECT_THAT(recomputed_by_budget(4, 0.5), ElementsAre("layers.0", "layers.2"));
   EXPECT_THAT(recomputed_by_budget(4, 0.49), ElementsAre("layers.0", "layers.1", "layers.2"));
   EXPECT_THAT(recomputed_by_budget(5, 0.4), ElementsAre("layers.0", "layers.1", "layers.3"));

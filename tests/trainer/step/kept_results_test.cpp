@@ -1,6 +1,7 @@
 // Recomputing all but the dearest ops: the same bits as keeping everything, fewer ops run again than without.
 #include "runtime/context/kept_results.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,11 +9,14 @@
 #include "core/error.h"
 #include "models/gpt2.h"
 #include "runtime/context/observer.h"
+#include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
 #include "trainer/state/state_digest.h"
 
 namespace lockstep::trainer {
 namespace {
+
+using ::testing::HasSubstr;
 
 /// Ops that run a second time, by name.
 struct Recomputed final : Observer {
@@ -72,6 +76,8 @@ TEST(KeptResults, ChangeNoBit) {
                           {"dp_shard=3", false, "bfloat16"},
                           {"cp=2", false, "float32", kUlysses},
                           {"cp=2,tp=2", true},
+                          {"cp=2", true, "float32", kRing},
+                          {"pp=2,dp_shard=2"},
                           {"dp_shard=2", false, "float32", "allgather", true, 2},
                           {"tp=2", true, "float32", "allgather", true, 3}};
   for (const auto& trial : trials)
@@ -111,7 +117,8 @@ TEST(KeptResults, MustNotBeWritten) {
   auto tensor = at::zeros({2});
   results.keep("linear", std::vector<c10::IValue>{tensor});
   tensor.add_(1);
-  EXPECT_THROW(results.give("linear"), InternalError);
+  EXPECT_THAT(lockstep::testing::message_of<BadInput>([&] { results.give("linear"); }),
+              HasSubstr("selective_ac_option \"op\" keeps what linear gave, and the model wrote over it"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Fully sharded training holds its shards and at most two gathered blocks at a time: measured by an allocator that
-// counts.
+// What a rank holds at the peak of a step, by its layout, by what is recomputed and by its part of a sequence: measured
+// by an allocator that counts.
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
