@@ -50,8 +50,7 @@ std::vector<c10::IValue> KeptResults::give(std::string_view op) {
   kept_.pop_front();
   if (kept.versions != versions_of(kept.results))
     fail<BadInput>(
-        "activation_checkpoint.selective_ac_option \"op\" keeps what {} gave, and the model wrote over it; let the "
-        "model "
+        "activation_checkpoint.selective_ac_option \"op\" keeps what {} gave, and the model wrote over it; let it "
         "make another tensor, or choose a layer period.",
         op);
   std::vector<c10::IValue> results;

@@ -1,4 +1,5 @@
 #pragma once
+#include "models/gpt2.h"
 #include "models/llama.h"
 #include "trainer/step/training_run.h"
 
@@ -36,7 +37,19 @@ inline models::LlamaOptions small_llama_options() {
   return options;
 }
 
-/// The same with dropout.
+/// A GPT-2 of that size, with dropout.
+inline models::Gpt2Options small_gpt2_options() {
+  models::Gpt2Options options;
+  options.width = 24;
+  options.layers = 2;
+  options.heads = 6;
+  options.hidden = 36;
+  options.vocabulary = 29;
+  options.positions = 12;
+  return options;
+}
+
+/// That Llama with dropout.
 inline std::unique_ptr<models::Model> small_llama() {
   auto options = small_llama_options();
   options.dropout = 0.1;

@@ -2,10 +2,8 @@
 
 #include <utility>
 
-#include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/gradients/bucketed_reductions.h"
 #include "trainer/gradients/replica_sums.h"
 #include "trainer/job/mesh_degrees.h"
 
@@ -29,31 +27,17 @@ Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shar
 
 void BlockReduction::add(const at::Tensor& leaf, const at::Tensor& gradient) {
   const auto& spec = spec_of(leaf);
-  auto sum = declared_as(gradient, spec.dtype);
+  const auto sum = declared_as(gradient, spec.dtype);
   auto nodes = taker_.samples > 0 ? nodes_of(sum, taker_.samples) : at::Tensor();
   gradients_.push_back({leaf, nodes.defined()});
-  targets_.push_back(nodes.defined() ? layout_of_nodes(spec.layout)
-                                     : gradient_layout(layout_of(sum), spec.layout, shard_axis_));
-  sums_.push_back(nodes.defined() ? std::move(nodes) : std::move(sum));
-}
-
-bool BlockReduction::overlaps() const { return reductions_overlap(targets_[0].mesh()); }
-
-void BlockReduction::start() {
-  const CommunicationScope scope(targets_[0].mesh().world(), kReduceGradients);
-  bucket_.emplace(std::exchange(sums_, {}), targets_);
-  bucket_->start();
-}
-
-std::vector<at::Tensor> BlockReduction::reduced() {
-  const CommunicationScope scope(targets_[0].mesh().world(), kReduceGradients);
-  if (!bucket_) bucket_.emplace(std::exchange(sums_, {}), targets_);
-  return std::exchange(bucket_, std::nullopt)->finish();
+  if (nodes.defined())
+    bucket_.add(std::move(nodes), layout_of_nodes(spec.layout));
+  else
+    bucket_.add(sum, gradient_layout(layout_of(sum), spec.layout, shard_axis_));
 }
 
 void BlockReduction::finish(std::vector<at::Tensor>* autograd) {
-  if (empty()) return;
-  auto sums = reduced();
+  auto sums = bucket_.finish();
   for (size_t i = 0; i < sums.size(); ++i) {
     const auto& [leaf, is_nodes] = gradients_[i];
     const auto sum = std::exchange(sums[i], {});

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/redistribution/redistribute.h"
 #include "trainer/gradients/gradient_taker.h"
+#include "trainer/gradients/reduction_bucket.h"
 
 namespace lockstep::trainer {
 
@@ -14,16 +14,13 @@ namespace lockstep::trainer {
 /// other axes stays so, for whoever accumulates to reduce once a step. All in fp32 or wider.
 class BlockReduction {
  public:
-  BlockReduction(int shard_axis, GradientTaker taker) : shard_axis_(shard_axis), taker_(std::move(taker)) {
-    taker_.underway.reset();  // it would own whom it is owned by
-  }
+  BlockReduction(int shard_axis, GradientTaker taker) : shard_axis_(shard_axis), taker_(std::move(taker)) {}
 
   void add(const at::Tensor& leaf, const at::Tensor& gradient);
-  bool empty() const { return gradients_.empty(); }
-  /// Whether it may travel while something else is computed.
-  bool overlaps() const;
-  /// Comes back at once. REQUIRES: overlaps(); nothing is added any more.
-  void start();
+  bool empty() const { return bucket_.empty(); }
+  /// As of a ReductionBucket.
+  bool overlaps() const { return bucket_.overlaps(); }
+  void start() { bucket_.start(); }
   /// Waits for what is not there, and gives it to who takes gradients; to `autograd`, by number of what was added, if
   /// nobody does. Once.
   void finish(std::vector<at::Tensor>* autograd = nullptr);
@@ -34,14 +31,10 @@ class BlockReduction {
     bool is_nodes;
   };
 
-  std::vector<at::Tensor> reduced();
-
   int shard_axis_;
   GradientTaker taker_;
   std::vector<Gradient> gradients_;
-  std::vector<at::Tensor> sums_;
-  std::vector<Layout> targets_;
-  std::optional<PendingBucket> bucket_;
+  ReductionBucket bucket_;
 };
 
 /// One reduction is under way at most, if it overlaps(): it travels while the block before computes its backward, and

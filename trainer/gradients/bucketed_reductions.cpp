@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "runtime/context/scopes.h"
-#include "runtime/context/world.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
@@ -20,11 +19,6 @@ int64_t bytes_of_part(const at::Tensor& sum, const Layout& target) {
 
 }  // namespace
 
-bool reductions_overlap(const Mesh& mesh) {
-  const auto& world = mesh.world();
-  return world.overlaps() && world.shard_device().is_cpu();
-}
-
 BucketedReductions::BucketedReductions(int64_t bucket_bytes, std::string place)
     : bucket_bytes_(bucket_bytes), place_(std::move(place)) {}
 
@@ -39,38 +33,24 @@ size_t BucketedReductions::add(at::Tensor sum, const Layout& target) {
   auto& bucket = buckets_.back();
   bucket.numbers.push_back(number);
   bucket.bytes += bytes_of_part(sum, target);
-  bucket.sums.push_back(std::move(sum));
-  bucket.targets.push_back(target);
-  if (is_full(bucket) && reductions_overlap(target.mesh())) start_last();
+  bucket.reduction.add(std::move(sum), target);
+  if (is_full(bucket) && bucket.reduction.overlaps()) start_last();
   return number;
 }
 
 /// The one before has travelled for as long as this was filled.
 void BucketedReductions::start_last() {
-  start(buckets_.back());
+  {
+    const ModuleScope module(place_);
+    buckets_.back().reduction.start();
+  }
   if (buckets_.size() > 1) finish(buckets_[buckets_.size() - 2]);
 }
 
-void BucketedReductions::start(Bucket& bucket) const {
-  const ModuleScope module(place_);
-  const CommunicationScope scope(bucket.targets[0].mesh().world(), kReduceGradients);
-  bucket.underway.emplace(std::exchange(bucket.sums, {}), bucket.targets);
-  bucket.underway->start();
-}
-
-std::vector<at::Tensor> BucketedReductions::reduced(Bucket& bucket) const {
-  const ModuleScope module(place_);
-  const CommunicationScope scope(bucket.targets[0].mesh().world(), kReduceGradients);
-  if (!bucket.underway) bucket.underway.emplace(std::exchange(bucket.sums, {}), bucket.targets);
-  return bucket.underway->finish();
-}
-
 void BucketedReductions::finish(Bucket& bucket) {
-  if (bucket.numbers.empty()) return;  // it is finished
-  const auto sums = reduced(bucket);
+  const ModuleScope module(place_);
+  const auto sums = bucket.reduction.finish();
   for (size_t i = 0; i < sums.size(); ++i) results_[bucket.numbers[i]] = sums[i];
-  bucket.numbers.clear();
-  bucket.underway.reset();
 }
 
 std::vector<at::Tensor> BucketedReductions::finish() {

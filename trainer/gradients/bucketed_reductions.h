@@ -3,19 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/redistribution/redistribute.h"
+#include "trainer/gradients/reduction_bucket.h"
 
 namespace lockstep::trainer {
-
-/// What reductions of gradients are called.
-inline constexpr const char* kReduceGradients = "reduce_gradients";
-
-/// Whether a reduction may travel while backward goes on: World::overlaps(), between CPUs.
-bool reductions_overlap(const Mesh& mesh);
 
 /// The sums of a step that are still Partial, reduced in buckets: a bucket begins as soon as it is full, and is waited
 /// for when the next one is. Buckets are filled in the order in which sums come, all ranks alike.
@@ -34,18 +27,14 @@ class BucketedReductions {
 
  private:
   struct Bucket {
+    ReductionBucket reduction;  ///< empty once it is over
     std::vector<size_t> numbers;
-    std::vector<at::Tensor> sums;
-    std::vector<Layout> targets;
     int64_t bytes = 0;
-    std::optional<PendingBucket> underway = {};
   };
 
   bool is_full(const Bucket& bucket) const { return bucket.bytes >= std::max<int64_t>(bucket_bytes_, 1); }
   void start_last();
-  void start(Bucket& bucket) const;
   void finish(Bucket& bucket);
-  std::vector<at::Tensor> reduced(Bucket& bucket) const;
 
   int64_t bucket_bytes_;
   std::string place_;

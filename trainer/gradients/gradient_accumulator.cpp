@@ -10,7 +10,6 @@
 #include "runtime/context/scopes.h"
 #include "runtime/context/told_values.h"
 #include "runtime/context/world.h"
-#include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
@@ -84,7 +83,7 @@ GradientAccumulator::GradientAccumulator(std::vector<at::Tensor> parameters, con
       microbatches_(batching.accumulation_steps),
       nodes_(batching.nodes_per_microbatch()),
       numerics_(numerics) {
-  names_.resize(parameters_.size());
+  LOCKSTEP_CHECK_EQ(names_.size(), parameters_.size());
   for (size_t p = 0; p < parameters_.size(); ++p) index_[parameters_[p].unsafeGetTensorImpl()] = p;
 }
 
@@ -138,7 +137,6 @@ void GradientAccumulator::reduce_early(Use& use) {
   const auto& layout = layout_of(use.leaf);
   const bool is_last = static_cast<int64_t>(ended_.size()) + 1 == microbatches_;
   if (!is_last || !layout.mesh().world().observers().empty()) return;
-  const at::NoGradGuard no_grad;
   end_microbatch(microbatch_, use);
   if (auto sum = sum_of_step(use); sum.defined()) use.reduction = reductions_.add(std::move(sum), layout);
 }

@@ -33,10 +33,10 @@ namespace lockstep::trainer {
 /// 2020, section 3.2.3).
 class GradientAccumulator {
  public:
-  /// `parameters` of one mesh, in the order of finish(). `names`: for observers; empty: none. `place`: the stage that
-  /// they are of, which names what it communicates; empty: there is one. `bucket_bytes`: as of BucketedReductions.
+  /// `parameters` of one mesh, in the order of finish(), and their names, for observers. `place`: the stage that they
+  /// are of, which names what it communicates; empty: there is one. `bucket_bytes`: as of BucketedReductions.
   GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching, Numerics numerics,
-                      std::vector<std::string> names = {}, std::string place = {}, int64_t bucket_bytes = 25 << 20);
+                      std::vector<std::string> names, std::string place, int64_t bucket_bytes);
   ~GradientAccumulator();
   GradientAccumulator(const GradientAccumulator&) = delete;
   GradientAccumulator& operator=(const GradientAccumulator&) = delete;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 
 namespace lockstep::trainer {
 
@@ -17,8 +16,8 @@ struct GradientTaker {
   std::function<void(const at::Tensor& leaf, const at::Tensor& nodes)> take_nodes = {};
   /// A gradient in the leaf's dtype; what is not summed over other axes stays so. Empty: autograd gets it.
   std::function<void(const at::Tensor& leaf, const at::Tensor& gradient)> take = {};
-  /// Where reductions are while other blocks compute. Null: each is waited for. REQUIRES: take.
-  std::shared_ptr<BlockReductions> underway = {};
+  /// Where reductions are while other blocks compute; borrowed. Null: each is waited for. REQUIRES: take.
+  BlockReductions* underway = nullptr;
 };
 
 }  // namespace lockstep::trainer

@@ -78,10 +78,10 @@ inline constexpr Choice kVerifyModes[] = {{kStepMode}, {kOpsMode}, {kReplicasMod
 inline constexpr Choice kTransports[] = {{"auto"}, {"shared_memory"}, {"tcp"}};
 inline constexpr Allowed kPayload{"all, none or ring:K with K from 1", nullptr, replay::is_payload_mode};
 
-inline constexpr bool is_layer_period(std::string_view text) {
+inline constexpr bool is_selective_option(std::string_view text) {
   return text == kChoosesOps ||
          (!text.empty() && text.size() <= 9 && text[0] != '0' && text.find_first_not_of("0123456789") == text.npos);
 }
-inline constexpr Allowed kSelectiveOption{"op or a layer period such as \"2\"", nullptr, is_layer_period};
+inline constexpr Allowed kSelectiveOption{"op or a layer period such as \"2\"", nullptr, is_selective_option};
 
 }  // namespace lockstep::trainer

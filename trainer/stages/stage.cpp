@@ -51,7 +51,7 @@ BlockOptions Stage::with_leaves(BlockOptions options, const Batching& batching) 
     taker.samples = batching.data_parallel * batching.local_batch_size;
   taker.take_nodes = [this](const at::Tensor& leaf, const at::Tensor& nodes) { accumulator_->take_nodes(leaf, nodes); };
   taker.take = [this](const at::Tensor& leaf, const at::Tensor& sum) { accumulator_->take_gradient(leaf, sum); };
-  taker.underway = reductions_;
+  taker.underway = &reductions_;
   return options;
 }
 
@@ -88,13 +88,13 @@ void Stage::end_microbatch(int64_t microbatch) {
   {
     const PhaseScope phase(Phase::kBackward);
     const at::NoGradGuard no_grad;
-    reductions_->finish();
+    reductions_.finish();
   }
   accumulator_->end_microbatch(microbatch);
 }
 
 void Stage::restart() {
-  reductions_->forget();
+  reductions_.forget();
   accumulator_->restart();
 }
 

@@ -81,7 +81,7 @@ class Stage {
   int64_t bucket_bytes_;
   std::vector<models::Parameter*> parameters_;
   ShardingPlan plan_;
-  std::shared_ptr<BlockReductions> reductions_ = std::make_shared<BlockReductions>();
+  BlockReductions reductions_;
   MeshHooks hooks_;
   std::unique_ptr<GradientAccumulator> accumulator_;
   std::vector<SharedParameter> shared_;

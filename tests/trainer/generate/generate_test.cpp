@@ -19,12 +19,7 @@ using testing::message_of;
 
 constexpr int64_t kLength = 12;
 
-std::unique_ptr<models::Model> small_gpt2() {
-  models::Gpt2Options options;
-  options.width = 24, options.layers = 2, options.heads = 6, options.hidden = 40, options.vocabulary = 29;
-  options.positions = kLength;
-  return std::make_unique<models::Gpt2>(options);
-}
+std::unique_ptr<models::Model> small_gpt2() { return std::make_unique<models::Gpt2>(testing::small_gpt2_options()); }
 
 using MakeModel = std::unique_ptr<models::Model> (*)();
 
@@ -59,9 +54,8 @@ std::unique_ptr<models::Model> llama_without_dropout() {
 }
 
 std::unique_ptr<models::Model> gpt2_without_dropout() {
-  models::Gpt2Options options;
-  options.width = 24, options.layers = 2, options.heads = 6, options.hidden = 40, options.vocabulary = 29;
-  options.positions = kLength, options.dropout = 0;
+  auto options = testing::small_gpt2_options();
+  options.dropout = 0;
   return std::make_unique<models::Gpt2>(options);
 }
 

@@ -30,10 +30,8 @@ std::unique_ptr<models::Model> llama(bool tied) {
 }
 
 std::unique_ptr<models::Model> gpt2() {
-  models::Gpt2Options options;
-  options.width = 24, options.layers = 4, options.heads = 6, options.hidden = 36;
-  options.vocabulary = 29, options.positions = 12;
-  options.dropout = 0.1;
+  auto options = testing::small_gpt2_options();
+  options.layers = 4;
   return std::make_unique<models::Gpt2>(options);
 }
 

@@ -30,9 +30,7 @@ std::unique_ptr<models::Model> llama(double attention_dropout) {
 }
 
 std::unique_ptr<models::Model> gpt2() {
-  models::Gpt2Options options;
-  options.width = 24, options.layers = 2, options.heads = 6, options.hidden = 36;
-  options.vocabulary = 29, options.positions = 12;
+  auto options = testing::small_gpt2_options();
   options.attention_dropout = 0.1;
   return std::make_unique<models::Gpt2>(options);
 }

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "core/error.h"
-#include "models/gpt2.h"
 #include "runtime/context/observer.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
@@ -36,14 +35,8 @@ struct Trial {
 };
 
 std::unique_ptr<models::Model> small_gpt2() {
-  models::Gpt2Options options;
-  options.width = 24;
-  options.layers = 2;
-  options.heads = 6;
-  options.hidden = 36;
-  options.vocabulary = 29;
-  options.positions = 12;
-  options.dropout = options.attention_dropout = 0.1;
+  auto options = testing::small_gpt2_options();
+  options.attention_dropout = 0.1;
   return std::make_unique<models::Gpt2>(options);
 }
 
