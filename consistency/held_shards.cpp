@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/kernels/tensors/join_nodes.h"
-#include "runtime/redistribution/exchange.h"
+#include "runtime/exchange/exchange.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/reduce.h"
 #include "runtime/tensor/sharded_tensor.h"

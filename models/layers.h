@@ -5,7 +5,7 @@
 
 #include "models/low_rank.h"
 #include "models/module.h"
-#include "runtime/own_ops/quantized_linear.h"
+#include "models/quantized_linear.h"
 
 namespace lockstep::models {
 

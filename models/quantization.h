@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "models/module.h"
-#include "runtime/own_ops/quantized_linear.h"
+#include "models/quantized_linear.h"
 
 namespace lockstep::models {
 

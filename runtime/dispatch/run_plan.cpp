@@ -8,10 +8,11 @@
 #include "runtime/dispatch/detached_view.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule.h"
-#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/memory_order.h"
+#include "runtime/tensor/packed_rows.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -94,8 +95,27 @@ class Runner {
                          ? self.shards()
                          : moved(self, plan_.wanted[i]);
     }
+    collect_present();
     if (plan_.written_reduced) check_reduced();
     for (const int slot : plan_.all_written) prepare_write(static_cast<size_t>(slot));
+  }
+
+  /// Of packed rows: all operands' are of the same cells.
+  void collect_present() {
+    for (const auto& set : operands_) {
+      if (!set || !set->is_packed() || set->shared_present() == present_) continue;
+      if (present_ && !same_cells(*set)) {
+        fail<BadInput>("{} has operands whose rows are of different cells", op_name(op_));
+      }
+      present_ = set->shared_present();
+    }
+  }
+
+  bool same_cells(const ShardSet& set) const {
+    if (world_.meta()) return true;
+    for (size_t i = 0; i < present_->size(); ++i)
+      if (!(*present_)[i].equal(set.present()[i])) return false;
+    return true;
   }
 
   /// A view, or what has views, cannot be finished alone: the others would not see what is written.
@@ -141,8 +161,7 @@ class Runner {
       keep_reduced(self, target, kept);
       return kept;
     }
-    auto set = std::make_shared<ShardSet>(
-        move_shards(self.spec(), self.shards()->local_tensors(), *target, op_name(op_)), target->any_partial);
+    const auto set = lockstep::moved(self.spec(), *self.shards(), *target, op_name(op_));
     keep_reduced(self, target, set);
     return set;
   }
@@ -181,7 +200,7 @@ class Runner {
     if (world_.meta()) return make_meta(index);
     fill_local(index);
     if (plan_.local)
-      plan_.local({op_, plan_, index, context_, stream_}, local_);
+      call_local(index);
     else
       op_.callBoxed(local_);
     if (plan_.written >= 0) return write_local(index);
@@ -193,6 +212,13 @@ class Runner {
         for (const at::Tensor& tensor : value.toTensorVector()) take(r++, index, tensor);
     }
     LOCKSTEP_CHECK_EQ(r, results_.size(), "{}", op_name(op_));
+  }
+
+  void call_local(size_t index) {
+    at::Tensor cells;
+    const auto* here = present_ ? &(*present_)[index] : nullptr;
+    plan_.local({op_, plan_, index, context_, stream_, here, &cells}, local_);
+    if (plan_.rule->traits & Rule::kPacks) made_present_.push_back(std::move(cells));
   }
 
   /// A local call that gave a tensor of its own, as the functional op does, has not written yet.
@@ -208,27 +234,39 @@ class Runner {
       if (operand) operand->local_tensors();  // what was freed is gathered again, and counted
     if (plan_.written >= 0) return;
     for (size_t r = 0; r < results_.size(); ++r)
-      results_[r].push_back(at::empty(plan_.results[r]->local_sizes[index],
+      results_[r].push_back(at::empty(plan_.results[r]->expected_sizes(index),
                                       at::TensorOptions().dtype(storage(*plan_.results[r])).device(c10::kMeta)));
+    if (plan_.rule && plan_.rule->traits & Rule::kPacks)
+      made_present_.push_back(at::empty(spec_of_cells(*plan_.results[0])->local_sizes[index],
+                                        at::TensorOptions().dtype(c10::kBool).device(c10::kMeta)));
   }
 
   void take(size_t r, size_t index, at::Tensor tensor) {
     const auto& spec = *plan_.results[r];
     if (spec.any_partial) tensor = tensor.to(storage(spec));
-    if (!plan_.checked) check_local(spec, index, tensor);
+    if (!plan_.checked || spec.is_packed()) check_local(spec, index, tensor);
     if (plan_.reorders && !is_in_memory_order(spec, tensor)) tensor = in_memory_order(spec, tensor);
     results_[r].push_back(std::move(tensor));
   }
 
   void check_local(const TensorSpec& spec, size_t index, const at::Tensor& tensor) const {
     plan_.reorders |= (!plan_.is_view || plan_.detached_view) && !is_in_memory_order(spec, tensor);
-    if (tensor.sizes() != c10::IntArrayRef(spec.local_sizes[index]) || tensor.scalar_type() != storage(spec))
+    if (!fits(spec, index, tensor) || tensor.scalar_type() != storage(spec))
       fail<InternalError>("rule of {}: local rank {} gave {} {}, the plan says {} {} of {}", op_name(op_), index,
                           c10::toString(tensor.scalar_type()), c10::str(tensor.sizes()), c10::toString(storage(spec)),
                           c10::str(c10::IntArrayRef(spec.local_sizes[index])), spec.text());
   }
 
+  bool fits(const TensorSpec& spec, size_t index, const at::Tensor& tensor) const {
+    if (!spec.is_packed()) return tensor.sizes() == c10::IntArrayRef(spec.local_sizes[index]);
+    auto sizes = spec.local_sizes[index];
+    const auto& cells = made_present_.empty() ? (*present_)[index] : made_present_[index];
+    *std::find(sizes.begin(), sizes.end(), TensorSpec::kAnyRows) = cells.sum().item<int64_t>();
+    return tensor.sizes() == c10::IntArrayRef(sizes);
+  }
+
   void finish() {
+    if (!made_present_.empty()) present_ = std::make_shared<const Shards>(std::move(made_present_));
     for (const int slot : plan_.all_written) operand(static_cast<size_t>(slot)).written();
     if (plan_.written >= 0) {
       auto self = stack_[first_ + static_cast<size_t>(plan_.slots[static_cast<size_t>(plan_.written)].argument)];
@@ -257,6 +295,7 @@ class Runner {
 
   at::Tensor wrap(size_t r) {
     auto tensor = make_sharded(plan_.results[r], std::move(results_[r]));
+    if (plan_.results[r]->is_packed()) sharded(tensor).shards()->set_present(present_);
     if (!base_) return tensor;
     auto& self = sharded(tensor);
     self.shards()->make_view_of(base_);
@@ -273,6 +312,8 @@ class Runner {
   size_t count_, first_;
   c10::SmallVector<std::shared_ptr<ShardSet>, 6> operands_;
   c10::SmallVector<Shards, 3> results_;
+  std::shared_ptr<const Shards> present_;  ///< of packed rows: operands', then results'
+  Shards made_present_;
   std::shared_ptr<ShardSet> base_;    ///< of a view
   std::vector<c10::IValue> view_of_;  ///< the call, of a view that is kept as one
   uint64_t stream_ = 0;

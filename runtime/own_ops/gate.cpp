@@ -61,11 +61,11 @@ constexpr OwnOp kOps[] = {
     {.schema = "swiglu(Tensor both) -> Tensor",
      .on_cpu = kernel<kernels::swiglu>,
      .on_gpu = kernel<on_gpu::swiglu>,
-     .rule = {"mesh::swiglu", "row", "...Tw->...w", "-", Rule::kNoReduce, nullptr, gated_shape}},
+     .rule = {"mesh::swiglu", "row", "...Tw->...w", "-", Rule::kNoReduce | Rule::kOfRows, nullptr, gated_shape}},
     {.schema = "swiglu_backward(Tensor gradient, Tensor both) -> Tensor",
      .on_cpu = kernel<kernels::swiglu_backward>,
      .on_gpu = kernel<on_gpu::swiglu_backward>,
-     .rule = {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kPlain, nullptr, gradient_shape}},
+     .rule = {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kOfRows, nullptr, gradient_shape}},
 };
 
 }  // namespace

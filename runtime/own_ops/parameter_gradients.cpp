@@ -27,14 +27,15 @@ std::vector<int64_t> leading_dims(const Tensor& tensor) {
   return dims;
 }
 
-/// The sums of a bundle of matrices [b, n, k], finished and cut along the first dimension of those that nobody cuts.
+/// The sums of a bundle of matrices [b, ...], finished and cut along the first dimension of those that nobody cuts.
 Tensor finished(const Tensor& sums) {
   const auto& layout = layout_of(sums);
+  const int dims = static_cast<int>(sums.dim());
   int dim = 1;
-  while (dim < 3 && !layout.cutters(dim).empty()) ++dim;
+  while (dim < dims && !layout.cutters(dim).empty()) ++dim;
   auto placements = layout.placements();
   for (auto& placement : placements)
-    if (placement.is_ordered()) placement = dim < 3 ? Placement::shard(dim) : Placement::replicate();
+    if (placement.is_ordered()) placement = dim < dims ? Placement::shard(dim) : Placement::replicate();
   return redistribute_values(sums, Layout(layout.mesh(), with_mesh_order(std::move(placements))), "redistribute");
 }
 
@@ -72,11 +73,15 @@ Tensor scaled_columns(const Tensor& x, const Tensor& scale) {
   return is_sharded(x) ? ScaledColumns::apply(x, scale) : at::mul(x, scale);
 }
 
+Tensor sum_of_samples(c10::ScalarType dtype, const std::function<Tensor()>& samples) {
+  const PhaseScope scope(kBySample);
+  return declared_as(at::sum(finished(samples()), {0}, false), dtype);
+}
+
 Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
   if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);
-  const PhaseScope scope(kBySample);
-  const auto samples = finished(at::matmul(widened(gradient).transpose(1, 2), widened(input)));
-  return declared_as(at::sum(samples, {0}, false), gradient.scalar_type());
+  return sum_of_samples(gradient.scalar_type(),
+                        [&] { return at::matmul(widened(gradient).transpose(1, 2), widened(input)); });
 }
 
 Tensor bias_gradient(const Tensor& gradient) {

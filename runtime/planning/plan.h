@@ -36,6 +36,9 @@ struct LocalCall {
   size_t index;  ///< of the local rank
   const RunContext& context;
   uint64_t stream = 0;  ///< of a random op: what all ranks of the call draw from
+  /// Of packed rows among the operands, which cells are present here; null: there are none.
+  const at::Tensor* present = nullptr;
+  at::Tensor* packs = nullptr;  ///< of Rule::kPacks: which cells the result's rows are of, to be filled
 
   /// The argument of that name in the op's schema.
   const c10::IValue& argument(const torch::jit::Stack& stack, std::string_view name) const {

@@ -16,6 +16,7 @@ struct ResultShape {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides = {};
   c10::ScalarType dtype = c10::kFloat;
+  Packing packing = {};
 };
 
 /// 0, 1, ..., count - 1.
@@ -66,6 +67,9 @@ struct Rule {
     kRearranges = 1024,       ///< computes nothing: elements get other places, or none
     kComputedView = 4096,     ///< a view of values that no memory holds: a copy, written back through the op
     kRealOnly = 8192,         ///< complex operands or results are refused
+    kPacks = 16384,           ///< the result is packed rows, of which the local call says the cells
+    kUnpacks = 32768,         ///< takes packed rows; the result is no rows of their cells
+    kOfRows = 65536,          ///< takes packed rows, and gives such of the same cells, from each row alone
     kTwoWords = 2048,         ///< the result is one integer, high * 2^32 + low, of which sums carry nothing
   };
   unsigned traits = kPlain;

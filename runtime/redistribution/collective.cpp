@@ -63,7 +63,10 @@ Pieces Collective::cut_for_members() const {
   return pieces;
 }
 
-int shard_dim(const TensorSpec& spec, int dim) { return spec.layout.ordered_sum() ? dim + 1 : dim; }
+int shard_dim(const TensorSpec& spec, int dim) {
+  const int nodes = spec.layout.ordered_sum() ? 1 : 0, cells = spec.packing.cells;
+  return nodes + (cells == 0 ? dim : dim < cells ? 0 : dim - cells + 1);
+}
 
 std::vector<int64_t> with_nodes(const TensorSpec& spec, int rank, std::vector<int64_t> body) {
   if (spec.layout.ordered_sum()) body.insert(body.begin(), node_count(spec.layout, rank));

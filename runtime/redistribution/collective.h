@@ -1,7 +1,8 @@
 #pragma once
 #include <memory>
+#include <optional>
 
-#include "runtime/redistribution/exchange.h"
+#include "runtime/exchange/exchange.h"
 #include "runtime/redistribution/redistribute.h"
 
 namespace lockstep {
@@ -29,6 +30,8 @@ class Collective {
 
   /// An all-reduce over messages has two: reduce-scatter of flat chunks, then all-gather. Everything else has one.
   virtual int rounds() const { return 1; }
+  /// Bytes that a rank sends, the mean of those that live here, where values decide it; else layouts do (sent_bytes.h).
+  virtual std::optional<double> sent_by_value() const { return std::nullopt; }
   /// Makes two rounds one, of whole tensors: the same bits, less waiting, more bytes. All ranks decide alike.
   virtual void send_whole() {}
   virtual Pieces pieces(int round) const = 0;

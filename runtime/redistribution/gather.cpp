@@ -5,6 +5,7 @@
 #include "runtime/context/traffic.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/packed_rows.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -29,13 +30,14 @@ at::Tensor gather(const at::Tensor& tensor) {
   require_local_rank(spec);
   auto& world = spec.layout.mesh().world();
   name_communication(world, "gather");
-  if (spec.all_replicate) return plain_copy(self.shards()->whole()[0].detach());
+  if (spec.all_replicate && !spec.is_packed()) return plain_copy(self.shards()->whole()[0].detach());
   auto& traffic = world.traffic();
   const Traffic before = traffic;
   const auto* target = with_layout(spec, Layout::replicated(spec.layout.mesh()));
-  auto result = plain_copy(move_shards(spec, self.shards()->local_tensors(), *target, "gather")[0]);
+  const auto set = spec.all_replicate ? self.shards() : moved(spec, *self.shards(), *target, "gather");
   traffic = before;
-  return result;
+  const auto& whole = set->whole()[0];
+  return plain_copy(spec.is_packed() ? unpacked(whole, set->present()[0]) : whole);
 }
 
 }  // namespace lockstep

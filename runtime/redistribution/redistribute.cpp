@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
+#include "runtime/redistribution/move_rows.h"
 #include "runtime/redistribution/redistribution_batch.h"
 #include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -30,6 +31,13 @@ Shards move_shards(const TensorSpec& source, const Shards& shards, const TensorS
   return batch.take(0);
 }
 
+std::shared_ptr<ShardSet> moved(const TensorSpec& source, ShardSet& set, const TensorSpec& target,
+                                std::string_view reason) {
+  if (!source.is_packed())
+    return std::make_shared<ShardSet>(move_shards(source, set.local_tensors(), target, reason), target.any_partial);
+  return moved_rows(source, set, target);
+}
+
 std::shared_ptr<ShardSet> with_own_bytes(const std::shared_ptr<ShardSet>& set, ShardSet& source) {
   const PlainTensors guard;
   if (set->is_pending()) return set;
@@ -37,7 +45,9 @@ std::shared_ptr<ShardSet> with_own_bytes(const std::shared_ptr<ShardSet>& set, S
   auto shards = set->local_tensors();
   for (size_t i = 0; i < shards.size(); ++i)
     if (lie_together(shards[i], theirs[i])) shards[i] = lazy_copy(shards[i]);
-  return std::make_shared<ShardSet>(std::move(shards), set->is_partial());
+  auto own = std::make_shared<ShardSet>(std::move(shards), set->is_partial());
+  own->set_present(set->shared_present());
+  return own;
 }
 
 struct PendingBucket::State {
@@ -54,6 +64,7 @@ PendingBucket::PendingBucket(const std::vector<at::Tensor>& tensors, const std::
   LOCKSTEP_CHECK_EQ(tensors.size(), layouts.size());
   for (size_t t = 0; t < tensors.size(); ++t) {
     auto& self = sharded(tensors[t]);
+    LOCKSTEP_CHECK(!self.spec().is_packed(), "packed rows travel alone");
     state_->targets.push_back(with_layout(self.spec(), layouts[t]));
     auto moves = plan_moves(self.spec(), *state_->targets[t]);
     state_->moves.push_back(!moves.empty());
@@ -92,13 +103,14 @@ at::Tensor redistribute_values(const at::Tensor& tensor, const Layout& layout, s
   if (target->layout == self.spec().layout) return tensor;
   auto& world = layout.mesh().world();
   name_communication(world, reason);
-  return make_sharded(target, move_shards(self.spec(), self.shards()->local_tensors(), *target, reason));
+  return make_sharded(target, moved(self.spec(), *self.shards(), *target, reason));
 }
 
 at::Tensor redistribute_later(const at::Tensor& tensor, const Layout& layout) {
   const auto source = tensor.detach();  // above the guard, so that it shares the version counter
   const PlainTensors guard;
   const auto* target = with_layout(spec_of(source), layout);
+  if (target->is_packed()) return redistribute_values(source, layout, "redistribute_later");
   const auto version = source._version();
   auto move = [source, target, version] {
     const PlainTensors below;

@@ -63,6 +63,9 @@ struct Move {
 std::vector<Move> plan_moves(const TensorSpec& source, const TensorSpec& target);
 
 /// Moves shards from one spec to another of the same mesh, sizes and dtype.
+std::shared_ptr<ShardSet> moved(const TensorSpec& source, ShardSet& set, const TensorSpec& target,
+                                std::string_view reason);
+/// The same of what is not packed.
 Shards move_shards(const TensorSpec& source, const Shards& shards, const TensorSpec& target, std::string_view reason);
 
 }  // namespace lockstep

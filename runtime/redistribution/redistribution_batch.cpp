@@ -10,8 +10,9 @@
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/collective.h"
-#include "runtime/redistribution/exchange.h"
+#include "runtime/exchange/exchange.h"
 #include "runtime/redistribution/local_move.h"
+#include "runtime/redistribution/move_rows.h"
 #include "runtime/redistribution/sent_bytes.h"
 #include "runtime/tensor/memory_order.h"
 
@@ -77,7 +78,8 @@ Exchange round_of(const std::shared_ptr<Collectives>& collectives, int round) {
 Shards without_values(const TensorSpec& spec, c10::ScalarType dtype) {
   const PlainTensors guard;
   Shards shards;
-  for (const auto& sizes : spec.local_sizes) shards.push_back(at::empty(sizes, at::dtype(dtype).device(c10::kMeta)));
+  for (size_t i = 0; i < spec.local_sizes.size(); ++i)
+    shards.push_back(at::empty(spec.expected_sizes(i), at::dtype(dtype).device(c10::kMeta)));
   return shards;
 }
 
@@ -89,6 +91,7 @@ struct RedistributionBatch::Entry {
   Shards shards;
   size_t next = 0;
   Shards before = {};  ///< the move that goes on, where observers are
+  std::vector<std::shared_ptr<const Shards>> present = {};  ///< of packed rows: before each move, and at the end
 
   bool done() const { return next == moves.size(); }
   const Move& move() const { return moves[next]; }
@@ -123,7 +126,17 @@ struct RedistributionBatch::Entry {
   }
   /// The steps that need no other rank, up to the next that does.
   void run_local_steps() {
-    while (!done() && is_local(move())) arrive(run_locally(move(), leave()));
+    while (!done() && is_local(move())) {
+      const bool takes_rows = moves_cells(move()) && move().before->layout[move().axis].is_replicate();
+      if (takes_rows && world().meta())
+        arrive(without_values(*move().after, leave()[0].scalar_type()));
+      else
+        arrive(takes_rows ? rows_taken(move(), leave(), *present[next]) : run_locally(move(), leave()));
+    }
+  }
+  std::unique_ptr<Collective> collective() {
+    if (!moves_cells(move())) return make_collective(move(), leave());
+    return make_row_exchange(move(), leave(), present[next], present[next + 1]);
   }
 };
 
@@ -139,7 +152,8 @@ struct RedistributionBatch::Bundle {
   void count_traffic() const {
     double bytes = 0;
     auto& means = first().mesh().world().part<MeanSentBytes>();
-    for (const auto* entry : batch) bytes += means.of(entry->move());
+    for (size_t t = 0; t < batch.size(); ++t)
+      bytes += (*collectives)[t]->sent_by_value().value_or(means.of(batch[t]->move()));
     const auto& mesh = first().mesh();
     mesh.world().traffic().add(mesh.axes()[static_cast<size_t>(first().axis())].name, first().kind(), bytes);
     if (!mesh.world().meta()) return;
@@ -175,6 +189,11 @@ void RedistributionBatch::add(std::vector<Move> moves, Shards shards) {
   entries_.push_back({std::move(moves), std::move(shards)});
 }
 
+void RedistributionBatch::add_rows(std::vector<Move> moves, Shards rows,
+                                   std::vector<std::shared_ptr<const Shards>> present) {
+  entries_.push_back({std::move(moves), std::move(rows), 0, {}, std::move(present)});
+}
+
 /// The first entry that is not done, and all others that wait for the same collective; false if all are done.
 bool RedistributionBatch::collect() {
   auto bundle = std::make_unique<Bundle>();
@@ -184,7 +203,7 @@ bool RedistributionBatch::collect() {
     if (entry.done() || (key && entry.key() != *key)) continue;
     key = entry.key();
     bundle->batch.push_back(&entry);
-    bundle->collectives->push_back(make_collective(entry.move(), entry.leave()));
+    bundle->collectives->push_back(entry.collective());
   }
   if (!key) return false;
   bundle->count_traffic();

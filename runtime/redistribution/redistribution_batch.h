@@ -15,6 +15,8 @@ class RedistributionBatch {
   RedistributionBatch(RedistributionBatch&&) noexcept;
 
   void add(std::vector<Move> moves, Shards shards);
+  /// Packed rows, with the cells that have one (ShardSet::present()) before each move and after the last.
+  void add_rows(std::vector<Move> moves, Shards rows, std::vector<std::shared_ptr<const Shards>> present);
   /// Lets the first round of the first collective begin, and comes back at once. REQUIRES: World::overlaps().
   void start();
   /// Makes all moves.

@@ -10,9 +10,15 @@ Range cut(const TensorSpec& spec, int rank, int dim) {
   return spec.layout.cut(rank, dim, spec.sizes[static_cast<size_t>(dim)]);
 }
 
+/// How many of its elements a tensor stores: of packed rows as many of all cells as there are to expect.
+double stored_share(const TensorSpec& spec) {
+  const auto all = static_cast<double>(c10::multiply_integers(spec.sizes));
+  return all > 0 ? static_cast<double>(spec.element_count()) / all : 1;
+}
+
 /// Elements of the box that `rank` holds of both specs (one tensor in two layouts).
 double shared_elements(const TensorSpec& a, const TensorSpec& b, int rank) {
-  double elements = 1;
+  double elements = stored_share(a);
   for (int dim = 0; dim < a.dim_count(); ++dim) {
     elements *= static_cast<double>(cut(a, rank, dim).overlap(cut(b, rank, dim)).length);
   }

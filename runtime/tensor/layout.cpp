@@ -47,7 +47,8 @@ std::string sum_text(const Placement& placement) {
 std::string placement_text(const Placements& placements, const Placement& placement) {
   if (placement.is_replicate()) return "R";
   if (placement.is_partial() && !placement.is_ordered()) return fmt::format("P({})", to_text(placement.reduction));
-  std::string text = placement.is_shard() ? fmt::format("S({}{})", placement.dim, unit_text(placement))
+  const char kind = placement.of_cells ? 'G' : 'S';
+  std::string text = placement.is_shard() ? fmt::format("{}({}{})", kind, placement.dim, unit_text(placement))
                                           : fmt::format("P({}{})", sum_text(placement), unit_text(placement));
   if (!follows_mesh_order(placements, placement.cuts())) text += fmt::format("@{}", placement.depth);
   return text;
@@ -123,9 +124,10 @@ Placement parse_partial(Parser& parser) {
 Placement parse_placement(Parser& parser, std::set<int>& told) {
   const auto kind = parser.word();
   if (kind == "R") return Placement::replicate();
-  if (kind != "S" && kind != "P") parser.complain("expected R, S or P");
+  if (kind != "S" && kind != "G" && kind != "P") parser.complain("expected R, S, G or P");
   parser.expect('(');
   auto placement = kind == "P" ? parse_partial(parser) : Placement::shard(static_cast<int>(parser.number()));
+  placement.of_cells = kind == "G";
   const bool is_cut = placement.cuts() != Placement::kNothing;
   if (is_cut && parser.accept(':')) placement.unit = parser.number();
   if (placement.unit < 1) parser.complain("a unit is at least 1");

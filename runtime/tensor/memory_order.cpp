@@ -41,6 +41,7 @@ bool is_cut(const TensorSpec& spec, size_t dim) {
 }  // namespace
 
 at::Tensor without_repeats(const TensorSpec& spec, at::Tensor shard) {
+  if (spec.is_packed()) return shard;
   const size_t nodes = node_dims(spec, shard.sizes());
   for (size_t d = 0; d < spec.sizes.size(); ++d)
     if (is_repeated(spec, d))
@@ -51,6 +52,7 @@ at::Tensor without_repeats(const TensorSpec& spec, at::Tensor shard) {
 
 bool is_in_memory_order(const TensorSpec& spec, const at::Tensor& given) {
   if (given.numel() <= 1) return true;
+  if (spec.is_packed()) return given.is_contiguous();
   if (!repeats_as(spec, given)) return false;
   const auto shard = without_repeats(spec, given);
   const size_t nodes = node_dims(spec, shard.sizes());
@@ -71,6 +73,7 @@ bool is_in_memory_order(const TensorSpec& spec, const at::Tensor& given) {
 }
 
 at::Tensor in_memory_order(const TensorSpec& spec, const at::Tensor& given) {
+  if (spec.is_packed()) return given.contiguous();
   const auto shard = without_repeats(spec, given);
   const size_t nodes = node_dims(spec, shard.sizes());
   const auto dims = ordered_dims(spec);

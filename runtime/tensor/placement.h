@@ -13,6 +13,8 @@ enum class Reduction : uint8_t { kSum, kAvg, kMax, kMin, kProd };
 ///   S(d)       Shard: the axis cuts dimension d into chunks of ceil(units / ranks) units
 ///   S(d:u)     the same, in units of u elements (a head group, say); the last unit may be short
 ///   S(d)@k     the axis is the k-th (from 0) to cut d, where several axes cut one dimension out of mesh order
+///   G(d)       of packed rows (Packing): S(d) of a dimension that numbers cells, so that ranks hold as many rows as
+///              their cells have, which the value says. S(d) and G(d) are equal: which it is follows from the tensor
 ///   P(sum)     Partial: the ranks' values combine to the tensor's; also avg, max, min, prod
 ///   P(sum:n/l) an ordered Partial (canonical numerics): a sum over n summands in leaves of l (SumTree), which the axis
 ///              cuts as a Shard would cut a dimension of n; P(sum:n/l:u)@k as for S
@@ -30,6 +32,7 @@ struct Placement {
   int64_t leaf = 1;                       ///< of an ordered Partial
   int64_t terms = 1;                      ///< of an ordered Partial: so many sums stand side by side
   int64_t rounded_levels = 0;             ///< of an ordered Partial, below the root of its tree
+  bool of_cells = false;                  ///< of a Shard: G(d); no part of what is compared
 
   /// What an axis cuts: a dimension, the summands of an ordered Partial, or nothing.
   static constexpr int kSummands = -1, kNothing = -2;
@@ -51,7 +54,11 @@ struct Placement {
   bool is_ordered() const { return is_partial() && summands > 0; }
   int cuts() const { return is_shard() ? dim : is_ordered() ? kSummands : kNothing; }
 
-  bool operator==(const Placement&) const = default;
+  bool operator==(const Placement& other) const {
+    return kind == other.kind && reduction == other.reduction && depth == other.depth && dim == other.dim &&
+           unit == other.unit && summands == other.summands && leaf == other.leaf && terms == other.terms &&
+           rounded_levels == other.rounded_levels;
+  }
 };
 
 /// "sum", "avg", ...

@@ -21,6 +21,8 @@ using Shards = c10::SmallVector<at::Tensor, 4>;
 /// and made again on first use (fully sharded parameters between forward and backward). Shards of a Partial are sums
 /// in the accumulation dtype (domain.h), one entry per rank, and are no values of the tensor: read them as sums().
 ///
+/// Of packed rows (spec.h) the set knows which are present.
+///
 /// The set of a view knows the set that it is a view of, so that all of a family (a tensor and the views of it) count
 /// their writes in one place.
 class ShardSet {
@@ -44,6 +46,12 @@ class ShardSet {
       complete();
     return shards_;
   }
+
+  /// Of packed rows: for each local rank the cells that have a row, bool [...] of the rank's cells. REQUIRES: is_packed().
+  const Shards& present() const { return *present_; }
+  bool is_packed() const { return present_ != nullptr; }
+  void set_present(std::shared_ptr<const Shards> present) { present_ = std::move(present); }
+  const std::shared_ptr<const Shards>& shared_present() const { return present_; }
 
   /// Frees the shards; `again` makes them on the next use.
   void evict(std::function<Shards()> again) {
@@ -84,6 +92,7 @@ class ShardSet {
   Shards shards_;
   std::function<Shards()> pending_;
   std::exception_ptr failure_;
+  std::shared_ptr<const Shards> present_;
   std::shared_ptr<ShardSet> base_;  ///< of a view: the set of the tensor that the family began with
   const TensorSpec* reduced_spec_ = nullptr;
   std::shared_ptr<ShardSet> reduced_;

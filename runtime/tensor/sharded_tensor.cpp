@@ -153,10 +153,12 @@ at::Tensor declared_as(const at::Tensor& tensor, c10::ScalarType dtype) {
   const auto* sum = spec.layout.ordered_sum();
   if (!spec.any_partial || (sum && sum->rounded_levels > 0)) return tensor.to(dtype);
   const PlainTensors guard;
-  const auto* wanted = spec.layout.mesh().specs().intern(spec.layout, spec.sizes, dtype);
+  const auto* wanted = spec.layout.mesh().specs().intern(spec.layout, spec.sizes, dtype, spec.packing);
   Shards sums;
   for (const auto& shard : sharded(tensor).shards()->sums()) sums.push_back(shard.to(storage(*wanted)));
-  return make_sharded(wanted, std::make_shared<ShardSet>(std::move(sums), wanted->any_partial));
+  auto set = std::make_shared<ShardSet>(std::move(sums), wanted->any_partial);
+  set->set_present(sharded(tensor).shards()->shared_present());
+  return make_sharded(wanted, std::move(set));
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/error.h"
@@ -20,10 +21,12 @@ void append(std::string& key, c10::IntArrayRef values) {
   for (const int64_t value : values) append(key, value);
 }
 
-std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype) {
+std::string key_of(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype, const Packing& packing) {
   std::string key;
   key.reserve(128);
   append(key, static_cast<int64_t>(dtype));
+  append(key, packing.cells);
+  append(key, packing.rows);
   append(key, sizes);
   for (const auto& p : layout.placements()) {
     append(key, static_cast<int64_t>(p.kind) << 48 | static_cast<int64_t>(p.reduction) << 40 |
@@ -102,6 +105,20 @@ std::string list(c10::IntArrayRef values) {
   return "[" + text + "]";
 }
 
+/// G(d) where a dimension numbers cells, S(d) elsewhere.
+Layout named_by_cells(const Layout& layout, c10::IntArrayRef sizes, const Packing& packing) {
+  auto placements = layout.placements();
+  for (auto& placement : placements) {
+    const bool of_cells = placement.is_shard() && placement.dim < packing.cells;
+    if (placement.of_cells && !of_cells)
+      fail<BadInput>("layout {}: G({}) cuts cells of packed rows, and a tensor of sizes {} has {}; write S({})",
+                     layout.text(), placement.dim, list(sizes),
+                     packing.cells > 0 ? fmt::format("{} dimensions of cells", packing.cells) : "none", placement.dim);
+    placement.of_cells = of_cells;
+  }
+  return Layout(layout.mesh(), std::move(placements));
+}
+
 /// Complex numbers have no order: their maximum would fail only where it is read.
 void require_order(const Layout& layout, c10::ScalarType dtype) {
   if (!c10::isComplexType(dtype)) return;
@@ -113,7 +130,21 @@ void require_order(const Layout& layout, c10::ScalarType dtype) {
 
 }  // namespace
 
-int64_t TensorSpec::element_count() const { return c10::multiply_integers(sizes); }
+int64_t TensorSpec::element_count() const {
+  if (!is_packed()) return c10::multiply_integers(sizes);
+  return packing.rows * c10::multiply_integers(sizes.begin() + packing.cells, sizes.end());
+}
+
+std::vector<int64_t> TensorSpec::expected_sizes(size_t index) const {
+  auto result = local_sizes[index];
+  if (!is_packed()) return result;
+  double share = 1;
+  for (int dim = 0; dim < packing.cells; ++dim)
+    share *= static_cast<double>(cut(index, dim).length) /
+             static_cast<double>(std::max<int64_t>(sizes[static_cast<size_t>(dim)], 1));
+  *std::find(result.begin(), result.end(), kAnyRows) = std::llround(static_cast<double>(packing.rows) * share);
+  return result;
+}
 
 double TensorSpec::bytes() const {
   return static_cast<double>(element_count()) * static_cast<double>(c10::elementSize(dtype));
@@ -124,7 +155,8 @@ Range TensorSpec::cut(size_t index, int dim) const {
 }
 
 std::string TensorSpec::text() const {
-  return fmt::format("{}{} {}", c10::toString(dtype), list(sizes), layout.text());
+  const auto packed = is_packed() ? fmt::format(" rows of {} cells", list({sizes.data(), static_cast<size_t>(packing.cells)})) : "";
+  return fmt::format("{}{}{} {}", c10::toString(dtype), list(sizes), packed, layout.text());
 }
 
 c10::ScalarType storage(const TensorSpec& spec, Domain domain) {
@@ -162,44 +194,47 @@ Layout without_idle_units(Layout layout, c10::IntArrayRef sizes) {
 }
 
 const TensorSpec* with_layout(const TensorSpec& spec, const Layout& layout) {
-  return layout.mesh().specs().intern(layout, spec.sizes, spec.dtype);
+  return layout.mesh().specs().intern(layout, spec.sizes, spec.dtype, spec.packing);
 }
 
 const TensorSpec* SpecTable::intern(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
-                                    c10::ScalarType dtype) {
+                                    c10::ScalarType dtype, const Packing& packing) {
   LOCKSTEP_CHECK(&layout.mesh() == mesh_, "layout {} belongs to another mesh", layout.text());
-  auto key = key_of(layout, sizes, dtype);
+  auto key = key_of(layout, sizes, dtype, packing);
   append(key, strides);
   auto& entry = specs_[std::move(key)];
   if (entry) return entry.get();
-  auto spec = make(layout, sizes, strides, dtype);
+  auto spec = make(layout, sizes, strides, dtype, packing);
   if (spec->layout == layout) return (entry = std::move(spec)).get();
-  return intern(spec->layout, sizes, strides, dtype);
+  return intern(spec->layout, sizes, strides, dtype, packing);
 }
 
-const TensorSpec* SpecTable::intern(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype) {
-  return intern(layout, sizes, at::detail::defaultStrides(sizes), dtype);
+const TensorSpec* SpecTable::intern(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype,
+                                    const Packing& packing) {
+  return intern(layout, sizes, at::detail::defaultStrides(sizes), dtype, packing);
 }
 
 std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
-                                            c10::ScalarType dtype) const {
+                                            c10::ScalarType dtype, const Packing& packing) const {
   const auto dims = static_cast<int>(sizes.size());
   for (const auto& p : layout.placements())
     if (p.is_shard() && (p.dim < 0 || p.dim >= dims))
       fail<BadInput>("layout {} shards dimension {} of a tensor of sizes {}", layout.text(), p.dim, list(sizes));
   require_order(layout, dtype);
   auto spec = std::make_unique<TensorSpec>(
-      TensorSpec{without_idle_units(std::move(layout), sizes), sizes.vec(), strides.vec(), dtype, {}});
+      TensorSpec{named_by_cells(without_idle_units(std::move(layout), sizes), sizes, packing), sizes.vec(),
+                 strides.vec(), dtype, {}, packing});
   spec->any_partial = spec->layout.any_partial();
   spec->all_replicate = spec->layout.all_replicate();
   spec->holds_rounded = all_nodes_are_rounded(spec->layout);
   spec->nodes_per_rank = mean_nodes(spec->layout);
-  const auto key = key_of(spec->layout, sizes, dtype);
+  const auto key = key_of(spec->layout, sizes, dtype, packing);
   spec->digest = XXH3_64bits(key.data(), key.size());
   for (const int rank : mesh_->local_ranks()) {
     auto& local = spec->local_sizes.emplace_back();
     if (spec->layout.ordered_sum()) local.push_back(node_count(spec->layout, rank));
-    for (int dim = 0; dim < dims; ++dim)
+    if (packing.cells > 0) local.push_back(TensorSpec::kAnyRows);
+    for (int dim = packing.cells; dim < dims; ++dim)
       local.push_back(spec->layout.cut(rank, dim, sizes[static_cast<size_t>(dim)]).length);
   }
   return spec;

@@ -13,18 +13,36 @@
 
 namespace lockstep {
 
+/// How few of a tensor's elements are stored. The first `cells` dimensions of packed rows number cells, and of each cell
+/// there is a row, the other dimensions, or none: which ones is a part of the value (ShardSet::present()). A shard is
+/// [rows, ...]: those of its cells, in their order. Absent rows are read as 0. (Tokens of experts: cells are [sample,
+/// expert, position], and of each position the experts that it chose are present.)
+struct Packing {
+  int cells = 0;     ///< 0: all elements are stored
+  int64_t rows = 0;  ///< of the whole tensor, at the most: what costs are estimated from
+
+  bool operator==(const Packing&) const = default;
+};
+
 /// Everything about a sharded tensor but its values: interned, so that equal specs are one pointer.
 struct TensorSpec {
   Layout layout;                        ///< units that change nothing about the cut are 1
   std::vector<int64_t> sizes, strides;  ///< of the global tensor
   c10::ScalarType dtype;                ///< as declared; see storage()
   /// Of the shards, per local rank, in the order of Mesh::local_ranks(). Shards of an ordered Partial have
-  /// one dimension more in front: the nodes of sum_nodes(), left to right, of one term after the other.
+  /// one dimension more in front: the nodes of sum_nodes(), left to right, of one term after the other. The number of
+  /// packed rows is kAnyRows.
   std::vector<std::vector<int64_t>> local_sizes;
+  Packing packing = {};
   bool any_partial = false, all_replicate = true;
   bool holds_rounded = false;  ///< an ordered Partial of which every rank's nodes are rounded to `dtype`
   double nodes_per_rank = 1;   ///< of an ordered sum, the mean over ranks
   uint64_t digest = 0;         ///< of sizes, dtype and placements: what all ranks know alike
+
+  static constexpr int64_t kAnyRows = -1;
+  bool is_packed() const { return packing.cells > 0; }
+  /// The sizes of a shard where no values are: of packed rows as many as it is to expect.
+  std::vector<int64_t> expected_sizes(size_t index) const;
 
   int64_t dim_count() const { return static_cast<int64_t>(sizes.size()); }
   int64_t element_count() const;
@@ -46,16 +64,17 @@ class SpecTable {
  public:
   explicit SpecTable(const Mesh& mesh) : mesh_(&mesh) {}
 
-  /// Throws BadInput if the layout shards a dimension that the sizes do not have.
+  /// Throws BadInput if the layout shards a dimension that the sizes do not have, or cuts cells of what is not packed.
   const TensorSpec* intern(const Layout& layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
-                           c10::ScalarType dtype);
+                           c10::ScalarType dtype, const Packing& packing = {});
 
   /// Contiguous strides.
-  const TensorSpec* intern(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype);
+  const TensorSpec* intern(const Layout& layout, c10::IntArrayRef sizes, c10::ScalarType dtype,
+                           const Packing& packing = {});
 
  private:
   std::unique_ptr<TensorSpec> make(Layout layout, c10::IntArrayRef sizes, c10::IntArrayRef strides,
-                                   c10::ScalarType dtype) const;
+                                   c10::ScalarType dtype, const Packing& packing) const;
 
   const Mesh* mesh_;
   std::unordered_map<std::string, std::unique_ptr<TensorSpec>> specs_;

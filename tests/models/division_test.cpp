@@ -4,7 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "core/error.h"
-#include "models/llama.h"
+#include "models/families/llama.h"
 
 namespace lockstep::models {
 namespace {

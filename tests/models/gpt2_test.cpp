@@ -1,5 +1,5 @@
 // GPT-2 beside the same formulas on tensors by name, in float64 and without a mesh: values, gradients, sizes, names.
-#include "models/gpt2.h"
+#include "models/families/gpt2.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

@@ -1,10 +1,10 @@
-#include "models/llama.h"
+#include "models/families/llama.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "models/mlp.h"
+#include "models/families/mlp.h"
 
 namespace lockstep::models {
 namespace {

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "models/gpt2.h"
+#include "models/families/gpt2.h"
 #include "models/layers.h"
-#include "models/llama.h"
+#include "models/families/llama.h"
 #include "tests/support/message_of.h"
 
 namespace lockstep::models {

@@ -1,5 +1,5 @@
 #pragma once
-#include "models/llama.h"
+#include "models/families/llama.h"
 #include "tests/support/small_models.h"
 
 /// Models whose sums have several leaves, for tests of canonical steps.

@@ -1,6 +1,6 @@
 #pragma once
-#include "models/gpt2.h"
-#include "models/llama.h"
+#include "models/families/gpt2.h"
+#include "models/families/llama.h"
 #include "trainer/step/training_run.h"
 
 namespace lockstep::testing {

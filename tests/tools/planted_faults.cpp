@@ -19,7 +19,7 @@
 #include "runtime/context/world.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "runtime/redistribution/exchange.h"
+#include "runtime/exchange/exchange.h"
 #include "trainer/checkpoint/safetensors.h"
 
 namespace lockstep {

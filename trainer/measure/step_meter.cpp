@@ -5,7 +5,7 @@
 #include "runtime/context/world.h"
 #include "runtime/kernels/speed/machine_speed.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
-#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "trainer/launch/rank_texts.h"
 

@@ -7,7 +7,7 @@
 #include "core/files/atomic_file.h"
 #include "core/files/make_folders.h"
 #include "replay/view/chrome_trace.h"
-#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/tensor/mesh.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"

@@ -1,8 +1,8 @@
 #include "trainer/step/model_registry.h"
 
-#include "models/gpt2.h"
-#include "models/llama.h"
-#include "models/mlp.h"
+#include "models/families/gpt2.h"
+#include "models/families/llama.h"
+#include "models/families/mlp.h"
 #include "trainer/job/offered_names.h"
 #include "trainer/weights/model_sizes.h"
 

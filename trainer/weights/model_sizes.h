@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "models/gpt2.h"
-#include "models/llama.h"
+#include "models/families/gpt2.h"
+#include "models/families/llama.h"
 #include "trainer/job/job.h"
 
 /// What a job says of a model, beside what the flavor says.

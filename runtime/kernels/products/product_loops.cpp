@@ -130,6 +130,12 @@ void product(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& 
 }
 
 template <class Input, class T>
+void product_along(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const ProductPlan& plan,
+                   const ProductOutput<T>& out, const Workers& workers, InstructionSet set) {
+  product_in_order<Input, T>(m, n, a, b, {plan, plan.positions}, out, workers, tiles_for<T>(set));
+}
+
+template <class Input, class T>
 void product_in_order(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const SummationOrder& order,
                       const ProductOutput<T>& out, const Workers& workers, const ProductTiles<T>& tiles) {
   const ProductTask<Input, T> task(m, n, a, b, order, out, tiles);
@@ -142,6 +148,8 @@ void product_in_order(int64_t m, int64_t n, const Factor<Input>& a, const Factor
 #define LOCKSTEP_INSTANTIATE(Input, T)                                                                                \
   template void product(int64_t, int64_t, const Factor<Input>&, const Factor<Input>&, const Contraction&,             \
                         const ProductOutput<T>&, const Workers&, InstructionSet);                                     \
+  template void product_along(int64_t, int64_t, const Factor<Input>&, const Factor<Input>&, const ProductPlan&,       \
+                              const ProductOutput<T>&, const Workers&, InstructionSet);                               \
   template void product_in_order(int64_t, int64_t, const Factor<Input>&, const Factor<Input>&, const SummationOrder&, \
                                  const ProductOutput<T>&, const Workers&, const ProductTiles<T>&)
 LOCKSTEP_INSTANTIATE(float, float);

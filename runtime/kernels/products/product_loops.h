@@ -45,4 +45,11 @@ template <class Input, class T>
 void product(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const Contraction& contraction,
              const ProductOutput<T>& out, const Workers& workers = {}, InstructionSet set = best_instruction_set());
 
+/// The same in the order of a plan, of summands that lie one after the other (as one sample). REQUIRES: something is to
+/// be summed.
+template <class Input, class T>
+void product_along(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const ProductPlan& plan,
+                   const ProductOutput<T>& out, const Workers& workers = {},
+                   InstructionSet set = best_instruction_set());
+
 }  // namespace lockstep::kernels

@@ -11,7 +11,7 @@
 #include "fuzz/cases/tensors.h"
 #include "fuzz/trials/streams.h"
 #include "runtime/context/observer.h"
-#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "models/gpt2.h"
+#include "models/families/gpt2.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "core/error.h"
-#include "models/gpt2.h"
-#include "models/mlp.h"
+#include "models/families/gpt2.h"
+#include "models/families/mlp.h"
 #include "runtime/context/world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"

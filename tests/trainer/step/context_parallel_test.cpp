@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/error.h"
-#include "models/gpt2.h"
+#include "models/families/gpt2.h"
 #include "runtime/context/world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"

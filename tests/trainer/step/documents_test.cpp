@@ -3,7 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "models/gpt2.h"
+#include "models/families/gpt2.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/canonical_models.h"
 #include "tests/support/small_models.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/digest/digest.h"
-#include "models/gpt2.h"
+#include "models/families/gpt2.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/tensor_bytes.h"
 #include "tests/support/canonical_models.h"

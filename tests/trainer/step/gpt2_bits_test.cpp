@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "fuzz/cases/tensors.h"
-#include "models/gpt2.h"
+#include "models/families/gpt2.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"

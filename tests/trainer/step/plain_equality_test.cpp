@@ -3,8 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "models/gpt2.h"
-#include "models/mlp.h"
+#include "models/families/gpt2.h"
+#include "models/families/mlp.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"

@@ -5,7 +5,7 @@
 
 namespace lockstep::bench {
 
-/// The peer of `lockstep bench step`: Llama 3 debugmodel (models/llama.h: width 256, 6 layers, 16 heads, hidden 768,
+/// The peer of `lockstep bench step`: Llama 3 debugmodel (models/families/llama.h: width 256, 6 layers, 16 heads, hidden 768,
 /// vocabulary 2048) as one would write it in plain LibTorch C++ for one CPU, fp32. It shares no code with models/,
 /// trainer/ or runtime/ but the table of rotations.
 ///

@@ -8,7 +8,7 @@
 
 #include "core/elementary/low_precision.h"
 #include "runtime/own_ops/mesh_ops.h"
-#include "runtime/own_ops/quantized_linear.h"
+#include "models/quantized_linear.h"
 #include "tools/bench/rows/numerics_rows.h"
 
 namespace lockstep::bench {

@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/transport/streams/stream_transport.h"
 #include "tools/bench/bench_run.h"
 #include "tools/bench/peers/two_processes.h"

@@ -1,6 +1,6 @@
 // Quantised linear maps on one device beside the definition written with LibTorch's casts; what rounds passes gradients
 // on.
-#include "runtime/own_ops/quantized_linear.h"
+#include "models/quantized_linear.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

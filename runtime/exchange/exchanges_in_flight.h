@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/context/world.h"
-#include "runtime/redistribution/message_exchange.h"
+#include "runtime/exchange/message_exchange.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "runtime/context/run_context.h"
-#include "runtime/redistribution/exchange.h"
+#include "runtime/exchange/exchange.h"
 #include "runtime/transport/transport.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "models/mlp.h"
+#include "models/families/mlp.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

@@ -1,4 +1,4 @@
-#include "runtime/own_ops/quantized_linear.h"
+#include "models/quantized_linear.h"
 
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>

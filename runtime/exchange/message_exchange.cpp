@@ -1,4 +1,4 @@
-#include "runtime/redistribution/message_exchange.h"
+#include "runtime/exchange/message_exchange.h"
 
 #include <ATen/Functions.h>
 

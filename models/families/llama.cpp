@@ -1,4 +1,4 @@
-#include "models/llama.h"
+#include "models/families/llama.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

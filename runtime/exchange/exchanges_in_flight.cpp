@@ -1,4 +1,4 @@
-#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 
 #include <chrono>
 

@@ -1,4 +1,4 @@
-#include "models/gpt2.h"
+#include "models/families/gpt2.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

@@ -1,11 +1,11 @@
-#include "runtime/redistribution/exchange.h"
+#include "runtime/exchange/exchange.h"
 
 #include <ATen/Functions.h>
 
 #include "runtime/context/observer.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
-#include "runtime/redistribution/exchanges_in_flight.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/transport/transport.h"
 
 namespace lockstep {

@@ -1,0 +1,141 @@
+#include "runtime/tensor/packed_rows.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "core/error.h"
+#include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
+#include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/transport/simulated.h"
+#include "tests/support/message_of.h"
+
+namespace lockstep {
+namespace {
+
+using testing::exact_tensor;
+using testing::message_of;
+using testing::same_bits;
+
+/// Which cells have a row: none, all, or some of them.
+at::Tensor drawn_cells(const std::vector<int64_t>& sizes) {
+  const auto share = *rc::gen::element(0, 1, 2, 3);
+  auto cells = at::zeros(sizes, c10::kBool);
+  auto flat = cells.flatten();
+  for (int64_t i = 0; i < flat.numel(); ++i) flat[i] = share == 3 || (share > 0 && *rc::gen::inRange(0, 3) < share);
+  return cells;
+}
+
+at::Tensor only_present(const at::Tensor& whole, const at::Tensor& cells) {
+  auto mask = cells;
+  while (mask.dim() < whole.dim()) mask = mask.unsqueeze(-1);
+  return at::where(mask, whole, at::zeros({}, whole.options()));
+}
+
+void moves_keep_rows(const Mesh& mesh) {
+  const auto cell_sizes = *testing::sizes(3, 5), row_sizes = *testing::sizes(2, 3);
+  auto sizes = cell_sizes;
+  sizes.insert(sizes.end(), row_sizes.begin(), row_sizes.end());
+  if (cell_sizes.empty()) return;
+  const int dims = static_cast<int>(sizes.size());
+  const auto source = testing::layout(mesh, dims, false);
+  const auto first = testing::layout(mesh, dims, true), second = testing::layout(mesh, dims, true);
+  RC_LOG() << mesh.text() << " " << source.text() << " -> " << first.text() << " -> " << second.text();
+  const auto cells = drawn_cells(cell_sizes);
+  const auto whole = exact_tensor(sizes);
+  const auto expected = only_present(whole, cells);
+  auto rows = distribute_rows(whole, cells, source);
+  RC_ASSERT(same_bits(gather(rows), expected));
+  for (const auto& target : {first, second}) {
+    rows = redistribute(rows, target);
+    RC_ASSERT(layout_of(rows) == without_idle_units(target, sizes));
+    RC_ASSERT(same_bits(gather(rows), expected));
+    RC_ASSERT(Layout::parse(mesh, layout_of(rows).text()).text() == layout_of(rows).text());
+  }
+  const auto& present = sharded(rows).shards()->present();
+  const auto* spec = spec_of_cells(spec_of(rows));
+  for (size_t i = 0; i < present.size(); ++i) RC_ASSERT(present[i].equal(cut_out(*spec, cells, i)));
+}
+
+RC_GTEST_PROP(PackedRows, EndInTheTargetAndKeepTheirValues, ()) {
+  const auto axes = *testing::mesh_axes(3, 12);
+  const auto world = testing::simulated_world(axes);
+  moves_keep_rows(world->mesh(axes));
+}
+
+RC_GTEST_PROP(PackedRows, GiveTheSameBitsOverMessages, ()) {
+  const auto axes = *testing::mesh_axes(2, 6);
+  World::Options options;
+  options.transport = std::make_shared<SimulatedTransport>(*rc::gen::arbitrary<uint64_t>());
+  options.one_round_bytes = *rc::gen::element<size_t>(0, 1 << 16);
+  const auto world = testing::simulated_world(axes, options);
+  moves_keep_rows(world->mesh(axes));
+}
+
+at::Tensor every_third(const std::vector<int64_t>& sizes) {
+  return at::arange(c10::multiply_integers(sizes)).remainder(3).eq(0).view(sizes);
+}
+
+/// 2 samples, 4 experts, 6 positions, rows of 5.
+at::Tensor sixteen_rows(const Mesh& mesh, const char* layout) {
+  return distribute_rows(exact_tensor({2, 4, 6, 5}), every_third({2, 4, 6}), Layout::parse(mesh, layout));
+}
+
+TEST(PackedRows, AreStoredAloneAndNamedByTheirCut) {
+  const auto world = testing::simulated_world({{"ep", 2}});
+  const auto& mesh = world->mesh("ep=2");
+  const auto rows = sixteen_rows(mesh, "[ep=G(1)]");
+  EXPECT_EQ(spec_of(rows).text(), "Float[2,4,6,5] rows of [2,4,6] cells [ep=G(1)]");
+  for (const auto& shard : sharded(rows).shards()->whole()) EXPECT_EQ(shard.sizes(), (std::vector<int64_t>{8, 5}));
+  EXPECT_EQ(layout_of(redistribute(rows, Layout::parse(mesh, "[ep=S(0)]"))).text(), "[ep=G(0)]");
+  EXPECT_EQ(layout_of(redistribute(rows, Layout::parse(mesh, "[ep=S(3)]"))).text(), "[ep=S(3)]");
+}
+
+/// First a byte for each cell that moves, then rows: those of half of the cells stay where they are.
+TEST(PackedRows, SendWhatMoves) {
+  const auto world = testing::simulated_world({{"ep", 2}});
+  const auto& mesh = world->mesh("ep=2");
+  const auto rows = sixteen_rows(mesh, "[ep=G(0)]");
+  world->traffic().clear();
+  redistribute(rows, Layout::parse(mesh, "[ep=G(1)]"));
+  EXPECT_EQ(world->traffic().on("ep", CollectiveKind::kAllToAll).count, 2);
+  EXPECT_EQ(world->traffic().bytes(), 2 * 6 * 2 / 2 + 4 * 5 * 4);
+  EXPECT_EQ(world->traffic().bytes(), 12 + 80);
+}
+
+TEST(PackedRows, AreRefusedWhereTheyWouldBeMixed) {
+  const auto world = testing::simulated_world({{"ep", 2}});
+  const auto& mesh = world->mesh("ep=2");
+  const auto rows = sixteen_rows(mesh, "[ep=G(1)]");
+  const char* kReads =
+      "; what computes from each row alone does, and the ops of runtime/own_ops/expert_ops.h";
+  EXPECT_EQ(message_of<BadInput>([&] { at::sum(rows, {0}); }),
+            std::string("sum.dim_IntList does not take packed rows (Float[2,4,6,5] rows of [2,4,6] cells [ep=G(1)]): its "
+                        "elements come from several rows") +
+                kReads);
+  EXPECT_EQ(message_of<BadInput>([&] { at::mul(rows, distribute(exact_tensor({4, 6, 5}), Layout::replicated(mesh))); }),
+            std::string("mul.Tensor does not take packed rows (Float[2,4,6,5] rows of [2,4,6] cells [ep=G(1)], "
+                        "Float[4,6,5] [ep=R]): another operand has its own cells, or elements for every cell") +
+                kReads);
+  EXPECT_NO_THROW(at::add(rows, sixteen_rows(mesh, "[ep=G(1)]").neg()));
+  const auto others = distribute_rows(exact_tensor({2, 4, 6, 5}), every_third({2, 4, 6}).flip(2),
+                                      Layout::parse(mesh, "[ep=G(1)]"));
+  EXPECT_EQ(message_of<BadInput>([&] { at::add(rows, others); }),
+            "add.Tensor has operands whose rows are of different cells");
+  EXPECT_EQ(message_of<BadInput>([&] { distribute(exact_tensor({4, 2}), Layout::parse(mesh, "[ep=G(0)]")); }),
+            "layout [ep=G(0)]: G(0) cuts cells of packed rows, and a tensor of sizes [4,2] has none; write S(0)");
+}
+
+TEST(PackedRows, ComputeRowByRow) {
+  const auto world = testing::simulated_world({{"ep", 2}});
+  const auto& mesh = world->mesh("ep=2");
+  const auto cells = every_third({2, 4, 6});
+  const auto scale = exact_tensor({5});
+  const auto rows = at::mul(sixteen_rows(mesh, "[ep=G(2)]"), distribute(scale, Layout::replicated(mesh)));
+  EXPECT_TRUE(same_bits(gather(rows), only_present(exact_tensor({2, 4, 6, 5}) * scale, cells)));
+}
+
+}  // namespace
+}  // namespace lockstep
