@@ -25,6 +25,8 @@ struct HeldShards {
 
 /// Those of the ranks that live in this process.
 HeldShards local_shards(const at::Tensor& tensor);
+HeldShards local_shards(const TensorSpec& spec, ShardSet& set);
+/// Of what is not packed. (Packed rows are held as all rows, 0 where there is none.)
 HeldShards local_shards(const TensorSpec& spec, const Shards& shards);
 
 /// Those of every rank of the mesh, in the order of their coordinates. Where ranks live in several processes a

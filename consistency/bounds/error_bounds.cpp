@@ -66,7 +66,7 @@ std::map<std::string_view, ErrorBound> all_bounds() {
   for (const auto op : bounds::exact_rows()) all[op] = {};
   for (const auto op : kUnwrittenRows) all[op] = {ErrorBound::Kind::kUnwritten};
   for (const auto family :
-       {bounds::activations(), bounds::attention(), bounds::elementwise(), bounds::function_pairs(),
+       {bounds::activations(), bounds::attention(), bounds::elementwise(), bounds::experts(), bounds::function_pairs(),
         bounds::functions(), bounds::losses(), bounds::multilinear(), bounds::norms(), bounds::optimizer(),
         bounds::products(), bounds::softmax(), bounds::statistics(), bounds::sums(), bounds::windows()})
     for (const auto& row : family) all[row.op] = row.bound;

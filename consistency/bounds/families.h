@@ -27,6 +27,7 @@ std::span<const std::string_view> exact_rows();
 std::span<const Row> activations();
 std::span<const Row> attention();
 std::span<const Row> elementwise();
+std::span<const Row> experts();
 std::span<const Row> function_pairs();
 std::span<const Row> functions();
 std::span<const Row> losses();

@@ -8,6 +8,7 @@
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/op_results.h"
 #include "runtime/planning/make_plan.h"
+#include "runtime/tensor/packed_rows.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -35,9 +36,17 @@ std::vector<ShardedOperand> sharded_operands(std::span<const c10::IValue> argume
   return operands;
 }
 
+/// With the same rows. A collective, as all_shards() is.
+at::Tensor OneDevice::placed_rows(const at::Tensor& operand, const at::Tensor& whole) const {
+  const auto* cells = spec_of_cells(spec_of(operand));
+  const auto present = whole_of(all_shards(local_shards(*cells, sharded(operand).shards()->present())));
+  return distribute_rows(whole, present, Layout::replicated(mesh_), spec_of(operand).dtype);
+}
+
 /// Of the dtype that the operand declares.
 at::Tensor OneDevice::placed(const at::Tensor& operand, const at::Tensor& whole) const {
   const auto& spec = spec_of(operand);
+  if (spec.is_packed()) return placed_rows(operand, whole);
   const auto* here = mesh_.specs().intern(Layout::replicated(mesh_), spec.sizes, spec.dtype);
   return make_sharded(here, Shards{whole.to(storage(*here), /*non_blocking=*/false, /*copy=*/true)});
 }

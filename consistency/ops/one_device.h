@@ -25,6 +25,7 @@ class OneDevice {
 
  private:
   at::Tensor placed(const at::Tensor& operand, const at::Tensor& whole) const;
+  at::Tensor placed_rows(const at::Tensor& operand, const at::Tensor& whole) const;
 
   World world_;
   const Mesh& mesh_;

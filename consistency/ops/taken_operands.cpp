@@ -32,7 +32,7 @@ at::Tensor sum_that_was_taken(const at::Tensor& operand, const TensorSpec* wante
   auto& self = sharded(operand);
   const auto kept = self.spec().any_partial ? self.shards()->reduced_to(wanted) : self.shards();
   LOCKSTEP_CHECK(kept, "{} has not kept its sum", self.spec().text());
-  return whole_of(all_shards(local_shards(*wanted, kept->local_tensors())));
+  return whole_of(all_shards(local_shards(*wanted, *kept)));
 }
 
 }  // namespace

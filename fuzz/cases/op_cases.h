@@ -97,8 +97,9 @@ std::vector<OpCase> spatial_cases();
 std::vector<OpCase> indexing_cases();
 std::vector<OpCase> view_cases();
 std::vector<OpCase> contraction_cases();  ///< products, reductions, look-ups
-std::vector<OpCase> row_cases();          ///< softmax, norms, attention, random ops, the optimizer
-std::vector<OpCase> random_cases();       ///< the other ops that draw
+std::vector<OpCase> expert_cases();
+std::vector<OpCase> row_cases();     ///< softmax, norms, attention, random ops, the optimizer
+std::vector<OpCase> random_cases();  ///< the other ops that draw
 std::vector<OpCase> factory_cases();
 /// Differentiable ops that are no rows but lead to them: norms, attention, cross-entropy, dropout.
 std::vector<OpCase> composite_cases();

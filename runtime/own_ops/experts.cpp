@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/kernels/experts/expert_products.h"
 #include "runtime/kernels/experts/expert_rows.h"
@@ -31,7 +32,16 @@ constexpr int kCells = 3;  ///< sample, expert, position
 
 // Plain tensors: all rows are there.
 
-Tensor all_present(const Tensor& rows) { return at::ones(rows.sizes().slice(0, kCells), rows.options().dtype(c10::kBool)); }
+void require_real(const char* op, std::initializer_list<Tensor> all) {
+  for (const auto& tensor : all)
+    if (!tensor.is_floating_point() || c10::isFloat8Type(tensor.scalar_type()))
+      fail<BadInput>("mesh::{}: an operand holds {}, expected float32, bfloat16 or float16", op,
+                     c10::toString(tensor.scalar_type()));
+}
+
+Tensor all_present(const Tensor& rows) {
+  return at::ones(rows.sizes().slice(0, kCells), rows.options().dtype(c10::kBool));
+}
 
 void require_known(const Tensor& experts, int64_t count) {
   if (experts.numel() > 0 && experts.ge(count).any().item<bool>())
@@ -39,22 +49,29 @@ void require_known(const Tensor& experts, int64_t count) {
 }
 
 Tensor plain_rows(const Tensor& x, const Tensor& experts, const MaybeTensor& weights, int64_t count) {
+  require_real("expert_rows", {x, weights.value_or(x)});
   require_known(experts, count);
   const auto [rows, present] = kernels::expert_rows(x, experts, weights, 0, count);
   return unpacked(rows, present);
 }
 
 Tensor plain_sums(const Tensor& rows, const Tensor& experts, const MaybeTensor& weights) {
+  require_real("expert_sums", {rows, weights.value_or(rows)});
   return kernels::expert_sums(rows.flatten(0, 2), all_present(rows), experts, weights);
 }
 
 Tensor plain_factors(const Tensor& rows, const Tensor& x, const Tensor& experts) {
+  require_real("expert_factors", {rows, x});
   return kernels::expert_factors(rows.flatten(0, 2), all_present(rows), x, experts);
 }
 
-Tensor plain_linear(const Tensor& rows, const Tensor& weight) { return at::matmul(rows, weight.transpose(1, 2)); }
+Tensor plain_linear(const Tensor& rows, const Tensor& weight) {
+  require_real("expert_linear", {rows, weight});
+  return at::matmul(rows, weight.transpose(1, 2));
+}
 
 Tensor plain_sample_gradient(const Tensor& gradient, const Tensor& rows) {
+  require_real("expert_weight_gradient", {gradient, rows});
   return at::matmul(gradient.transpose(2, 3), rows);
 }
 
@@ -64,7 +81,23 @@ Tensor plain_weight_gradient(const Tensor& gradient, const Tensor& rows) {
 
 // Shapes.
 
+/// Choices are int64; all else is of one floating dtype, but for weights, which are of any.
+void require_numbers(const Call& call) {
+  for (size_t i = 0; i < call.slots.size(); ++i) {
+    const auto& name = call.schema.arguments()[static_cast<size_t>(call.slots[i].argument)].name();
+    const auto dtype = call.operand_dtypes[i];
+    const bool is_real = c10::isFloatingType(dtype) && !c10::isFloat8Type(dtype);
+    if (name == "experts" ? dtype != c10::kLong : !is_real)
+      fail<BadInput>("{}: {} holds {}, expected {}", call.op, name, c10::toString(dtype),
+                     name == "experts" ? "int64" : "float32, bfloat16 or float16");
+    if (name != "experts" && name != "weights" && dtype != call.operand_dtypes[0])
+      fail<BadInput>("{}: {} holds {} beside {}", call.op, name, c10::toString(dtype),
+                     c10::toString(call.operand_dtypes[0]));
+  }
+}
+
 std::vector<ResultShape> rows_shape(const Call& call) {
+  require_numbers(call);
   const auto& x = call.sizes_of("x");
   const int64_t choices = call.sizes_of("experts").back(), count = call.argument("count").toInt();
   if (count < 1) fail<BadInput>("{}: {} experts", call.op, count);
@@ -72,6 +105,7 @@ std::vector<ResultShape> rows_shape(const Call& call) {
 }
 
 std::vector<ResultShape> sums_shape(const Call& call) {
+  require_numbers(call);
   const auto& rows = call.sizes_of("rows");
   return {{{rows[0], rows[2], rows[3]}, {}, call.dtype_of("rows")}};
 }
@@ -79,17 +113,20 @@ std::vector<ResultShape> sums_shape(const Call& call) {
 c10::ScalarType wide(c10::ScalarType dtype) { return dtype == c10::kDouble ? c10::kDouble : c10::kFloat; }
 
 std::vector<ResultShape> factors_shape(const Call& call) {
+  require_numbers(call);
   const auto& x = call.sizes_of("x");
   return {{{x[0], x[1], call.sizes_of("experts").back(), x[2]}, {}, wide(call.dtype_of("rows"))}};
 }
 
 std::vector<ResultShape> linear_shape(const Call& call) {
+  require_numbers(call);
   auto sizes = call.sizes_of("rows");
   sizes.back() = call.sizes_of("weight")[1];
   return {{sizes, {}, call.dtype_of("rows")}};
 }
 
 std::vector<ResultShape> sample_gradient_shape(const Call& call) {
+  require_numbers(call);
   const auto &gradient = call.sizes_of("gradient"), &rows = call.sizes_of("rows");
   return {{{gradient[0], gradient[1], gradient[3], rows[3]}, {}, call.dtype_of("gradient")}};
 }
@@ -102,10 +139,28 @@ std::vector<ResultShape> weight_gradient_shape(const Call& call) {
 
 // Local calls.
 
-const Tensor& present(const LocalCall& call) {
-  if (!call.present)
-    fail<BadInput>("{} takes packed rows, as expert_rows() gives them", call.op.operator_name().name);
-  return *call.present;
+/// What an op takes for rows, as kernels do: packed, or all of them (as a plain tensor has them).
+struct RowsHere {
+  Tensor rows, present;
+  std::vector<int64_t> cells = {};  ///< of what is not packed: its sizes
+
+  /// A result with as many rows, [n, ...] or [nodes, n, ...], as these were given.
+  Tensor as_given(const Tensor& result, bool nodes = false) const {
+    if (cells.empty()) return result;
+    auto sizes = result.sizes().vec();
+    const auto at = sizes.begin() + (nodes ? 1 : 0);
+    sizes.insert(sizes.erase(at), cells.begin(), cells.end());
+    return result.view(sizes);
+  }
+};
+
+RowsHere rows_here(const LocalCall& call, const torch::jit::Stack& stack, const char* name) {
+  const auto given = call.tensor(stack, name);
+  const bool is_packed = given.dim() == 2;
+  if (is_packed != (call.present != nullptr))
+    fail<BadInput>("{}: an operand has packed rows and another all rows", call.op.operator_name().name);
+  if (is_packed) return {given, *call.present};
+  return {given.flatten(0, 2), all_present(given), given.sizes().slice(0, kCells).vec()};
 }
 
 MaybeTensor weights(const LocalCall& call, const torch::jit::Stack& stack) {
@@ -124,48 +179,50 @@ void local_rows(const LocalCall& call, torch::jit::Stack& stack) {
 }
 
 void local_sums(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {kernels::expert_sums(call.tensor(stack, "rows"), present(call), call.tensor(stack, "experts"),
-                                weights(call, stack))};
+  const auto here = rows_here(call, stack, "rows");
+  stack = {kernels::expert_sums(here.rows, here.present, call.tensor(stack, "experts"), weights(call, stack))};
 }
 
 void local_factors(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {kernels::expert_factors(call.tensor(stack, "rows"), present(call), call.tensor(stack, "x"),
-                                   call.tensor(stack, "experts"))};
+  const auto here = rows_here(call, stack, "rows");
+  stack = {kernels::expert_factors(here.rows, here.present, call.tensor(stack, "x"), call.tensor(stack, "experts"))};
 }
 
 void local_linear(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {kernels::expert_linear(call.tensor(stack, "rows"), present(call), call.tensor(stack, "weight"))};
+  const auto here = rows_here(call, stack, "rows");
+  stack = {here.as_given(kernels::expert_linear(here.rows, here.present, call.tensor(stack, "weight")))};
 }
 
 void local_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {
-      kernels::expert_weight_gradient(call.tensor(stack, "gradient"), call.tensor(stack, "rows"), present(call))};
+  const auto gradient = rows_here(call, stack, "gradient"), here = rows_here(call, stack, "rows");
+  stack = {kernels::expert_weight_gradient(gradient.rows, here.rows, here.present)};
 }
 
 void local_sample_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto gradient = call.tensor(stack, "gradient"), rows = call.tensor(stack, "rows");
-  stack = {plain_sample_gradient(unpacked(gradient, present(call)), unpacked(rows, present(call)))};
+  const auto gradient = rows_here(call, stack, "gradient"), here = rows_here(call, stack, "rows");
+  stack = {plain_sample_gradient(unpacked(gradient.rows, here.present), unpacked(here.rows, here.present))};
 }
 
 void canonical_linear(const LocalCall& call, torch::jit::Stack& stack) {
   auto range = contracted_here(call, 0, 3);
   const auto& result = *call.plan.results[0];
   range.rounded_levels = rounded_levels(result.layout.mesh().world(), result.dtype);
-  stack = {kernels::canonical_expert_linear(call.tensor(stack, "rows"), present(call), call.tensor(stack, "weight"),
-                                            range)};
+  const auto here = rows_here(call, stack, "rows");
+  const auto sums = kernels::canonical_expert_linear(here.rows, here.present, call.tensor(stack, "weight"), range);
+  stack = {here.as_given(sums, range.stays_open())};
 }
 
 void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  if (batch_tree(call).leaf != 1)
-    fail<BadInput>("{}: samples of {} rows each; experts take one row a sample", call.op.operator_name().name,
-                   batch_tree(call).leaf);
-  stack = {kernels::canonical_expert_weight_gradient(call.tensor(stack, "gradient"), call.tensor(stack, "rows"),
-                                                     present(call), contracted_here(call, 0, 0))};
+  const int64_t rows_of_sample = batch_tree(call).leaf;
+  const auto gradient = rows_here(call, stack, "gradient"), here = rows_here(call, stack, "rows");
+  stack = {kernels::canonical_expert_weight_gradient(gradient.rows, here.rows, here.present, rows_of_sample,
+                                                     contracted_here(call, 0, 0, rows_of_sample))};
 }
 
 void canonical_sample_gradient(const LocalCall& call, torch::jit::Stack& stack) {
-  stack = {kernels::canonical_sample_weight_gradient(call.tensor(stack, "gradient"), call.tensor(stack, "rows"),
-                                                     present(call), contracted_here(call, 0, 2))};
+  const auto gradient = rows_here(call, stack, "gradient"), here = rows_here(call, stack, "rows");
+  stack = {
+      kernels::canonical_sample_weight_gradient(gradient.rows, here.rows, here.present, contracted_here(call, 0, 2))};
 }
 
 // Derivatives.
@@ -191,8 +248,10 @@ struct Rows : torch::autograd::Function<Rows> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     refuse_second_derivative();
     const auto saved = context->get_saved_variables();
-    return {mesh_ops::expert_sums(gradients[0], saved[1], maybe(saved[2])), {},
-            gradient_of_weights(gradients[0], saved[0], saved[1], saved[2]), {}};
+    return {mesh_ops::expert_sums(gradients[0], saved[1], maybe(saved[2])),
+            {},
+            gradient_of_weights(gradients[0], saved[0], saved[1], saved[2]),
+            {}};
   }
 };
 
@@ -206,18 +265,23 @@ struct Sums : torch::autograd::Function<Sums> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     refuse_second_derivative();
     const auto saved = context->get_saved_variables();
-    return {mesh_ops::expert_rows(gradients[0], saved[1], maybe(saved[2]), saved[0].size(1)), {},
+    return {mesh_ops::expert_rows(gradients[0], saved[1], maybe(saved[2]), saved[0].size(1)),
+            {},
             gradient_of_weights(saved[0], gradients[0], saved[1], saved[2])};
   }
 };
 
-/// Where a mesh axis cuts positions, each sample's sum is finished first (parameter_gradients.h).
+/// Canonical: whether a mesh axis cuts positions of samples that are a row each (parameter_gradients.h).
+bool sums_by_sample(const Tensor& gradient) {
+  if (!is_sharded(gradient) || !layout_of(gradient).mesh().world().canonical()) return false;
+  const auto tree = tree_over_batch(gradient.size(0), 4, RunContext::current().rows().count);
+  return tree.leaf == 1 && !layout_of(gradient).cutters(2).empty();
+}
+
 Tensor matrix_gradient(const Tensor& gradient, const Tensor& rows) {
-  if (!is_sharded(gradient) || !layout_of(gradient).mesh().world().canonical() || layout_of(gradient).cutters(2).empty())
-    return mesh_ops::expert_weight_gradient(gradient, rows);
-  return sum_of_samples(gradient.scalar_type(), [&] {
-    return mesh_ops::expert_sample_weight_gradient(widened(gradient), widened(rows));
-  });
+  if (!sums_by_sample(gradient)) return mesh_ops::expert_weight_gradient(gradient, rows);
+  return sum_of_samples(gradient.scalar_type(),
+                        [&] { return mesh_ops::expert_sample_weight_gradient(widened(gradient), widened(rows)); });
 }
 
 struct ExpertLinear : torch::autograd::Function<ExpertLinear> {

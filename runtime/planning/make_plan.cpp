@@ -162,7 +162,9 @@ class Maker {
 
   void check_beside(const TensorSpec& rows, const TensorSpec* other) const {
     if (!other || (!other->is_packed() && other->dim_count() <= rows.dim_count() - rows.packing.cells)) return;
-    const auto cells = [](const TensorSpec& spec, int count) { return c10::IntArrayRef(spec.sizes).slice(0, static_cast<size_t>(count)); };
+    const auto cells = [](const TensorSpec& spec, int count) {
+      return c10::IntArrayRef(spec.sizes).slice(0, static_cast<size_t>(count));
+    };
     const bool alike = other->packing == rows.packing && other->dim_count() >= other->packing.cells &&
                        cells(*other, rows.packing.cells) == cells(rows, rows.packing.cells);
     if (!alike) refuse_packed("another operand has its own cells, or elements for every cell");

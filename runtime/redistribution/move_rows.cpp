@@ -128,9 +128,7 @@ std::vector<std::shared_ptr<const Shards>> cells_along(const std::vector<Move>& 
 
 }  // namespace
 
-bool moves_cells(const Move& move) {
-  return cuts_cells(*move.before, move.axis) || cuts_cells(*move.after, move.axis);
-}
+bool moves_cells(const Move& move) { return cuts_cells(*move.before, move.axis) || cuts_cells(*move.after, move.axis); }
 
 std::unique_ptr<Collective> make_row_exchange(const Move& move, Shards rows, std::shared_ptr<const Shards> before,
                                               std::shared_ptr<const Shards> after) {

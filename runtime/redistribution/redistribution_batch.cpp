@@ -9,8 +9,8 @@
 #include "runtime/context/observer.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
-#include "runtime/redistribution/collective.h"
 #include "runtime/exchange/exchange.h"
+#include "runtime/redistribution/collective.h"
 #include "runtime/redistribution/local_move.h"
 #include "runtime/redistribution/move_rows.h"
 #include "runtime/redistribution/sent_bytes.h"
@@ -90,7 +90,7 @@ struct RedistributionBatch::Entry {
   std::vector<Move> moves;
   Shards shards;
   size_t next = 0;
-  Shards before = {};  ///< the move that goes on, where observers are
+  Shards before = {};                                       ///< the move that goes on, where observers are
   std::vector<std::shared_ptr<const Shards>> present = {};  ///< of packed rows: before each move, and at the end
 
   bool done() const { return next == moves.size(); }

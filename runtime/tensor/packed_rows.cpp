@@ -55,12 +55,17 @@ const TensorSpec* spec_of_cells(const TensorSpec& spec) {
 }
 
 at::Tensor distribute_rows(const at::Tensor& whole, const at::Tensor& present, const Layout& layout) {
+  return distribute_rows(whole, present, layout, whole.scalar_type());
+}
+
+at::Tensor distribute_rows(const at::Tensor& whole, const at::Tensor& present, const Layout& layout,
+                           c10::ScalarType dtype) {
   const PlainTensors guard;
   if (layout.any_partial())
     fail<BadInput>("distribute_rows: {} has a Partial axis; redistribute() to it", layout.text());
   const Packing packing{static_cast<int>(present.dim()), present.sum().item<int64_t>()};
   const auto& mesh = layout.mesh();
-  const auto* spec = mesh.specs().intern(layout, whole.sizes(), whole.scalar_type(), packing);
+  const auto* spec = mesh.specs().intern(layout, whole.sizes(), dtype, packing);
   const auto* cells = spec_of_cells(*spec);
   Shards shards, held;
   for (size_t i = 0; i < mesh.local_count(); ++i) {

@@ -28,5 +28,8 @@ const TensorSpec* spec_of_cells(const TensorSpec& spec);
 /// Cuts rows that all processes have alike, [cells..., ...] and which cells are present, into a tensor of packed rows.
 /// No communication. The layout has no Partial axis.
 at::Tensor distribute_rows(const at::Tensor& whole, const at::Tensor& present, const Layout& layout);
+/// Declared as of that dtype.
+at::Tensor distribute_rows(const at::Tensor& whole, const at::Tensor& present, const Layout& layout,
+                           c10::ScalarType dtype);
 
 }  // namespace lockstep

@@ -47,7 +47,8 @@ class ShardSet {
     return shards_;
   }
 
-  /// Of packed rows: for each local rank the cells that have a row, bool [...] of the rank's cells. REQUIRES: is_packed().
+  /// Of packed rows: for each local rank the cells that have a row, bool [...] of the rank's cells. REQUIRES:
+  /// is_packed().
   const Shards& present() const { return *present_; }
   bool is_packed() const { return present_ != nullptr; }
   void set_present(std::shared_ptr<const Shards> present) { present_ = std::move(present); }

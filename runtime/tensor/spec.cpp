@@ -155,7 +155,8 @@ Range TensorSpec::cut(size_t index, int dim) const {
 }
 
 std::string TensorSpec::text() const {
-  const auto packed = is_packed() ? fmt::format(" rows of {} cells", list({sizes.data(), static_cast<size_t>(packing.cells)})) : "";
+  const auto packed =
+      is_packed() ? fmt::format(" rows of {} cells", list({sizes.data(), static_cast<size_t>(packing.cells)})) : "";
   return fmt::format("{}{}{} {}", c10::toString(dtype), list(sizes), packed, layout.text());
 }
 
@@ -222,8 +223,12 @@ std::unique_ptr<TensorSpec> SpecTable::make(Layout layout, c10::IntArrayRef size
       fail<BadInput>("layout {} shards dimension {} of a tensor of sizes {}", layout.text(), p.dim, list(sizes));
   require_order(layout, dtype);
   auto spec = std::make_unique<TensorSpec>(
-      TensorSpec{named_by_cells(without_idle_units(std::move(layout), sizes), sizes, packing), sizes.vec(),
-                 strides.vec(), dtype, {}, packing});
+      TensorSpec{named_by_cells(without_idle_units(std::move(layout), sizes), sizes, packing),
+                 sizes.vec(),
+                 strides.vec(),
+                 dtype,
+                 {},
+                 packing});
   spec->any_partial = spec->layout.any_partial();
   spec->all_replicate = spec->layout.all_replicate();
   spec->holds_rounded = all_nodes_are_rounded(spec->layout);

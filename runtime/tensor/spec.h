@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-/// How few of a tensor's elements are stored. The first `cells` dimensions of packed rows number cells, and of each cell
-/// there is a row, the other dimensions, or none: which ones is a part of the value (ShardSet::present()). A shard is
-/// [rows, ...]: those of its cells, in their order. Absent rows are read as 0. (Tokens of experts: cells are [sample,
-/// expert, position], and of each position the experts that it chose are present.)
+/// How few of a tensor's elements are stored. The first `cells` dimensions of packed rows number cells, and of each
+/// cell there is a row, the other dimensions, or none: which ones is a part of the value (ShardSet::present()). A shard
+/// is [rows, ...]: those of its cells, in their order. Absent rows are read as 0. (Tokens of experts: cells are
+/// [sample, expert, position], and of each position the experts that it chose are present.)
 struct Packing {
   int cells = 0;     ///< 0: all elements are stored
   int64_t rows = 0;  ///< of the whole tensor, at the most: what costs are estimated from

@@ -6,8 +6,8 @@
 
 #include "core/error.h"
 #include "models/families/gpt2.h"
-#include "models/layers.h"
 #include "models/families/llama.h"
+#include "models/layers.h"
 #include "tests/support/message_of.h"
 
 namespace lockstep::models {

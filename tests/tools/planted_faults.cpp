@@ -17,9 +17,9 @@
 #include "core/error.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
+#include "runtime/exchange/exchange.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "runtime/exchange/exchange.h"
 #include "trainer/checkpoint/safetensors.h"
 
 namespace lockstep {

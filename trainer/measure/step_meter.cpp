@@ -3,9 +3,9 @@
 #include <ATen/Functions.h>
 
 #include "runtime/context/world.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/kernels/speed/machine_speed.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
-#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "trainer/launch/rank_texts.h"
 

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
+#include "core/range.h"
 #include "runtime/kernels/experts/present_plan.h"
 #include "runtime/kernels/products/product_loops.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
@@ -49,8 +50,9 @@ class RowsByExpert {
   Tensor counts_, first_;
 };
 
-std::vector<int64_t> positions_of(const Tensor& present, int64_t sample, int64_t expert) {
-  const auto cells = present.select(0, sample).select(0, expert).contiguous();
+/// Of rows of the batch, whose positions are counted on.
+std::vector<int64_t> positions_of(const Tensor& present, const Range& rows, int64_t expert) {
+  const auto cells = present.narrow(0, rows.start, rows.length).select(1, expert).flatten();
   const bool* is_present = cells.const_data_ptr<bool>();
   std::vector<int64_t> positions;
   for (int64_t l = 0; l < cells.size(0); ++l)
@@ -125,16 +127,18 @@ Tensor canonical_expert_linear(const Tensor& rows, const Tensor& present, const 
 }
 
 Tensor canonical_expert_weight_gradient(const Tensor& gradient, const Tensor& rows, const Tensor& present,
-                                        const ContractedRange& samples) {
+                                        int64_t rows_of_sample, const ContractedRange& samples) {
+  const int64_t here = present.size(0) / rows_of_sample, experts = present.size(1);
+  if (here == 0 && samples.total > 0) return zeros({0, experts, gradient.size(1), rows.size(1)}, gradient);
   const RowsByExpert by_expert(present);
-  const int64_t here = present.size(0), experts = present.size(1);
-  const auto contraction =
-      Contraction::over_samples(samples.total < 0 ? here : samples.total, samples.first, here, present.size(2));
+  const auto contraction = Contraction::over_samples(samples.total < 0 ? here : samples.total, samples.first, here,
+                                                     rows_of_sample * present.size(2));
   const auto count = static_cast<int64_t>(nodes_of(contraction).size());
   const auto nodes = zeros({count, experts, gradient.size(1), rows.size(1)}, gradient);
   for (int64_t e = 0; e < experts; ++e) {
     std::vector<std::vector<int64_t>> positions;
-    for (int64_t s = 0; s < here; ++s) positions.push_back(positions_of(present, s, e));
+    for (int64_t s = 0; s < here; ++s)
+      positions.push_back(positions_of(present, {s * rows_of_sample, rows_of_sample}, e));
     add_outer_products(by_expert.of(gradient, e), by_expert.of(rows, e),
                        plan_present(contraction, positions, kGroupLimit), nodes.select(1, e));
   }
@@ -149,10 +153,11 @@ Tensor canonical_sample_weight_gradient(const Tensor& gradient, const Tensor& ro
   const auto nodes = zeros({count, present.size(0), present.size(1), gradient.size(1), rows.size(1)}, gradient);
   for (int64_t s = 0; s < present.size(0); ++s)
     for (int64_t e = 0; e < present.size(1); ++e) {
-      auto positions = positions_of(present, s, e);
+      auto positions = positions_of(present, {s, 1}, e);
       for (auto& position : positions) position += contraction.first_element;
       add_outer_products(by_expert.of_sample(gradient, s, e), by_expert.of_sample(rows, s, e),
-                         plan_present(contraction, {std::move(positions)}, kGroupLimit), nodes.select(1, s).select(1, e));
+                         plan_present(contraction, {std::move(positions)}, kGroupLimit),
+                         nodes.select(1, s).select(1, e));
     }
   return given(nodes, range, gradient);
 }

@@ -19,9 +19,11 @@ at::Tensor expert_weight_gradient(const at::Tensor& gradient, const at::Tensor& 
 at::Tensor canonical_expert_linear(const at::Tensor& rows, const at::Tensor& present, const at::Tensor& weight,
                                    const ContractedRange& range);
 
-/// The sum over samples of sums over all positions of a sample -> [e, o, i]; where it stays open nodes [nodes, e, o, i].
+/// The sum over samples, so many rows of the batch each, of sums over all positions of a sample -> [e, o, i]; where it
+/// stays open nodes [nodes, e, o, i].
 at::Tensor canonical_expert_weight_gradient(const at::Tensor& gradient, const at::Tensor& rows,
-                                            const at::Tensor& present, const ContractedRange& samples);
+                                            const at::Tensor& present, int64_t rows_of_sample,
+                                            const ContractedRange& samples);
 
 /// The same of each sample, of whose positions these are the range -> nodes [nodes, b, e, o, i], or [b, e, o, i].
 at::Tensor canonical_sample_weight_gradient(const at::Tensor& gradient, const at::Tensor& rows,

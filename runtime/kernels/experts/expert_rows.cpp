@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 
-
 namespace lockstep::kernels {
 namespace {
 

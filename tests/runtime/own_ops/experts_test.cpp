@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "fuzz/cases/tensors.h"
 #include "fuzz/cases/generators.h"
+#include "fuzz/cases/tensors.h"
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/expert_ops.h"
 #include "runtime/redistribution/gather.h"
@@ -94,8 +94,12 @@ std::vector<Tensor> on_mesh(const Values& v, const Place& place, Numerics numeri
       if (placement.is_shard()) placement.dim = placement.dim == 0 ? 0 : 2;
     return Layout(mesh, placements);
   }();
-  Values here{distribute(v.x, tokens),           distribute(v.weights, tokens), distribute(v.gate, layout(place.in)),
-              distribute(v.up, layout(place.in)), distribute(v.down, layout(place.out)), distribute(v.experts, tokens)};
+  Values here{distribute(v.x, tokens),
+              distribute(v.weights, tokens),
+              distribute(v.gate, layout(place.in)),
+              distribute(v.up, layout(place.in)),
+              distribute(v.down, layout(place.out)),
+              distribute(v.experts, tokens)};
   auto results = computed(here, [&](const Tensor& t, bool to) { return redistribute(t, to ? rows : back); });
   for (auto& result : results) result = gather(result);
   return results;
@@ -138,9 +142,13 @@ TEST(Experts, OfNoTokensHaveNoGradient) {
 TEST(Experts, RefuseChoicesThatAreNone) {
   const auto x = at::ones({1, 2, 3});
   const auto chosen = [](std::vector<int64_t> choices) { return at::tensor(choices).view({1, 2, 2}); };
-  EXPECT_EQ(message_of<BadInput>([&] { mesh_ops::expert_rows(x, chosen({0, 1, 2, 2}), {}, 4); }),
+  EXPECT_EQ(message_of<BadInput>([&] {
+              mesh_ops::expert_rows(x, chosen({0, 1, 2, 2}), {}, 4);
+            }),
             "mesh::expert_rows: a token chose one expert twice");
-  EXPECT_EQ(message_of<BadInput>([&] { mesh_ops::expert_rows(x, chosen({0, 1, 2, 4}), {}, 4); }),
+  EXPECT_EQ(message_of<BadInput>([&] {
+              mesh_ops::expert_rows(x, chosen({0, 1, 2, 4}), {}, 4);
+            }),
             "mesh::expert_rows: a token chose expert 4 of 4");
 }
 

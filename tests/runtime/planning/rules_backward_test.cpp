@@ -71,6 +71,8 @@ const std::map<std::string, const char*>& checked_elsewhere() {
       {"binary_cross_entropy_backward", "refused in some layouts: the target's gradient is written in place"},
       {"clamp.Tensor", "refused in some layouts: LibTorch's formula joins masks in place"},
       {"glu", "refused: glu_backward has no rule"},
+      {"mesh::expert_rows", "gives packed rows; tests/runtime/own_ops/experts_test.cpp"},
+      {"mesh::expert_sums", "takes them; the same"},
       {"huber_loss_backward", "LibTorch's own second derivative has the wrong sizes where it is broadcast"},
       {"linalg_vector_norm", "refused for unfinished sums: LibTorch's formula masks in place"},
       {"masked_scatter", "refused: masked_scatter_backward has no rule"},

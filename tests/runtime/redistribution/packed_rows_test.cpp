@@ -109,22 +109,26 @@ TEST(PackedRows, AreRefusedWhereTheyWouldBeMixed) {
   const auto world = testing::simulated_world({{"ep", 2}});
   const auto& mesh = world->mesh("ep=2");
   const auto rows = sixteen_rows(mesh, "[ep=G(1)]");
-  const char* kReads =
-      "; what computes from each row alone does, and the ops of runtime/own_ops/expert_ops.h";
-  EXPECT_EQ(message_of<BadInput>([&] { at::sum(rows, {0}); }),
-            std::string("sum.dim_IntList does not take packed rows (Float[2,4,6,5] rows of [2,4,6] cells [ep=G(1)]): its "
-                        "elements come from several rows") +
-                kReads);
-  EXPECT_EQ(message_of<BadInput>([&] { at::mul(rows, distribute(exact_tensor({4, 6, 5}), Layout::replicated(mesh))); }),
+  const char* kReads = "; what computes from each row alone does, and the ops of runtime/own_ops/expert_ops.h";
+  EXPECT_EQ(
+      message_of<BadInput>([&] { at::sum(rows, {0}); }),
+      std::string("sum.dim_IntList does not take packed rows (Float[2,4,6,5] rows of [2,4,6] cells [ep=G(1)]): its "
+                  "elements come from several rows") +
+          kReads);
+  EXPECT_EQ(message_of<BadInput>([&] {
+              at::mul(rows, distribute(exact_tensor({4, 6, 5}), Layout::replicated(mesh)));
+            }),
             std::string("mul.Tensor does not take packed rows (Float[2,4,6,5] rows of [2,4,6] cells [ep=G(1)], "
                         "Float[4,6,5] [ep=R]): another operand has its own cells, or elements for every cell") +
                 kReads);
   EXPECT_NO_THROW(at::add(rows, sixteen_rows(mesh, "[ep=G(1)]").neg()));
-  const auto others = distribute_rows(exact_tensor({2, 4, 6, 5}), every_third({2, 4, 6}).flip(2),
-                                      Layout::parse(mesh, "[ep=G(1)]"));
+  const auto others =
+      distribute_rows(exact_tensor({2, 4, 6, 5}), every_third({2, 4, 6}).flip(2), Layout::parse(mesh, "[ep=G(1)]"));
   EXPECT_EQ(message_of<BadInput>([&] { at::add(rows, others); }),
             "add.Tensor has operands whose rows are of different cells");
-  EXPECT_EQ(message_of<BadInput>([&] { distribute(exact_tensor({4, 2}), Layout::parse(mesh, "[ep=G(0)]")); }),
+  EXPECT_EQ(message_of<BadInput>([&] {
+              distribute(exact_tensor({4, 2}), Layout::parse(mesh, "[ep=G(0)]"));
+            }),
             "layout [ep=G(0)]: G(0) cuts cells of packed rows, and a tensor of sizes [4,2] has none; write S(0)");
 }
 

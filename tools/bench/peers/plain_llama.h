@@ -5,9 +5,9 @@
 
 namespace lockstep::bench {
 
-/// The peer of `lockstep bench step`: Llama 3 debugmodel (models/families/llama.h: width 256, 6 layers, 16 heads, hidden 768,
-/// vocabulary 2048) as one would write it in plain LibTorch C++ for one CPU, fp32. It shares no code with models/,
-/// trainer/ or runtime/ but the table of rotations.
+/// The peer of `lockstep bench step`: Llama 3 debugmodel (models/families/llama.h: width 256, 6 layers, 16 heads,
+/// hidden 768, vocabulary 2048) as one would write it in plain LibTorch C++ for one CPU, fp32. It shares no code with
+/// models/, trainer/ or runtime/ but the table of rotations.
 ///
 /// Where LibTorch offers several ways the fastest was taken: rotation of pairs as a complex product, the optimizer as
 /// at::_fused_adamw_ (torch::optim::AdamW takes three times as long), clipping with at::_foreach_norm.

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "core/elementary/low_precision.h"
-#include "runtime/own_ops/mesh_ops.h"
 #include "models/quantized_linear.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "tools/bench/rows/numerics_rows.h"
 
 namespace lockstep::bench {
