@@ -10,6 +10,7 @@
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/plain_modules.h"
+#include "runtime/own_ops/expert_ops.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
@@ -143,6 +144,19 @@ void own_ops() {
   check(at::equal(gather(y), plain), "own_ops/mesh_ops.h");
 }
 
+void experts() {
+  World world({.rank_count = 2});
+  const Mesh& mesh = world.mesh("dp=2");
+  const at::Tensor x = distribute(numbers().reshape({2, 3, 4}), Layout::parse(mesh, "[dp=S(0)]"));
+  const at::Tensor chosen = distribute(at::arange(6).remainder(4).reshape({2, 3, 1}), layout_of(x));
+  const at::Tensor rows = mesh_ops::expert_rows(x, chosen, {}, 4);  // [2, 4, 3, 4], of which 6 rows of 4 are stored
+  const at::Tensor moved = redistribute(rows, Layout::parse(mesh, "[dp=G(1)]"));
+  const at::Tensor weight = distribute(at::ones({4, 5, 4}), Layout::parse(mesh, "[dp=S(0)]"));
+  const at::Tensor back = redistribute(mesh_ops::expert_linear(moved, weight), layout_of(rows));
+  const at::Tensor y = mesh_ops::expert_sums(back, chosen, {});
+  check(at::equal(gather(y), gather(x).sum(2, true).expand({2, 3, 5})), "own_ops/expert_ops.h");
+}
+
 void errors() {
   World world({.rank_count = 2});
   std::string text;
@@ -158,6 +172,6 @@ void errors() {
 
 int main() {
   worlds(), layouts(), tensors(), gathering(), moving(), transferring(), watching(), drawing(), saying(), own_rules(),
-      modules(), own_ops(), errors();
+      modules(), own_ops(), experts(), errors();
   return failures == 0 ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include "replay/capture/recorded_tensor.h"
 #include "replay/op_case/case_arguments.h"
 #include "runtime/context/world.h"
+#include "runtime/planning/make_plan.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::replay {
@@ -29,6 +30,10 @@ void CaseCapture::before_op(const OpEvent& event) {
   try {
     const auto* mesh = mesh_of(event.arguments);
     if (!mesh || &mesh->whole() != mesh) fail<BadInput>("its operands lie on no whole mesh");
+    for_each_tensor(event.arguments, [](const Slot&, const at::Tensor& tensor) {
+      if (is_sharded(tensor) && spec_of(tensor).is_packed())
+        fail<BadInput>("it takes packed rows, which op cases do not hold");
+    });
     const auto& world = mesh->world();
     const auto& name = event.op.operator_name();
     OpCase one;

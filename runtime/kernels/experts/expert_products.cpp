@@ -52,7 +52,7 @@ class RowsByExpert {
 
 /// Of rows of the batch, whose positions are counted on.
 std::vector<int64_t> positions_of(const Tensor& present, const Range& rows, int64_t expert) {
-  const auto cells = present.narrow(0, rows.start, rows.length).select(1, expert).flatten();
+  const auto cells = present.narrow(0, rows.start, rows.length).select(1, expert).flatten().contiguous();
   const bool* is_present = cells.const_data_ptr<bool>();
   std::vector<int64_t> positions;
   for (int64_t l = 0; l < cells.size(0); ++l)
