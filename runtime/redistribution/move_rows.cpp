@@ -145,6 +145,20 @@ Shards rows_taken(const Move& move, const Shards& shards, const Shards& present)
   return result;
 }
 
+Shards all_rows(const TensorSpec& spec, const Shards& rows, const Shards& present) {
+  Shards all;
+  for (size_t i = 0; i < rows.size(); ++i)
+    all.push_back(unpacked(rows[i], present[i], spec.layout.ordered_sum() != nullptr));
+  return all;
+}
+
+Shards rows_of_all(const TensorSpec& spec, const Shards& all, const Shards& present) {
+  Shards rows;
+  for (size_t i = 0; i < all.size(); ++i)
+    rows.push_back(packed(all[i], present[i], spec.layout.ordered_sum() != nullptr));
+  return rows;
+}
+
 std::shared_ptr<ShardSet> moved_rows(const TensorSpec& source, ShardSet& set, const TensorSpec& target) {
   const auto moves = plan_moves(source, target);
   auto rows = set.local_tensors();

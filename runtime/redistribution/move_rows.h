@@ -17,6 +17,10 @@ std::unique_ptr<Collective> make_row_exchange(const Move& move, Shards rows, std
 /// Replicate -> G: what a rank keeps.
 Shards rows_taken(const Move& move, const Shards& rows, const Shards& present);
 
+/// Packed rows as observers are told of them, all rows, 0 where there is none; and back.
+Shards all_rows(const TensorSpec& spec, const Shards& rows, const Shards& present);
+Shards rows_of_all(const TensorSpec& spec, const Shards& all, const Shards& present);
+
 /// moved(), of packed rows: first cells travel, then rows.
 std::shared_ptr<ShardSet> moved_rows(const TensorSpec& source, ShardSet& set, const TensorSpec& target);
 

@@ -114,7 +114,10 @@ struct RedistributionBatch::Entry {
   bool is_watched() const { return !world().observers().empty() && !world().meta(); }
   void tell() {
     const auto kind = is_local(move()) ? CollectiveKind::kAllReduce : kind_of(move());
-    const auto sent = std::exchange(before, {});
+    auto sent = std::exchange(before, {});
+    if (!present.empty())
+      sent = all_rows(*move().before, sent, *present[next]),
+      shards = all_rows(*move().after, shards, *present[next + 1]);
     const MoveEvent event{RunContext::current().last_op_id(),
                           move().axis,
                           is_local(move()) ? nullptr : &kind,
@@ -123,6 +126,7 @@ struct RedistributionBatch::Entry {
                           *move().after,
                           shards};
     world().observers().notify([&](Observer& observer) { observer.after_move(event); });
+    if (!present.empty()) shards = rows_of_all(*move().after, shards, *present[next + 1]);
   }
   /// The steps that need no other rank, up to the next that does.
   void run_local_steps() {

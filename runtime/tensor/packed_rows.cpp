@@ -39,8 +39,9 @@ at::Tensor unpacked(const at::Tensor& rows, const at::Tensor& present, bool node
   return whole.view(sizes);
 }
 
-at::Tensor packed(const at::Tensor& whole, const at::Tensor& present) {
-  return whole.flatten(0, present.dim() - 1).index_select(0, present.flatten().nonzero().squeeze(1));
+at::Tensor packed(const at::Tensor& whole, const at::Tensor& present, bool nodes) {
+  const int64_t front = nodes ? 1 : 0;
+  return whole.flatten(front, front + present.dim() - 1).index_select(front, present.flatten().nonzero().squeeze(1));
 }
 
 const TensorSpec* spec_of_cells(const TensorSpec& spec) {

@@ -20,7 +20,7 @@ int64_t count_of_rows(const at::Tensor& present, int64_t dim, int64_t first, con
 at::Tensor unpacked(const at::Tensor& rows, const at::Tensor& present, bool nodes = false);
 
 /// The inverse: [cells..., ...] -> [n, ...].
-at::Tensor packed(const at::Tensor& whole, const at::Tensor& present);
+at::Tensor packed(const at::Tensor& whole, const at::Tensor& present, bool nodes = false);
 
 /// How the cells of packed rows lie on the mesh: bool [cells...], as the rows do but for sums and for what cuts rows.
 const TensorSpec* spec_of_cells(const TensorSpec& spec);

@@ -1,115 +1,30 @@
+// Experts on meshes, against plain tensors and one rank.
 #include <ATen/Functions.h>
-#include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "fuzz/cases/generators.h"
-#include "fuzz/cases/tensors.h"
-#include "runtime/context/scopes.h"
-#include "runtime/own_ops/expert_ops.h"
-#include "runtime/redistribution/gather.h"
-#include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/sharded_tensor.h"
+#include "tests/support/cases/expert_layer.h"
 #include "tests/support/message_of.h"
 
 namespace lockstep {
 namespace {
 
 using at::Tensor;
+using testing::ExpertPlace;
+using testing::ExpertValues;
+using testing::kPlaces;
 using testing::message_of;
 using testing::same_bits;
 
-constexpr int64_t kSamples = 4, kLength = 64, kWidth = 64, kHidden = 128, kExperts = 4, kChoices = 2;
-
-/// Expert 0 is everyone's first choice, one token alone chose expert 2, nobody expert 3; some have one choice only.
-Tensor choices() {
-  auto experts = at::zeros({kSamples, kLength, kChoices}, c10::kLong);
-  experts.select(2, 1).fill_(1);
-  experts[1][5][1] = 2;
-  experts.select(1, 7).select(1, 1).fill_(-1);
-  return experts;
-}
-
-struct Values {
-  Tensor x, weights, gate, up, down, experts = choices();
-
-  static Values drawn() {
-    at::manual_seed(7);
-    const auto draw = [](std::vector<int64_t> sizes) { return at::randn(sizes) * 0.3; };
-    return {draw({kSamples, kLength, kWidth}), at::rand({kSamples, kLength, kChoices}),
-            draw({kExperts, kHidden, kWidth}), draw({kExperts, kHidden, kWidth}), draw({kExperts, kWidth, kHidden})};
-  }
-  std::vector<Tensor> differentiated() const { return {x, weights, gate, up, down}; }
-};
-
-/// How a mesh has it: tokens and their choices, rows where experts compute, gate and up, down.
-struct Place {
-  const char *mesh, *tokens, *rows, *in, *out;
-};
-
-constexpr Place kOneRank{"dp=1", "[]", "[]", "[]", "[]"};
-constexpr Place kPlaces[] = {
-    {"dp=2", "[dp=S(0)]", "[dp=G(0)]", "[]", "[]"},
-    {"dp=2", "[dp=S(0)]", "[dp=G(1)]", "[dp=S(0)]", "[dp=S(0)]"},
-    {"dp=4", "[dp=S(0)]", "[dp=G(1)]", "[dp=S(0)]", "[dp=S(0)]"},
-    {"tp=2", "[]", "[]", "[tp=S(1)]", "[tp=S(2)]"},
-    {"cp=2", "[cp=S(1)]", "[cp=G(2)]", "[]", "[]"},
-    {"cp=2", "[cp=S(1)]", "[cp=G(1)]", "[cp=S(0)]", "[cp=S(0)]"},
-    {"dp=2,cp=2", "[dp=S(0), cp=S(1)]", "[dp=G(1), cp=G(1)]", "[dp=S(0), cp=S(0)]", "[dp=S(0), cp=S(0)]"},
-    {"dp=2,cp=2", "[dp=S(0), cp=S(1)]", "[dp=G(0), cp=G(1)]", "[cp=S(0)]", "[cp=S(0)]"},
-    {"dp=2,cp=2", "[dp=S(0), cp=S(1)]", "[dp=G(1), cp=G(2)]", "[dp=S(0)]", "[dp=S(0)]"},
-    {"dp=2,tp=2", "[dp=S(0)]", "[dp=G(1)]", "[dp=S(0), tp=S(1)]", "[dp=S(0), tp=S(2)]"},
-    {"dp=2,tp=2", "[dp=S(0), tp=S(1)]", "[dp=G(1), tp=G(1)]", "[dp=S(0), tp=S(0)]", "[dp=S(0), tp=S(0)]"},
-    {"dp=2,cp=2,tp=2", "[dp=S(0), cp=S(1)]", "[dp=G(0), cp=G(1)]", "[cp=S(0), tp=S(1)]", "[cp=S(0), tp=S(2)]"},
-};
-
-/// A gated feed-forward of experts: what it gives, and the gradients of Values::differentiated().
-template <class Move>
-std::vector<Tensor> computed(const Values& v, const Move& move) {
-  auto leaves = v.differentiated();
-  for (auto& leaf : leaves) leaf.requires_grad_(true);
-  const auto rows = move(mesh_ops::expert_rows(leaves[0], v.experts, {}, kExperts), /*to_experts=*/true);
-  const auto gate = at::silu(mesh_ops::expert_linear(rows, leaves[2]));
-  const auto hidden = at::mul(gate, mesh_ops::expert_linear(rows, leaves[3]));
-  const auto back = move(mesh_ops::expert_linear(hidden, leaves[4]), false);
-  const auto y = mesh_ops::expert_sums(back, v.experts, leaves[1]);
-  const auto gradient = at::mul(y, y).detach();
-  y.backward(gradient);
-  std::vector<Tensor> results{y.detach()};
-  for (const auto& leaf : leaves) results.push_back(leaf.grad());
-  return results;
-}
-
-std::vector<Tensor> on_mesh(const Values& v, const Place& place, Numerics numerics) {
-  World::Options options;
-  options.numerics = numerics;
-  const auto world = testing::simulated_world(parse_mesh_axes(place.mesh), options);
-  const auto& mesh = world->mesh(place.mesh);
-  const BatchScope batch({0, kSamples});
-  const auto layout = [&mesh](const char* text) { return Layout::parse(mesh, text); };
-  const auto tokens = layout(place.tokens), rows = layout(place.rows);
-  const auto back = [&] {  // experts' rows where the tokens are
-    auto placements = tokens.placements();
-    for (auto& placement : placements)
-      if (placement.is_shard()) placement.dim = placement.dim == 0 ? 0 : 2;
-    return Layout(mesh, placements);
-  }();
-  Values here{distribute(v.x, tokens),
-              distribute(v.weights, tokens),
-              distribute(v.gate, layout(place.in)),
-              distribute(v.up, layout(place.in)),
-              distribute(v.down, layout(place.out)),
-              distribute(v.experts, tokens)};
-  auto results = computed(here, [&](const Tensor& t, bool to) { return redistribute(t, to ? rows : back); });
-  for (auto& result : results) result = gather(result);
-  return results;
+std::vector<Tensor> on_mesh(const ExpertValues& values, const ExpertPlace& place, Numerics numerics) {
+  return testing::on_mesh(values, place, *testing::world_of(place, numerics));
 }
 
 constexpr const char* kNames[] = {"output", "gradient of x", "of weights", "of gate", "of up", "of down"};
 
 TEST(Experts, GiveThePlainResultOnEveryMesh) {
-  const auto values = Values::drawn();
-  const auto expected = computed(values, [](const Tensor& t, bool) { return t; });
+  const auto values = ExpertValues::drawn();
+  const auto expected = testing::computed(values, [](const Tensor& t, bool) { return t; });
   for (const auto numerics : {Numerics::kNative, Numerics::kCanonical})
     for (const auto& place : kPlaces) {
       const auto actual = on_mesh(values, place, numerics);
@@ -121,8 +36,8 @@ TEST(Experts, GiveThePlainResultOnEveryMesh) {
 }
 
 TEST(Experts, GiveOneRanksBitsOnEveryMesh) {
-  const auto values = Values::drawn();
-  const auto expected = on_mesh(values, kOneRank, Numerics::kCanonical);
+  const auto values = ExpertValues::drawn();
+  const auto expected = on_mesh(values, testing::kOneRank, Numerics::kCanonical);
   for (const auto& place : kPlaces) {
     const auto actual = on_mesh(values, place, Numerics::kCanonical);
     for (size_t i = 0; i < actual.size(); ++i)
@@ -131,7 +46,7 @@ TEST(Experts, GiveOneRanksBitsOnEveryMesh) {
 }
 
 TEST(Experts, OfNoTokensHaveNoGradient) {
-  const auto values = Values::drawn();
+  const auto values = ExpertValues::drawn();
   const auto results = on_mesh(values, kPlaces[1], Numerics::kCanonical);
   for (const size_t i : {3u, 4u, 5u}) {
     EXPECT_EQ(results[i][3].count_nonzero().item<int64_t>(), 0) << kNames[i];
