@@ -20,11 +20,31 @@ std::vector<Tensor> on_mesh(const ExpertValues& values, const ExpertPlace& place
   return testing::on_mesh(values, place, *testing::world_of(place, numerics));
 }
 
+/// The same of LibTorch's ops alone: every expert computes every token, and those that were chosen are added.
+std::vector<Tensor> by_hand(const ExpertValues& v) {
+  auto leaves = v.differentiated();
+  for (auto& leaf : leaves) leaf = leaf.detach().clone().requires_grad_(true);
+  const auto linear = [](const Tensor& rows, const Tensor& weight) {
+    return at::einsum("bel...i,eoi->bel...o", {rows, weight});
+  };
+  const auto rows = leaves[0].unsqueeze(1).expand({-1, testing::kExperts, -1, -1});
+  const auto out = linear(at::silu(linear(rows, leaves[2])) * linear(rows, leaves[3]), leaves[4]);
+  const auto chosen = at::one_hot(v.experts + 1, testing::kExperts + 1).narrow(3, 1, testing::kExperts).to(at::kFloat);
+  const auto y = at::einsum("blk,blke,belw->blw", {leaves[1], chosen, out});
+  y.backward(at::mul(y, y).detach());
+  std::vector<Tensor> results{y.detach()};
+  for (const auto& leaf : leaves) results.push_back(leaf.grad());
+  return results;
+}
+
 constexpr const char* kNames[] = {"output", "gradient of x", "of weights", "of gate", "of up", "of down"};
 
 TEST(Experts, GiveThePlainResultOnEveryMesh) {
   const auto values = ExpertValues::drawn();
-  const auto expected = testing::computed(values, [](const Tensor& t, bool) { return t; });
+  const auto expected = by_hand(values);
+  const auto plain = testing::computed(values, [](const Tensor& t, bool) { return t; });
+  for (size_t i = 0; i < plain.size(); ++i)
+    EXPECT_TRUE(at::allclose(plain[i], expected[i], 1e-4, 1e-4)) << "plain tensors: " << kNames[i];
   for (const auto numerics : {Numerics::kNative, Numerics::kCanonical})
     for (const auto& place : kPlaces) {
       const auto actual = on_mesh(values, place, numerics);
@@ -52,6 +72,32 @@ TEST(Experts, OfNoTokensHaveNoGradient) {
     EXPECT_EQ(results[i][3].count_nonzero().item<int64_t>(), 0) << kNames[i];
     EXPECT_GT(results[i][2].count_nonzero().item<int64_t>(), 0) << kNames[i];
   }
+}
+
+/// Llama 4's: the choice's weight is the token's, not the result's.
+TEST(Experts, TakeWeightedRows) {
+  const auto values = ExpertValues::drawn();
+  auto x = values.x.clone().requires_grad_(true), weights = values.weights.clone().requires_grad_(true);
+  const auto rows = mesh_ops::expert_rows(x, values.experts, weights, testing::kExperts);
+  const auto chosen =
+      at::one_hot(values.experts + 1, testing::kExperts + 1).narrow(3, 1, testing::kExperts).to(at::kFloat);
+  auto other_x = values.x.clone().requires_grad_(true), other_weights = values.weights.clone().requires_grad_(true);
+  const auto expected = at::einsum("blw,blk,blke->belw", {other_x, other_weights, chosen});
+  EXPECT_TRUE(at::allclose(rows, expected));
+  const auto gradient = at::randn(rows.sizes());
+  rows.backward(gradient);
+  expected.backward(gradient);
+  EXPECT_TRUE(at::allclose(x.grad(), other_x.grad(), 1e-4, 1e-4));
+  EXPECT_TRUE(at::allclose(weights.grad(), other_weights.grad(), 1e-4, 1e-4));
+}
+
+TEST(Experts, AddATokensRowsInTheOrderOfItsChoices) {
+  const auto rows = at::tensor({1e8F, 1.0F, -1e8F}).view({1, 3, 1, 1});
+  const auto sum = [&](std::vector<int64_t> choices) {
+    return mesh_ops::expert_sums(rows, at::tensor(choices).view({1, 1, 3}), {}).item<float>();
+  };
+  EXPECT_EQ(sum({0, 2, 1}), 1);
+  EXPECT_EQ(sum({1, 0, 2}), 0);
 }
 
 TEST(Experts, RefuseChoicesThatAreNone) {
