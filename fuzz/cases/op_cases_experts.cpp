@@ -1,4 +1,6 @@
 // How the ops of experts are called, with all rows: packed rows come from expert_rows alone.
+#include <ATen/Functions.h>
+
 #include "fuzz/cases/op_cases.h"
 
 namespace lockstep::testing {

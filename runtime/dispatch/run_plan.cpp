@@ -104,18 +104,10 @@ class Runner {
   void collect_present() {
     for (const auto& set : operands_) {
       if (!set || !set->is_packed() || set->shared_present() == present_) continue;
-      if (present_ && !same_cells(*set)) {
+      if (present_ && !world_.meta() && !same_cells(*present_, set->present()))
         fail<BadInput>("{} has operands whose rows are of different cells", op_name(op_));
-      }
       present_ = set->shared_present();
     }
-  }
-
-  bool same_cells(const ShardSet& set) const {
-    if (world_.meta()) return true;
-    for (size_t i = 0; i < present_->size(); ++i)
-      if (!(*present_)[i].equal(set.present()[i])) return false;
-    return true;
   }
 
   /// A view, or what has views, cannot be finished alone: the others would not see what is written.
@@ -161,7 +153,7 @@ class Runner {
       keep_reduced(self, target, kept);
       return kept;
     }
-    const auto set = lockstep::moved(self.spec(), *self.shards(), *target, op_name(op_));
+    auto set = lockstep::moved(self.spec(), *self.shards(), *target, op_name(op_));
     keep_reduced(self, target, set);
     return set;
   }
@@ -259,10 +251,8 @@ class Runner {
 
   bool fits(const TensorSpec& spec, size_t index, const at::Tensor& tensor) const {
     if (!spec.is_packed()) return tensor.sizes() == c10::IntArrayRef(spec.local_sizes[index]);
-    auto sizes = spec.local_sizes[index];
-    const auto& cells = made_present_.empty() ? (*present_)[index] : made_present_[index];
-    *std::find(sizes.begin(), sizes.end(), TensorSpec::kAnyRows) = cells.sum().item<int64_t>();
-    return tensor.sizes() == c10::IntArrayRef(sizes);
+    return tensor.sizes() ==
+           sizes_of_rows(spec, index, made_present_.empty() ? (*present_)[index] : made_present_[index]);
   }
 
   void finish() {

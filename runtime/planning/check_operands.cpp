@@ -83,4 +83,44 @@ void check_fits_written(const Rule& rule, const Call& call, size_t written) {
   }
 }
 
+namespace {
+
+using Specs = std::span<const TensorSpec* const>;
+
+[[noreturn]] void refuse_packed(const Call& call, Specs given, const char* why) {
+  std::string operands;
+  for (const auto* spec : given)
+    operands += fmt::format("{}{}", operands.empty() ? "" : ", ", spec ? spec->text() : "plain");
+  fail<BadInput>(
+      "{} does not take packed rows ({}): {}; what computes from each row alone does, and the ops of "
+      "runtime/own_ops/expert_ops.h",
+      call.op, operands, why);
+}
+
+/// Whether an operand that is not these rows has an element for each of their cells, or for none.
+bool fits_beside(const TensorSpec& rows, const TensorSpec& other) {
+  if (!other.is_packed()) return other.dim_count() <= rows.dim_count() - rows.packing.cells;
+  const auto cells = static_cast<ptrdiff_t>(rows.packing.cells);
+  return other.packing == rows.packing &&
+         std::equal(rows.sizes.begin(), rows.sizes.begin() + cells, other.sizes.begin());
+}
+
+}  // namespace
+
+void keep_packing(const Rule& rule, Call& call, Specs given) {
+  const auto rows = std::find_if(given.begin(), given.end(), [](auto* spec) { return spec && spec->is_packed(); });
+  if (rows == given.end() || (rule.traits & (Rule::kPacks | Rule::kUnpacks))) return;
+  if (rule.traits & Rule::kReadsSizesOnly) refuse_packed(call, given, "it gives new values for all elements");
+  if (rule.traits & Rule::kRandom) refuse_packed(call, given, "it draws for every element");
+  if (!is_pointwise(rule) && !(rule.traits & Rule::kOfRows))
+    refuse_packed(call, given, "its elements come from several rows");
+  for (const auto* spec : given)
+    if (is_pointwise(rule) && spec && !fits_beside(**rows, *spec))
+      refuse_packed(call, given, "another operand has its own cells, or elements for every cell");
+  for (auto& shape : call.results) {
+    shape.packing = (*rows)->packing;
+    shape.strides.clear();
+  }
+}
+
 }  // namespace lockstep

@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+
 #include "runtime/planning/rule.h"
 
 namespace lockstep {
@@ -16,5 +18,9 @@ void check_dim_counts(const Rule& rule, const Call& call);
 /// Checks that every operand of a pointwise op can be broadcast to the one that it writes (LibTorch's meta kernels do
 /// not always look). Throws BadInput that names op, operand and both sizes.
 void check_fits_written(const Rule& rule, const Call& call, size_t written);
+
+/// Results of what computes from each row alone are packed as its operands are: rows of the same cells. Throws BadInput
+/// where an op takes no packed rows, or not these side by side. `given`: specs per slot, null for plain tensors.
+void keep_packing(const Rule& rule, Call& call, std::span<const TensorSpec* const> given);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/context/run_context.h"
+#include "runtime/planning/check_operands.h"
 #include "runtime/planning/choose_layouts.h"
 #include "runtime/planning/infer_results.h"
 #include "runtime/planning/ordered_sums.h"
@@ -117,7 +118,7 @@ class Maker {
 
   /// As the operand, where sizes agree, without its unfinished sums.
   void lie_like_operand() {
-    if (plan_->given[0]->is_packed()) refuse_packed("it gives new values for all elements");
+    keep_packing(*plan_->rule, call_, plan_->given);
     plan_->wanted = plan_->given;
     const auto& given = *plan_->given[0];
     auto placements = Layout::replicated(mesh_).placements();
@@ -133,49 +134,12 @@ class Maker {
     return mesh_.specs().intern(layout, shape.sizes, shape.strides, shape.dtype, shape.packing);
   }
 
-  [[noreturn]] void refuse_packed(const std::string& why) const {
-    std::string operands;
-    for (const auto* spec : plan_->given)
-      operands += fmt::format("{}{}", operands.empty() ? "" : ", ", spec ? spec->text() : "plain");
-    fail<BadInput>(
-        "{} does not take packed rows ({}): {}; what computes from each row alone does, and the ops of "
-        "runtime/own_ops/expert_ops.h",
-        call_.op, operands, why);
-  }
-
-  /// Results of what computes from each row alone are rows of the same cells.
-  void keep_packing() {
-    const TensorSpec* rows = nullptr;
-    for (const auto* spec : plan_->given)
-      if (spec && spec->is_packed()) rows = spec;
-    if (!rows || (plan_->rule->traits & (Rule::kPacks | Rule::kUnpacks))) return;
-    if (plan_->rule->traits & Rule::kRandom) refuse_packed("it draws for every element");
-    if (!is_pointwise(*plan_->rule) && !(plan_->rule->traits & Rule::kOfRows))
-      refuse_packed("its elements come from several rows");
-    for (const auto* spec : plan_->given)
-      if (is_pointwise(*plan_->rule)) check_beside(*rows, spec);
-    for (auto& shape : call_.results) {
-      shape.packing = rows->packing;
-      shape.strides.clear();
-    }
-  }
-
-  void check_beside(const TensorSpec& rows, const TensorSpec* other) const {
-    if (!other || (!other->is_packed() && other->dim_count() <= rows.dim_count() - rows.packing.cells)) return;
-    const auto cells = [](const TensorSpec& spec, int count) {
-      return c10::IntArrayRef(spec.sizes).slice(0, static_cast<size_t>(count));
-    };
-    const bool alike = other->packing == rows.packing && other->dim_count() >= other->packing.cells &&
-                       cells(*other, rows.packing.cells) == cells(rows, rows.packing.cells);
-    if (!alike) refuse_packed("another operand has its own cells, or elements for every cell");
-  }
-
   void plan_layouts() {
     const OpSharding sharding = op_sharding_of(*plan_->rule, call_);
     LOCKSTEP_CHECK_EQ(sharding.operands.size(), plan_->slots.size(), "{}", call_.op);
     LOCKSTEP_CHECK_EQ(sharding.results.size(), call_.results.size(), "{}", call_.op);
     plan_->batch = sharding.batch;
-    keep_packing();
+    keep_packing(*plan_->rule, call_, plan_->given);
     const bool canonical = mesh_.world().canonical();
     if (canonical && append_to_formal_sum()) return;
     const bool ordered =

@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/ranks.h"
@@ -42,6 +44,17 @@ at::Tensor unpacked(const at::Tensor& rows, const at::Tensor& present, bool node
 at::Tensor packed(const at::Tensor& whole, const at::Tensor& present, bool nodes) {
   const int64_t front = nodes ? 1 : 0;
   return whole.flatten(front, front + present.dim() - 1).index_select(front, present.flatten().nonzero().squeeze(1));
+}
+
+bool same_cells(const Shards& left, const Shards& right) {
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(),
+                    [](const at::Tensor& mine, const at::Tensor& other) { return mine.equal(other); });
+}
+
+std::vector<int64_t> sizes_of_rows(const TensorSpec& spec, size_t index, const at::Tensor& present) {
+  auto sizes = spec.local_sizes[index];
+  *std::find(sizes.begin(), sizes.end(), TensorSpec::kAnyRows) = present.sum().item<int64_t>();
+  return sizes;
 }
 
 const TensorSpec* spec_of_cells(const TensorSpec& spec) {

@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "core/range.h"
+#include "runtime/tensor/shard_set.h"
 #include "runtime/tensor/spec.h"
 
 /// Packed rows (Packing) as plain tensors: `present`, bool, says of each cell whether it has a row, and the n-th row is
@@ -21,6 +22,12 @@ at::Tensor unpacked(const at::Tensor& rows, const at::Tensor& present, bool node
 
 /// The inverse: [cells..., ...] -> [n, ...].
 at::Tensor packed(const at::Tensor& whole, const at::Tensor& present, bool nodes = false);
+
+/// Of each local rank the same cells.
+bool same_cells(const Shards& left, const Shards& right);
+
+/// Of local rank `index`, the sizes of a shard of packed rows of these cells.
+std::vector<int64_t> sizes_of_rows(const TensorSpec& spec, size_t index, const at::Tensor& present);
 
 /// How the cells of packed rows lie on the mesh: bool [cells...], as the rows do but for sums and for what cuts rows.
 const TensorSpec* spec_of_cells(const TensorSpec& spec);
