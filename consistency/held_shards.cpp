@@ -9,7 +9,7 @@
 #include "runtime/context/world.h"
 #include "runtime/exchange/exchange.h"
 #include "runtime/kernels/tensors/join_nodes.h"
-#include "runtime/tensor/packed_rows.h"
+#include "runtime/redistribution/move_rows.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/reduce.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -134,11 +134,7 @@ HeldShards local_shards(const at::Tensor& tensor) {
 HeldShards local_shards(const TensorSpec& spec, ShardSet& set) {
   const PlainTensors guard;
   if (!spec.is_packed()) return local_shards(spec, set.local_tensors());
-  Shards whole;
-  const bool nodes = spec.layout.ordered_sum() != nullptr;
-  for (size_t i = 0; i < set.present().size(); ++i)
-    whole.push_back(unpacked(set.local_tensors()[i], set.present()[i], nodes));
-  return local_shards(spec, whole);
+  return local_shards(spec, all_rows(spec, set.local_tensors(), set.present()));
 }
 
 HeldShards all_shards(const HeldShards& local) {

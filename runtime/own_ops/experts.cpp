@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
-#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/kernels/experts/expert_products.h"
 #include "runtime/kernels/experts/expert_rows.h"
@@ -14,6 +13,7 @@
 #include "runtime/own_ops/parameter_gradients.h"
 #include "runtime/planning/canonical_local.h"
 #include "runtime/planning/ordered_sums.h"
+#include "runtime/tensor/domain.h"
 #include "runtime/tensor/packed_rows.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -34,7 +34,7 @@ constexpr int kCells = 3;  ///< sample, expert, position
 
 void require_real(const char* op, std::initializer_list<Tensor> all) {
   for (const auto& tensor : all)
-    if (!tensor.is_floating_point() || c10::isFloat8Type(tensor.scalar_type()))
+    if (!is_real(tensor.scalar_type()))
       fail<BadInput>("mesh::{}: an operand holds {}, expected float32, bfloat16 or float16", op,
                      c10::toString(tensor.scalar_type()));
 }
@@ -86,8 +86,7 @@ void require_numbers(const Call& call) {
   for (size_t i = 0; i < call.slots.size(); ++i) {
     const auto& name = call.schema.arguments()[static_cast<size_t>(call.slots[i].argument)].name();
     const auto dtype = call.operand_dtypes[i];
-    const bool is_real = c10::isFloatingType(dtype) && !c10::isFloat8Type(dtype);
-    if (name == "experts" ? dtype != c10::kLong : !is_real)
+    if (name == "experts" ? dtype != c10::kLong : !is_real(dtype))
       fail<BadInput>("{}: {} holds {}, expected {}", call.op, name, c10::toString(dtype),
                      name == "experts" ? "int64" : "float32, bfloat16 or float16");
     if (name != "experts" && name != "weights" && dtype != call.operand_dtypes[0])
@@ -110,12 +109,12 @@ std::vector<ResultShape> sums_shape(const Call& call) {
   return {{{rows[0], rows[2], rows[3]}, {}, call.dtype_of("rows")}};
 }
 
-c10::ScalarType wide(c10::ScalarType dtype) { return dtype == c10::kDouble ? c10::kDouble : c10::kFloat; }
-
 std::vector<ResultShape> factors_shape(const Call& call) {
   require_numbers(call);
   const auto& x = call.sizes_of("x");
-  return {{{x[0], x[1], call.sizes_of("experts").back(), x[2]}, {}, wide(call.dtype_of("rows"))}};
+  return {{{x[0], x[1], call.sizes_of("experts").back(), x[2]},
+           {},
+           accumulation(Domain::kDeclared, call.dtype_of("rows"))}};
 }
 
 std::vector<ResultShape> linear_shape(const Call& call) {
@@ -271,15 +270,8 @@ struct Sums : torch::autograd::Function<Sums> {
   }
 };
 
-/// Canonical: whether a mesh axis cuts positions of samples that are a row each (parameter_gradients.h).
-bool sums_by_sample(const Tensor& gradient) {
-  if (!is_sharded(gradient) || !layout_of(gradient).mesh().world().canonical()) return false;
-  const auto tree = tree_over_batch(gradient.size(0), 4, RunContext::current().rows().count);
-  return tree.leaf == 1 && !layout_of(gradient).cutters(2).empty();
-}
-
 Tensor matrix_gradient(const Tensor& gradient, const Tensor& rows) {
-  if (!sums_by_sample(gradient)) return mesh_ops::expert_weight_gradient(gradient, rows);
+  if (!is_sharded(gradient) || !sums_by_sample(gradient, 2)) return mesh_ops::expert_weight_gradient(gradient, rows);
   return sum_of_samples(gradient.scalar_type(),
                         [&] { return mesh_ops::expert_sample_weight_gradient(widened(gradient), widened(rows)); });
 }
@@ -353,48 +345,37 @@ constexpr OwnOp kOps[] = {
 
 OwnOpFamily experts() { return {kOps, register_derivatives}; }
 
-/// The op of that name, for an entry point.
-template <class Function>
-auto expert_op(const char* name) {
-  define_own_ops();
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
-}
-
 }  // namespace own_ops
 
 namespace mesh_ops {
 
 Tensor expert_rows(const Tensor& x, const Tensor& experts, const MaybeTensor& weights, int64_t count) {
-  static const auto op =
-      own_ops::expert_op<Tensor(const Tensor&, const Tensor&, const MaybeTensor&, int64_t)>("mesh::expert_rows");
+  static const auto op = own_ops::typed_op<own_ops::plain_rows>("mesh::expert_rows");
   return op.call(x, experts, weights, count);
 }
 
 Tensor expert_sums(const Tensor& rows, const Tensor& experts, const MaybeTensor& weights) {
-  static const auto op =
-      own_ops::expert_op<Tensor(const Tensor&, const Tensor&, const MaybeTensor&)>("mesh::expert_sums");
+  static const auto op = own_ops::typed_op<own_ops::plain_sums>("mesh::expert_sums");
   return op.call(rows, experts, weights);
 }
 
 Tensor expert_linear(const Tensor& rows, const Tensor& weight) {
-  static const auto op = own_ops::expert_op<Tensor(const Tensor&, const Tensor&)>("mesh::expert_linear");
+  static const auto op = own_ops::typed_op<own_ops::plain_linear>("mesh::expert_linear");
   return op.call(rows, weight);
 }
 
 Tensor expert_factors(const Tensor& rows, const Tensor& x, const Tensor& experts) {
-  static const auto op =
-      own_ops::expert_op<Tensor(const Tensor&, const Tensor&, const Tensor&)>("mesh::expert_factors");
+  static const auto op = own_ops::typed_op<own_ops::plain_factors>("mesh::expert_factors");
   return op.call(rows, x, experts);
 }
 
 Tensor expert_weight_gradient(const Tensor& gradient, const Tensor& rows) {
-  static const auto op = own_ops::expert_op<Tensor(const Tensor&, const Tensor&)>("mesh::expert_weight_gradient");
+  static const auto op = own_ops::typed_op<own_ops::plain_weight_gradient>("mesh::expert_weight_gradient");
   return op.call(gradient, rows);
 }
 
 Tensor expert_sample_weight_gradient(const Tensor& gradient, const Tensor& rows) {
-  static const auto op =
-      own_ops::expert_op<Tensor(const Tensor&, const Tensor&)>("mesh::expert_sample_weight_gradient");
+  static const auto op = own_ops::typed_op<own_ops::plain_sample_gradient>("mesh::expert_sample_weight_gradient");
   return op.call(gradient, rows);
 }
 

@@ -30,6 +30,9 @@ auto typed_op(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<std::remove_pointer_t<decltype(kKernel)>>();
 }
 
+/// Whether our own ops compute with it: float8 is stored only.
+inline bool is_real(c10::ScalarType dtype) { return c10::isFloatingType(dtype) && !c10::isFloat8Type(dtype); }
+
 /// Shapes of results that are those of operand 1.
 inline std::vector<ResultShape> like_second(const Call& call) {
   return {{call.operand_sizes[1], {}, call.operand_dtypes[1]}};

@@ -28,7 +28,7 @@ bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 std::vector<ResultShape> transformed_shape(const Call& call) {
   const auto& sizes = call.operand_sizes[0];
   const auto dtype = call.operand_dtypes[0];
-  if (!c10::isFloatingType(dtype) || c10::isFloat8Type(dtype))
+  if (!is_real(dtype))
     fail<BadInput>("{}: it transforms float32, bfloat16 and float16, not {}", call.op, c10::toString(dtype));
   if (const int64_t n = sizes.back(); n < 2 || n > kMostElements || !is_power_of_two(n))
     fail<BadInput>("{}: the last dimension has {} elements, expected a power of two from 2 to {}", call.op, n,

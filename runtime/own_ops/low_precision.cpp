@@ -25,7 +25,7 @@ int64_t format_of(const Call& call, int64_t count) {
 }
 
 void require_real(const Call& call, size_t operand) {
-  if (!c10::isFloatingType(call.operand_dtypes[operand]) || c10::isFloat8Type(call.operand_dtypes[operand]))
+  if (!is_real(call.operand_dtypes[operand]))
     fail<BadInput>("{}: operand {} holds {}, expected float32, bfloat16 or float16", call.op, operand,
                    c10::toString(call.operand_dtypes[operand]));
 }

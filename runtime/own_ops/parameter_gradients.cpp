@@ -39,19 +39,16 @@ Tensor finished(const Tensor& sums) {
   return redistribute_values(sums, Layout(layout.mesh(), with_mesh_order(std::move(placements))), "redistribute");
 }
 
-/// Canonical: whether a sum over everything but the last dimension of [b, l, n] is one over samples of sums over
-/// positions, whoever has which of them. (A sample of several rows is one sum over all of their positions, which no
-/// rank has a run of.)
-bool has_leaf_for_each_sample(const Tensor& gradient) {
-  if (!layout_of(gradient).mesh().world().canonical() || gradient.dim() != 3) return false;
-  return tree_over_batch(gradient.size(0), 3, RunContext::current().rows().count).leaf == 1;
+/// Canonical: whether each sample is a row of the batch.
+bool are_rows_of_the_batch(const Tensor& gradient) {
+  if (!layout_of(gradient).mesh().world().canonical()) return false;
+  return tree_over_batch(gradient.size(0), static_cast<size_t>(gradient.dim()), RunContext::current().rows().count)
+             .leaf == 1;
 }
 
-/// Canonical: where a mesh axis cuts the positions of samples [b, l, ...], each sample's sum is finished first, then
-/// samples are added. Nothing is gathered, and every rank adds what it has.
-bool sums_by_sample(const Tensor& gradient) {
-  return has_leaf_for_each_sample(gradient) && !layout_of(gradient).cutters(1).empty();
-}
+/// Canonical: whether a sum over everything but the last dimension of [b, l, n] is one over samples of sums over
+/// positions, whoever has which of them.
+bool has_leaf_for_each_sample(const Tensor& gradient) { return gradient.dim() == 3 && are_rows_of_the_batch(gradient); }
 
 struct ScaledColumns : torch::autograd::Function<ScaledColumns> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& scale) {
@@ -73,13 +70,17 @@ Tensor scaled_columns(const Tensor& x, const Tensor& scale) {
   return is_sharded(x) ? ScaledColumns::apply(x, scale) : at::mul(x, scale);
 }
 
+bool sums_by_sample(const Tensor& gradient, int positions) {
+  return are_rows_of_the_batch(gradient) && !layout_of(gradient).cutters(positions).empty();
+}
+
 Tensor sum_of_samples(c10::ScalarType dtype, const std::function<Tensor()>& samples) {
   const PhaseScope scope(kBySample);
   return declared_as(at::sum(finished(samples()), {0}, false), dtype);
 }
 
 Tensor linear_weight_gradient(const Tensor& gradient, const Tensor& input) {
-  if (!sums_by_sample(gradient)) return mesh_ops::weight_gradient(gradient, input);
+  if (gradient.dim() != 3 || !sums_by_sample(gradient, 1)) return mesh_ops::weight_gradient(gradient, input);
   return sum_of_samples(gradient.scalar_type(),
                         [&] { return at::matmul(widened(gradient).transpose(1, 2), widened(input)); });
 }

@@ -18,6 +18,11 @@ at::Tensor bias_gradient(const at::Tensor& gradient);
 /// autograd would finish the sum over samples too early.)
 at::Tensor scaled_columns(const at::Tensor& x, const at::Tensor& scale);
 
+/// Canonical: whether a mesh axis cuts `positions`, the dimension of a gradient [b, ...] that samples are summed over
+/// first, and samples are a row of the batch each. (One of several rows is one sum over all of their positions, which
+/// no rank has a run of.) Then each sample's sum is finished first, and samples are added: sum_of_samples().
+bool sums_by_sample(const at::Tensor& gradient, int positions);
+
 /// Canonical: the sum over samples of `samples()`, [b, ...] in the dtype that sums are kept in, of which a sum over
 /// positions is unfinished: each sample's is finished first, then samples are added. Nothing is gathered.
 at::Tensor sum_of_samples(c10::ScalarType dtype, const std::function<at::Tensor()>& samples);

@@ -21,12 +21,6 @@ std::vector<ResultShape> weight_gradient_shape(const Call& call) {
   return {{{call.sizes_of("gradient").back(), call.sizes_of("input").back()}, {}, call.dtype_of("gradient")}};
 }
 
-/// What a rank without samples adds to a gradient.
-Tensor no_nodes(const Tensor& gradient, const Tensor& input) {
-  const auto dtype = gradient.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-  return at::empty({0, gradient.size(-1), input.size(-1)}, gradient.options().dtype(dtype));
-}
-
 /// Samples first; rows that are no batch are the elements of one sum.
 void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) {
   auto gradient = call.tensor(stack, "gradient"), input = call.tensor(stack, "input");
@@ -42,7 +36,6 @@ void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) 
     gradient = gradient.reshape({samples, rows, gradient.size(-1)});
     input = input.reshape({samples, rows, input.size(-1)});
   }
-  if (is_batch && gradient.size(0) == 0 && range.total > 0) return (void)(stack = {no_nodes(gradient, input)});
   stack = {is_batch ? kernels::weight_gradient(gradient, input, range) : kernels::product(gradient.t(), input, range)};
 }
 

@@ -88,16 +88,13 @@ namespace {
 using Specs = std::span<const TensorSpec* const>;
 
 [[noreturn]] void refuse_packed(const Call& call, Specs given, const char* why) {
-  std::string operands;
-  for (const auto* spec : given)
-    operands += fmt::format("{}{}", operands.empty() ? "" : ", ", spec ? spec->text() : "plain");
   fail<BadInput>(
       "{} does not take packed rows ({}): {}; what computes from each row alone does, and the ops of "
       "runtime/own_ops/expert_ops.h",
-      call.op, operands, why);
+      call.op, texts_of(given), why);
 }
 
-/// Whether an operand that is not these rows has an element for each of their cells, or for none.
+/// Whether an operand can stand beside these rows: rows of as many cells, or elements that all rows share.
 bool fits_beside(const TensorSpec& rows, const TensorSpec& other) {
   if (!other.is_packed()) return other.dim_count() <= rows.dim_count() - rows.packing.cells;
   const auto cells = static_cast<ptrdiff_t>(rows.packing.cells);
@@ -106,6 +103,12 @@ bool fits_beside(const TensorSpec& rows, const TensorSpec& other) {
 }
 
 }  // namespace
+
+std::string texts_of(Specs specs) {
+  std::string text;
+  for (const auto* spec : specs) text += fmt::format("{}{}", text.empty() ? "" : ", ", spec ? spec->text() : "plain");
+  return text;
+}
 
 void keep_packing(const Rule& rule, Call& call, Specs given) {
   const auto rows = std::find_if(given.begin(), given.end(), [](auto* spec) { return spec && spec->is_packed(); });

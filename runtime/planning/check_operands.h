@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <string>
 
 #include "runtime/planning/rule.h"
 
@@ -18,6 +19,9 @@ void check_dim_counts(const Rule& rule, const Call& call);
 /// Checks that every operand of a pointwise op can be broadcast to the one that it writes (LibTorch's meta kernels do
 /// not always look). Throws BadInput that names op, operand and both sizes.
 void check_fits_written(const Rule& rule, const Call& call, size_t written);
+
+/// "f32[8,4] [tp=S(0)], plain": of operands, null for plain tensors.
+std::string texts_of(std::span<const TensorSpec* const> specs);
 
 /// Results of what computes from each row alone are packed as its operands are: rows of the same cells. Throws BadInput
 /// where an op takes no packed rows, or not these side by side. `given`: specs per slot, null for plain tensors.

@@ -257,10 +257,7 @@ class Maker {
   }
 
   [[noreturn]] void refuse() const {
-    std::string operands;
-    for (const auto* spec : plan_->given)
-      operands += fmt::format("{}{}", operands.empty() ? "" : ", ", spec ? spec->text() : "plain");
-    fail<BadInput>("{} cannot run on {}: {}; redistribute() the operands first", call_.op, operands,
+    fail<BadInput>("{} cannot run on {}: {}; redistribute() the operands first", call_.op, texts_of(plan_->given),
                    plan_->written >= 0 ? "the tensor that is written in place would have to move" : "no layout serves");
   }
 

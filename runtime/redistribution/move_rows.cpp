@@ -36,6 +36,7 @@ class RowExchange : public Collective {
  private:
   int rows_dim() const { return shard_dim(*move().before, 0); }
   at::Tensor piece(size_t index, size_t member) const;
+  double elements_for(size_t index, size_t member) const;
   /// The numbers of the rows here that member `member` has after the move.
   at::Tensor rows_for(size_t index, size_t member) const;
   /// What a member had before the move, of the dimension whose cut goes.
@@ -81,17 +82,22 @@ std::optional<double> RowExchange::sent_by_value() const {
   double elements = 0;
   for (size_t i = 0; i < shards().size(); ++i) {
     const auto me = static_cast<size_t>(mesh().coordinate(mesh().local_ranks()[i], axis()));
-    const auto mine = static_cast<double>(shards()[i].numel());
-    const auto count = static_cast<double>(shards()[i].size(rows_dim()));
     for (size_t m = 0; m < members(); ++m) {
       if (m == me) continue;
-      if (cuts_cells(*move().after, axis()))
-        elements += count > 0 ? mine / count * static_cast<double>(rows_for(i, m).numel()) : 0;
-      else
-        elements += static_cast<double>(piece(i, m).numel());
+      elements += elements_for(i, m);
     }
   }
   return elements / static_cast<double>(shards().size()) * element_bytes(*move().before);
+}
+
+/// Of piece(), which is not made for that.
+double RowExchange::elements_for(size_t index, size_t member) const {
+  if (!cuts_cells(*move().after, axis())) return static_cast<double>(piece(index, member).numel());  // a view
+  const auto& mine = shards()[index];
+  const int64_t here = mine.size(rows_dim()), dim = to().dim;
+  const int64_t count = count_of_rows((*before_)[index], dim, move().before->cut(index, to().dim).start,
+                                      member_cut(*move().after, index, member, to().dim));
+  return here == 0 ? 0 : static_cast<double>(mine.numel() / here * count);
 }
 
 Shards RowExchange::made_of(int /*round*/, const Pieces& received) {

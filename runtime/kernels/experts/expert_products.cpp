@@ -3,11 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
-#include "core/error.h"
 #include "core/range.h"
-#include "runtime/kernels/experts/present_plan.h"
-#include "runtime/kernels/products/product_loops.h"
-#include "runtime/kernels/tensors/parallel_workers.h"
+#include "runtime/kernels/products/product_plan.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -60,38 +57,6 @@ std::vector<int64_t> positions_of(const Tensor& present, const Range& rows, int6
   return positions;
 }
 
-template <class Input, class T>
-void multiply(const Tensor& a, const Tensor& b, const ProductPlan& plan, const Tensor& out) {
-  const auto factor = [](const Tensor& rows) {
-    return Factor<Input>{static_cast<const Input*>(rows.const_data_ptr()), rows.stride(1), 0, rows.stride(0)};
-  };
-  const auto workers = parallel_workers(static_cast<double>(a.numel()) * static_cast<double>(b.size(1)));
-  product_along<Input, T>(a.size(1), b.size(1), factor(a), factor(b), plan,
-                          {out.mutable_data_ptr<T>(), out.stride(1), out.stride(0)}, workers);
-}
-
-/// gradient [r, o], rows [r, i] -> into out [nodes, o, i], which is 0.
-void add_outer_products(const Tensor& gradient, const Tensor& rows, const ProductPlan& plan, const Tensor& out) {
-  if (plan.positions == 0 || out.numel() == 0) return;
-  switch (gradient.scalar_type()) {
-    case c10::kFloat:
-      return multiply<float, float>(gradient, rows, plan, out);
-    case c10::kDouble:
-      return multiply<double, double>(gradient, rows, plan, out);
-    case c10::kBFloat16:
-      return multiply<Bfloat16, float>(gradient, rows, plan, out);
-    default:
-      fail<BadInput>("canonical products take float32, float64 and bfloat16, not {}",
-                     c10::toString(gradient.scalar_type()));
-  }
-}
-
-constexpr int64_t kGroupLimit = 512;  ///< as product()
-
-Tensor zeros(std::vector<int64_t> sizes, const Tensor& like) {
-  return at::zeros(sizes, like.options().dtype(like.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat));
-}
-
 Tensor given(const Tensor& nodes, const ContractedRange& range, const Tensor& like) {
   return range.stays_open() ? nodes : nodes.select(0, 0).to(like.scalar_type());
 }
@@ -129,18 +94,17 @@ Tensor canonical_expert_linear(const Tensor& rows, const Tensor& present, const 
 Tensor canonical_expert_weight_gradient(const Tensor& gradient, const Tensor& rows, const Tensor& present,
                                         int64_t rows_of_sample, const ContractedRange& samples) {
   const int64_t here = present.size(0) / rows_of_sample, experts = present.size(1);
-  if (here == 0 && samples.total > 0) return zeros({0, experts, gradient.size(1), rows.size(1)}, gradient);
+  const int64_t length = rows_of_sample * present.size(2);
   const RowsByExpert by_expert(present);
-  const auto contraction = Contraction::over_samples(samples.total < 0 ? here : samples.total, samples.first, here,
-                                                     rows_of_sample * present.size(2));
-  const auto count = static_cast<int64_t>(nodes_of(contraction).size());
-  const auto nodes = zeros({count, experts, gradient.size(1), rows.size(1)}, gradient);
+  const auto contraction =
+      Contraction::over_samples(samples.total < 0 ? here : samples.total, samples.first, here, length);
+  const auto nodes = empty_nodes(contraction, {experts, gradient.size(1), rows.size(1)}, gradient).zero_();
   for (int64_t e = 0; e < experts; ++e) {
-    std::vector<std::vector<int64_t>> positions;
+    PresentElements positions;
     for (int64_t s = 0; s < here; ++s)
       positions.push_back(positions_of(present, {s * rows_of_sample, rows_of_sample}, e));
-    add_outer_products(by_expert.of(gradient, e), by_expert.of(rows, e),
-                       plan_present(contraction, positions, kGroupLimit), nodes.select(1, e));
+    sum_outer_products(by_expert.of(gradient, e), by_expert.of(rows, e),
+                       plan_product(contraction, kGroupLimit, positions), nodes.select(1, e));
   }
   return given(nodes, samples, gradient);
 }
@@ -149,14 +113,14 @@ Tensor canonical_sample_weight_gradient(const Tensor& gradient, const Tensor& ro
                                         const ContractedRange& range) {
   const RowsByExpert by_expert(present);
   const auto contraction = range.elements(present.size(2));
-  const auto count = static_cast<int64_t>(nodes_of(contraction).size());
-  const auto nodes = zeros({count, present.size(0), present.size(1), gradient.size(1), rows.size(1)}, gradient);
+  const auto nodes =
+      empty_nodes(contraction, {present.size(0), present.size(1), gradient.size(1), rows.size(1)}, gradient).zero_();
   for (int64_t s = 0; s < present.size(0); ++s)
     for (int64_t e = 0; e < present.size(1); ++e) {
       auto positions = positions_of(present, {s, 1}, e);
       for (auto& position : positions) position += contraction.first_element;
-      add_outer_products(by_expert.of_sample(gradient, s, e), by_expert.of_sample(rows, s, e),
-                         plan_present(contraction, {std::move(positions)}, kGroupLimit),
+      sum_outer_products(by_expert.of_sample(gradient, s, e), by_expert.of_sample(rows, s, e),
+                         plan_product(contraction, kGroupLimit, {std::move(positions)}),
                          nodes.select(1, s).select(1, e));
     }
   return given(nodes, range, gradient);

@@ -5,7 +5,6 @@
 namespace lockstep::kernels {
 namespace {
 
-constexpr int64_t kGroupLimit = 512;                    ///< positions whose panels share the caches
 constexpr int64_t kPackedLimit = int64_t{4} << 20;      ///< elements of B that are packed at once
 constexpr int64_t kColumnLimit = 512, kRowLimit = 224;  ///< of one piece of work
 constexpr int64_t kWideColumnLimit = 2048;              ///< where nothing waits: A is packed again for each piece

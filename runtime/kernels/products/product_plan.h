@@ -26,7 +26,8 @@ struct Contraction {
 };
 
 /// The nodes that the part here adds up to, left to right: of the tree over samples, or, with all_samples == 1, of the
-/// tree over elements. The whole contraction has one, even if it is empty, or one for each part of its open levels.
+/// tree over elements. The whole contraction has one, even if it is empty, or one for each part of its open levels;
+/// a part without samples has none.
 std::vector<SumNode> nodes_of(const Contraction& contraction);
 
 /// A leaf, and how many siblings to its left are joined once it is there.
@@ -55,5 +56,13 @@ struct ProductPlan {
   int deepest = 0, deepest_group = 0;  ///< most groups, most leaves of a group that wait at any time
 };
 ProductPlan plan_product(const Contraction& contraction, int64_t group_limit);
+inline constexpr int64_t kGroupLimit = 512;  ///< of product(): positions whose panels share the caches
+
+/// The same of summands of which some are absent: what is absent adds +0, which changes no bit, and is left out, so
+/// that the product reads those that are present alone, one after the other. Of each sample that is here (or of the one
+/// that the contraction is of) the elements that are present, ascending, counted from the sample's first. Nodes without
+/// any have no group: what they are is 0.
+using PresentElements = std::vector<std::vector<int64_t>>;
+ProductPlan plan_product(const Contraction& contraction, int64_t group_limit, const PresentElements& present);
 
 }  // namespace lockstep::kernels

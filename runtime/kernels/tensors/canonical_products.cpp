@@ -25,33 +25,34 @@ Factor<Input> factor_of(const Tensor& tensor) {
   return {static_cast<const Input*>(tensor.const_data_ptr()), tensor.stride(0), tensor.stride(1), tensor.stride(2)};
 }
 
-template <class Input, class T>
-void multiply(const Tensor& a, const Tensor& b, const Contraction& contraction, const Tensor& out,
-              const Workers& workers) {
-  product<Input, T>(a.size(0), b.size(0), factor_of<Input>(a), factor_of<Input>(b), contraction,
-                    {out.mutable_data_ptr<T>(), out.stride(1), out.stride(0)}, workers);
+/// `compute(Input, T)` with the types of factors and sums, as null pointers.
+template <class Compute>
+void with_types(c10::ScalarType dtype, const Compute& compute) {
+  switch (dtype) {
+    case c10::kFloat:
+      return compute(static_cast<float*>(nullptr), static_cast<float*>(nullptr));
+    case c10::kDouble:
+      return compute(static_cast<double*>(nullptr), static_cast<double*>(nullptr));
+    case c10::kBFloat16:
+      return compute(static_cast<Bfloat16*>(nullptr), static_cast<float*>(nullptr));
+    default:
+      fail<BadInput>("canonical products take float32, float64 and bfloat16, not {}", c10::toString(dtype));
+  }
+}
+
+template <class T>
+ProductOutput<T> output_of(const Tensor& out) {
+  return {out.mutable_data_ptr<T>(), out.stride(1), out.stride(0)};
 }
 
 /// a [m, samples, k], b [n, samples, k] -> out [nodes, m, n].
 void multiply(const Tensor& a, const Tensor& b, const Contraction& contraction, const Tensor& out) {
   const double operations = static_cast<double>(a.numel()) * static_cast<double>(b.size(0));
   const Workers workers = parallel_workers(operations);
-  switch (a.scalar_type()) {
-    case c10::kFloat:
-      return multiply<float, float>(a, b, contraction, out, workers);
-    case c10::kDouble:
-      return multiply<double, double>(a, b, contraction, out, workers);
-    case c10::kBFloat16:
-      return multiply<Bfloat16, float>(a, b, contraction, out, workers);
-    default:
-      fail<BadInput>("canonical products take float32, float64 and bfloat16, not {}", c10::toString(a.scalar_type()));
-  }
-}
-
-Tensor empty_nodes(const Contraction& contraction, std::vector<int64_t> sizes, const Tensor& like) {
-  sizes.insert(sizes.begin(), static_cast<int64_t>(nodes_of(contraction).size()));
-  const auto wide = like.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-  return at::empty(sizes, like.options().dtype(wide));
+  with_types(a.scalar_type(), [&]<class Input, class T>(Input*, T*) {
+    product<Input, T>(a.size(0), b.size(0), factor_of<Input>(a), factor_of<Input>(b), contraction, output_of<T>(out),
+                      workers);
+  });
 }
 
 /// The only node, rounded to the dtype of the operands.
@@ -118,6 +119,22 @@ Tensor by_sample(const Tensor& tensor) {
 }
 
 }  // namespace
+
+Tensor empty_nodes(const Contraction& contraction, std::vector<int64_t> sizes, const Tensor& like) {
+  sizes.insert(sizes.begin(), static_cast<int64_t>(nodes_of(contraction).size()));
+  const auto wide = like.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
+  return at::empty(sizes, like.options().dtype(wide));
+}
+
+void sum_outer_products(const Tensor& left, const Tensor& right, const ProductPlan& plan, const Tensor& out) {
+  if (plan.positions == 0 || out.numel() == 0) return;
+  const auto a = left.t().unsqueeze(1), b = right.t().unsqueeze(1);
+  const Workers workers = parallel_workers(static_cast<double>(a.numel()) * static_cast<double>(b.size(0)));
+  with_types(left.scalar_type(), [&]<class Input, class T>(Input*, T*) {
+    product_along<Input, T>(a.size(0), b.size(0), factor_of<Input>(a), factor_of<Input>(b), plan, output_of<T>(out),
+                            workers);
+  });
+}
 
 Tensor product(const Tensor& a, const Tensor& b, const ContractedRange& range) {
   check_dtypes(a, b);

@@ -35,6 +35,14 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, const ContractedRan
 at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias = {},
                   const ContractedRange& range = {});
 
+/// left [r, m], right [r, n] -> into out [nodes, m, n], the plan's nodes of the sum over r; a node without a group
+/// stays as it is. In the dtype that nodes have.
+void sum_outer_products(const at::Tensor& left, const at::Tensor& right, const ProductPlan& plan,
+                        const at::Tensor& out);
+
+/// Nodes of such sums, not filled, in the dtype that nodes have for factors like `like`.
+at::Tensor empty_nodes(const Contraction& contraction, std::vector<int64_t> sizes, const at::Tensor& like);
+
 /// gradient [b, ..., n], input [b, ..., k] -> [n, k], the sum over samples b of sums over all positions of a sample.
 /// `samples` says which; where they are not all: nodes [nodes, n, k], in float for bfloat16 operands.
 at::Tensor weight_gradient(const at::Tensor& gradient, const at::Tensor& input, const ContractedRange& samples);

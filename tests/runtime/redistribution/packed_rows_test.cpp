@@ -103,6 +103,16 @@ TEST(PackedRows, SendWhatMoves) {
   EXPECT_EQ(world->traffic().on("ep", CollectiveKind::kAllToAll).count, 2);
   EXPECT_EQ(world->traffic().bytes(), 2 * 6 * 2 / 2 + 4 * 5 * 4);
   EXPECT_EQ(world->traffic().bytes(), 12 + 80);
+  // All rows to the other rank.
+  world->traffic().clear();
+  redistribute(rows, Layout::parse(mesh, "[ep=R]"));
+  EXPECT_EQ(world->traffic().bytes(), 4 * 6 + 8 * 5 * 4);
+  // Of a sum the rows of the other rank's cells; which cells there are both know.
+  const auto sum = redistribute(sixteen_rows(mesh, "[]"), Layout::parse(mesh, "[ep=P(sum)]"));
+  world->traffic().clear();
+  redistribute(sum, Layout::parse(mesh, "[ep=G(1)]"));
+  EXPECT_EQ(world->traffic().on("ep", CollectiveKind::kReduceScatter).count, 1);
+  EXPECT_EQ(world->traffic().bytes(), 8 * 5 * 4);
 }
 
 TEST(PackedRows, AreRefusedWhereTheyWouldBeMixed) {
