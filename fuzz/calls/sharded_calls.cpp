@@ -3,7 +3,9 @@
 
 #include <ATen/Functions.h>
 
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "fuzz/cases/tensors.h"
@@ -31,7 +33,7 @@ bool is_written(const c10::Argument& argument) { return argument.alias_info() &&
 /// In doubles, relative to the largest element.
 constexpr double kRelative = 1e-12;
 
-std::string far_apart(const at::Tensor& actual, const at::Tensor& expected, double least) {
+std::string far_apart(const at::Tensor& actual, const at::Tensor& expected, double least, double relative = kRelative) {
   if (expected.numel() == 0) return {};
   const auto a = actual.to(at::kDouble), b = expected.to(at::kDouble);
   if (!at::equal(at::isfinite(a), at::isfinite(b))) return "one is not finite where the other is";
@@ -39,8 +41,23 @@ std::string far_apart(const at::Tensor& actual, const at::Tensor& expected, doub
   const auto zero = at::zeros_like(b);
   const double largest = at::where(finite, b, zero).abs().max().item<double>();
   const double error = at::where(finite, a - b, zero).abs().max().item<double>();
-  if (error <= kRelative * std::max(largest, least)) return {};
+  if (error <= relative * std::max(largest, least)) return {};
   return fmt::format("off by {:.3g} of a largest element {:.3g}", error, largest);
+}
+
+/// How far an average of ranks that all have the same may be from it: (x + x + x) / 3 rounds three times, unless x has
+/// few bits. What magnitudes of complex numbers give has many, even of exact ones.
+double rounded_by_averages(const Layout& layout, const at::Tensor& expected) {
+  bool rounds = false;
+  for (int axis = 0; axis < layout.axis_count(); ++axis) {
+    const auto ranks = static_cast<uint64_t>(layout.mesh().axis_size(axis));
+    rounds |= layout[axis].is_partial() && layout[axis].reduction == Reduction::kAvg && !std::has_single_bit(ranks);
+  }
+  if (!rounds || !(expected.is_floating_point() || expected.is_complex())) return 0;
+  const auto real = expected.is_complex() ? at::view_as_real(at::resolve_conj(expected)) : expected;
+  const auto scaled = real.to(at::kDouble) * 65536;
+  if (scaled.eq(scaled.round()).all().item<bool>()) return 0;
+  return 3 * std::numeric_limits<float>::epsilon();
 }
 
 std::string argument_text(const c10::IValue& value) {
@@ -170,10 +187,13 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, con
   if (whole.sizes() != expected.sizes() || whole.scalar_type() != stored_dtype)
     return "gathered to other sizes or dtype";
   if (!values) return {};
+  const auto dtype = c10::toRealValueType(expected.scalar_type());
+  const double averages = dtype == c10::kFloat ? rounded_by_averages(layout_of(actual), expected) : 0;
   if (expected.is_complex()) {
     const auto as_real = [](const at::Tensor& x) { return at::view_as_real(at::resolve_conj(x)).to(at::kDouble); };
-    return far_apart(as_real(whole), as_real(expected), numerics.least);
+    return far_apart(as_real(whole), as_real(expected), numerics.least, std::max(kRelative, averages));
   }
+  if (averages > 0) return far_apart(whole, expected, numerics.least, averages);
   const bool bits = numerics.exact || expected.scalar_type() != c10::kDouble;
   const bool has_signs = bits && expected.is_floating_point() && !c10::isFloat8Type(expected.scalar_type());
   const auto a = has_signs ? without_signs(whole) : whole, b = has_signs ? without_signs(expected) : expected;

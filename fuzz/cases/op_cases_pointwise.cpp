@@ -183,7 +183,7 @@ std::vector<OpCase> simple_cases() {
           unary("relu", kExact | kIntegers | kGradient),
           positive_unary("rsqrt", kReal | kGradient),
           unary("rsub.Scalar", kExact | kIntegers | kGradient, {at::Scalar(2), at::Scalar(3)}),
-          unary("sgn", kReal),
+          unary("sgn", kExact),
           unary("sigmoid", kReal | kGradient),
           backward("sigmoid_backward", kReal | kGradient),
           unary("sign", kExact | kIntegers | kGradient),
