@@ -89,7 +89,7 @@ std::optional<c10::OperatorHandle> in_place_form(const std::string& op) {
   if (overload.starts_with("Tensor_")) overload = overload.substr(7);  // pow.Tensor_Scalar, pow_.Scalar
   if (op == "bernoulli.p") overload = "float";
   const auto functional = c10::Dispatcher::singleton().findSchema({name, split_name(op).second});
-  const auto form = c10::Dispatcher::singleton().findSchema({name + "_", overload});
+  auto form = c10::Dispatcher::singleton().findSchema({name + "_", overload});
   if (!form || !functional) return form;
   // polygamma(n, self) and pow(2, self) have no form with the same arguments.
   const auto &ours = form->schema().arguments(), &theirs = functional->schema().arguments();
