@@ -50,6 +50,15 @@ class Hooks {
   /// Whether changes of low rank (models/low_rank.h) are made; without them the model is the one that it began as.
   virtual bool adapts() const { return true; }
 
+  /// At the end of the step the bias [count] is changed by `rate` times how far each expert's share of the global
+  /// batch's choices is below, in sign: `counts` [count], int64, says how many choices of this microbatch are each
+  /// expert. May be told again where a block is run again. Without hooks nobody heeds it.
+  virtual void balance(const Parameter& bias, const at::Tensor& counts, double rate) = 0;
+
+  /// `x`, whose gradient brings that of `losses` [batch] along: their mean over the global batch is part of what
+  /// training lowers, not of the loss that it tells. Without hooks nobody heeds them.
+  virtual at::Tensor with_loss(const at::Tensor& x, const at::Tensor& losses) = 0;
+
   /// Runs one block of the model; may run it again in backward instead of keeping its activations, so
   /// `forward` owns what it captures (the model itself outlives the step).
   virtual at::Tensor run_block(Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
@@ -87,6 +96,10 @@ bool trains();
 
 /// Whether changes of low rank are made; without hooks they are.
 bool adapts();
+
+/// The hooks are told it, if there are any.
+void balance(const Parameter& bias, const at::Tensor& counts, double rate);
+at::Tensor with_loss(const at::Tensor& x, const at::Tensor& losses);
 
 /// A table where the model runs.
 at::Tensor constant(const at::Tensor& table);

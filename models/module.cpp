@@ -36,6 +36,14 @@ bool trains() { return !current_hooks || current_hooks->trains(); }
 
 bool adapts() { return !current_hooks || current_hooks->adapts(); }
 
+void balance(const Parameter& bias, const at::Tensor& counts, double rate) {
+  if (current_hooks) current_hooks->balance(bias, counts, rate);
+}
+
+at::Tensor with_loss(const at::Tensor& x, const at::Tensor& losses) {
+  return current_hooks ? current_hooks->with_loss(x, losses) : x;
+}
+
 at::Tensor constant(const at::Tensor& table) { return current_hooks ? current_hooks->constant(table) : table; }
 
 Parameter::Parameter(Module& owner, std::string name, std::vector<int64_t> sizes, std::string axes, Initial initial,

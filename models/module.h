@@ -42,6 +42,10 @@ class Parameter {
   /// No training changes it. REQUIRES: no tensor was assigned yet.
   void freeze() { trainable_ = false; }
   bool trainable() const { return trainable_; }
+  /// Not trained either, but changed by each step in a way of its own (Hooks::balance), and computed with in float32,
+  /// whole on every rank. REQUIRES: no tensor was assigned yet.
+  void make_buffer() { trainable_ = false, is_buffer_ = true; }
+  bool is_buffer() const { return is_buffer_; }
   /// Weights that a model is imported from need not have it (models/low_rank.h).
   void set_adapter() { is_adapter_ = true; }
   bool is_adapter() const { return is_adapter_; }
@@ -63,7 +67,7 @@ class Parameter {
   std::string axes_;
   std::vector<int64_t> units_;
   Division division_;
-  bool trainable_ = true, is_adapter_ = false, gathered_as_float8_ = false;
+  bool trainable_ = true, is_adapter_ = false, is_buffer_ = false, gathered_as_float8_ = false;
   at::Tensor tensor_;
 };
 

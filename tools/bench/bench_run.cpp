@@ -22,7 +22,7 @@ trainer::TokenBatch token_batch(const BatchSize& size) {
 
 trainer::Job bench_job(const BatchSize& size, const trainer::MeshDegrees& degrees, Numerics numerics) {
   trainer::Job job;
-  for (const auto& axis : trainer::MeshDegrees::axes()) job.parallelism.*axis.degree = degrees.*axis.size;
+  trainer::set_mesh(job, degrees);
   job.training.global_batch_size = size.rows;
   job.training.local_batch_size = size.rows / degrees.data_parallel();
   job.training.seq_len = size.length;

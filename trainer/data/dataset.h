@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/job/registry.h"
+#include "trainer/names/registry.h"
 
 namespace lockstep::trainer {
 

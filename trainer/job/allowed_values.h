@@ -8,8 +8,18 @@
 #include "trainer/job/mesh_degrees.h"
 #include "trainer/job/offered_names.h"
 
-/// What keys of a job accept: for the table alone (job_keys.cpp).
+/// What keys of a job accept: for the tables alone (job_keys.cpp, model_keys.cpp).
 namespace lockstep::trainer {
+
+/// The member of a section, and of a section in it.
+template <auto kSection, auto kMember>
+constexpr auto at() {
+  return +[](Job & job) -> auto& { return (job.*kSection).*kMember; };
+}
+template <auto kSection, auto kInner, auto kMember>
+constexpr auto at() {
+  return +[](Job & job) -> auto& { return ((job.*kSection).*kInner).*kMember; };
+}
 
 inline constexpr Allowed kAnything{};
 inline constexpr double kHuge = std::numeric_limits<double>::max();
@@ -40,6 +50,9 @@ inline constexpr Allowed kNotEmpty{"a name", nullptr, [](std::string_view s) { r
 // Limits that keep a model's number of elements inside 64 bits.
 inline constexpr Allowed kModelSize{"from 1 to 1048576", [](double x) { return x >= 1 && x <= 1 << 20; }};
 inline constexpr Allowed kLayers{"from 1 to 4096", [](double x) { return x >= 1 && x <= 4096; }};
+inline constexpr Allowed kModelSizeOr0{"from 0 to 1048576", [](double x) { return x >= 0 && x <= 1 << 20; }};
+inline constexpr Allowed kLayersOr0{"from 0 to 4096", [](double x) { return x >= 0 && x <= 4096; }};
+inline constexpr Allowed kSmallCount{"from 0 to 64", [](double x) { return x >= 0 && x <= 64; }};
 inline constexpr Allowed kVocabulary{"from 1 to 16777216", [](double x) { return x >= 1 && x <= 1 << 24; }};
 
 inline constexpr bool is_rotated_block(double x) {
@@ -63,7 +76,7 @@ inline bool is_mesh_list(std::string_view text) try {
   return false;
 }
 inline constexpr Allowed kMeshes{
-    "empty or meshes of pp, dp_replicate, dp_shard, cp and tp such as \"tp=2; dp_shard=2,tp=2\"", nullptr,
+    "empty or meshes of pp, dp_replicate, dp_shard, cp, tp, ep and etp such as \"tp=2; dp_shard=2,tp=2\"", nullptr,
     is_mesh_list};
 
 inline constexpr Allowed one_of(Choices choices) { return {{}, nullptr, nullptr, choices}; }

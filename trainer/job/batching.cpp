@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/mesh_text.h"
+#include "trainer/job/expert_degrees.h"
 #include "trainer/job/optimizer_settings.h"
 
 namespace lockstep::trainer {
@@ -27,7 +28,7 @@ int64_t rest_of_the_ranks(MeshDegrees degrees, const Launch& launch, bool is_ela
 
 MeshDegrees degrees_of(const ParallelismSection& parallelism) {
   MeshDegrees degrees;
-  for (const auto& axis : MeshDegrees::axes()) degrees.*axis.size = parallelism.*axis.degree;
+  for (const auto& axis : MeshDegrees::all()) degrees.*axis.size = parallelism.*axis.degree;
   return degrees;
 }
 
@@ -169,7 +170,7 @@ Job on_largest_mesh(Job job, int64_t ranks) {
         "mesh {} needs {} ranks, this launch has {}: too few for any mesh with smaller data-parallel degrees. Start {} "
         "ranks at least.",
         mesh.text(), mesh.ranks(), ranks, mesh.ranks() / mesh.data_parallel());
-  for (const auto& each : MeshDegrees::axes()) job.parallelism.*each.degree = (*found).*each.size;
+  set_mesh(job, *found);
   return job;
 }
 
@@ -234,6 +235,7 @@ Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   LOCKSTEP_CHECK(global >= 1, "the job is not resolved");
   const auto groups = mesh.data_parallel();
   require_even(job, mesh);
+  require_experts_divide(job, mesh);
   const auto rows = global / groups;
   const auto fits = [rows, any = !job.numerics.is_canonical()](int64_t local) {
     return rows % local == 0 && (any || local == rows || is_power_of_two(local));

@@ -23,6 +23,18 @@ struct JobSection {
 inline constexpr std::string_view kFloat8Converter = "quantize.linear.float8";
 inline constexpr std::string_view kMxConverter = "quantize.linear.mx";
 
+/// Of models with experts; none: the flavor's (models/families/moe_options.h).
+struct ExpertsSection {
+  std::optional<int64_t> count, per_token, hidden, shared, groups, groups_per_token, dense_layers, every;
+  std::optional<bool> sigmoid_scores, normalized, score_before_experts;
+  std::optional<double> scale, capacity_factor, balance_rate, auxiliary_loss;
+};
+
+/// Of models with latent attention; none: the flavor's.
+struct LatentAttentionSection {
+  std::optional<int64_t> query_rank, key_value_rank, plain_size, rotated_size, value_size;
+};
+
 struct ModelSection {
   std::string name = "llama3";
   std::string flavor = "debugmodel";
@@ -31,6 +43,10 @@ struct ModelSection {
   std::optional<double> dropout, attention_dropout;
   std::optional<double> rope_theta, rope_factor, norm_eps;
   std::optional<bool> tied_head, attention_bias;
+  std::optional<int64_t> head_width, unrotated_every;
+  std::optional<bool> query_key_norm;
+  ExpertsSection experts;
+  LatentAttentionSection latent_attention;
   std::vector<std::string> converters;
 
   bool converts_by(std::string_view converter) const {
@@ -119,6 +135,7 @@ struct ParallelismSection {
   int64_t tensor_parallel_degree = 1;
   int64_t context_parallel_degree = 1;
   std::string context_parallel_rotate_method = "allgather";
+  int64_t expert_parallel_degree = 1, expert_tensor_parallel_degree = 1;
   int64_t pipeline_parallel_degree = 1;
   std::string pipeline_parallel_schedule = "1F1B";
   std::string pipeline_parallel_schedule_csv;  ///< a file; empty: the schedule of that name

@@ -12,59 +12,9 @@
 namespace lockstep::trainer {
 namespace {
 
-template <auto kSection, auto kMember>
-constexpr auto at() {
-  return +[](Job & job) -> auto& { return (job.*kSection).*kMember; };
-}
-
 // One row per key: section, name, member, accepted values, help.
 // clang-format off
-constexpr Key kKeys[] = {
-    {"job", "dump_folder", at<&Job::job, &JobSection::dump_folder>(), kNotEmpty,
-     "Folder for everything a run writes: checkpoints, metrics, the resolved job, reports."},
-    {"job", "description", at<&Job::job, &JobSection::description>(), kAnything, "Free text, printed and saved."},
-    {"job", "plugins", at<&Job::job, &JobSection::plugins>(), kAnything,
-     "Name and digest of each plug-in of --plugin (docs/plugins.md): a saved job has them, and goes on with these alone. "
-     "(Not in torchtitan.)"},
-
-    {"model", "name", at<&Job::model, &ModelSection::name>(), one_of(kModelNames), "Model family"},
-    {"model", "flavor", at<&Job::model, &ModelSection::flavor>(), kNotEmpty,
-     "Size within the family, for gpt2: debugmodel, 124M, 355M, 774M, 1.5B; for llama3: debugmodel, 1B, 3B, 8B, 70B, "
-     "405B; for mlp: debugmodel."},
-    {"model", "width", at<&Job::model, &ModelSection::width>(), kModelSize,
-     "Size of the embedding, instead of the flavor's; a multiple of heads. (Not in torchtitan.)"},
-    {"model", "layers", at<&Job::model, &ModelSection::layers>(), kLayers,
-     "Blocks, instead of the flavor's. (Not in torchtitan.)"},
-    {"model", "heads", at<&Job::model, &ModelSection::heads>(), kModelSize,
-     "Query heads of a block, instead of the flavor's; of llama3 a multiple of key_value_heads. Not of mlp. (Not in "
-     "torchtitan.)"},
-    {"model", "key_value_heads", at<&Job::model, &ModelSection::key_value_heads>(), kModelSize,
-     "Heads of keys and values, instead of the flavor's. Of llama3 alone. (Not in torchtitan.)"},
-    {"model", "hidden", at<&Job::model, &ModelSection::hidden>(), kModelSize,
-     "Size inside the feed-forward, instead of the flavor's; of llama3 a multiple of key_value_heads. (Not in "
-     "torchtitan.)"},
-    {"model", "vocabulary", at<&Job::model, &ModelSection::vocabulary>(), kVocabulary,
-     "Tokens that the model knows, instead of the flavor's. (Not in torchtitan.)"},
-    {"model", "dropout", at<&Job::model, &ModelSection::dropout>(), kBelowOne,
-     "Share of activations that training drops, instead of the flavor's. (Not in torchtitan.)"},
-    {"model", "attention_dropout", at<&Job::model, &ModelSection::attention_dropout>(), kBelowOne,
-     "Share of attention's weights that training drops; the flavors drop none. Holds the matrix of all weights. Not of "
-     "mlp. (Not in torchtitan.)"},
-    {"model", "rope_theta", at<&Job::model, &ModelSection::rope_theta>(), kAboveZero,
-     "Base of the rotations' frequencies, instead of the flavor's. Of llama3 alone. (Not in torchtitan.)"},
-    {"model", "rope_factor", at<&Job::model, &ModelSection::rope_factor>(), kFactor,
-     "By which slow rotations are slowed down as in Llama 3.1, instead of the flavor's; 1 = not at all. Of llama3 alone. (Not "
-     "in torchtitan.)"},
-    {"model", "norm_eps", at<&Job::model, &ModelSection::norm_eps>(), kAboveZero,
-     "Added to the mean square in norms, instead of the flavor's. Of llama3 alone. (Not in torchtitan.)"},
-    {"model", "tied_head", at<&Job::model, &ModelSection::tied_head>(), kAnything,
-     "Whether the head uses the embedding's weight, instead of the flavor's. Of llama3 alone. (Not in torchtitan.)"},
-    {"model", "attention_bias", at<&Job::model, &ModelSection::attention_bias>(), kAnything,
-     "Whether queries, keys and values have biases, as Qwen 2's; no flavor has. Of llama3 alone. (Not in torchtitan.)"},
-
-    {"model", "converters", at<&Job::model, &ModelSection::converters>(), one_of(kConverters),
-     "What linear maps become: their products are those of factors of few bits, exactly (docs/low_precision.md)"},
-
+constexpr Key kOthers[] = {
     {"optimizer", "name", at<&Job::optimizer, &OptimizerSection::name>(), one_of(kOptimizerNames), "Optimizer"},
     {"optimizer", "lr", at<&Job::optimizer, &OptimizerSection::lr>(), kAtLeast0, "Peak learning rate."},
     {"optimizer", "beta1", at<&Job::optimizer, &OptimizerSection::beta1>(), kBelowOne,
@@ -184,6 +134,11 @@ constexpr Key kKeys[] = {
      "How queries meet the keys of other ranks: allgather = keys and values are gathered; alltoall = they go round in a "
      "ring, and no rank has a whole sequence; ulysses = in attention each rank has whole sequences of some heads. "
      "Canonical numerics: the same bits. (ulysses: not in torchtitan.)"},
+    {"parallelism", "expert_parallel_degree", at<&Job::parallelism, &ParallelismSection::expert_parallel_degree>(), kDegree,
+     "Ranks that experts are divided over: whole mesh axes, tensor parallel (unless expert_tensor_parallel_degree), then context "
+     "parallel, then data_parallel_shard."},
+    {"parallelism", "expert_tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::expert_tensor_parallel_degree>(),
+     kDegree, "With expert_parallel_degree: tensor_parallel_degree = its ranks cut each expert's matrices; 1 = they share in dividing the experts."},
     {"parallelism", "pipeline_parallel_degree", at<&Job::parallelism, &ParallelismSection::pipeline_parallel_degree>(),
      kDegree, "Mesh axis pp: stages, runs of the model's blocks (docs/pipeline.md)."},
     {"parallelism", "pipeline_parallel_schedule",
@@ -341,6 +296,8 @@ constexpr Key kKeys[] = {
 
 constexpr std::string_view kSections[] = {"job",
                                           "model",
+                                          "model.experts",
+                                          "model.latent_attention",
                                           "optimizer",
                                           "ranger21",
                                           "lora",
@@ -407,15 +364,23 @@ std::string Key::text(const Job& job) const {
   return std::visit([&](auto member) { return toml_text(member(copy)); }, field);
 }
 
-std::span<const Key> job_keys() { return kKeys; }
+std::span<const Key> job_keys() {
+  static const auto all = [] {
+    std::vector<Key> keys(model_keys().begin(), model_keys().end());
+    keys.insert(keys.end(), std::begin(kOthers), std::end(kOthers));
+    return keys;
+  }();
+  return all;
+}
 std::span<const std::string_view> job_sections() { return kSections; }
 
 const Key* find_job_key(std::string_view dotted) {
-  const auto found = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& key) {
+  const auto keys = job_keys();
+  const auto found = std::ranges::find_if(keys, [&](const Key& key) {
     return dotted.size() == key.section.size() + 1 + key.name.size() && dotted.starts_with(key.section) &&
            dotted[key.section.size()] == '.' && dotted.ends_with(key.name);
   });
-  return found == std::end(kKeys) ? nullptr : found;
+  return found == keys.end() ? nullptr : &*found;
 }
 
 }  // namespace lockstep::trainer

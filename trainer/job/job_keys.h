@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/job/choices.h"
 #include "trainer/job/job.h"
+#include "trainer/names/choices.h"
 
-/// The table of every key a job may hold. Adding a key is a member in trainer/job/job.h and one row in job_keys.cpp.
+/// The table of every key a job may hold. Adding a key is a member in trainer/job/job.h and one row in job_keys.cpp or model_keys.cpp.
 namespace lockstep::trainer {
 
 /// Where a key's value lives in a Job; the alternative is the key's type.
@@ -48,6 +48,9 @@ struct Key {
 
 /// Rows in the order of sections and keys used for printing.
 std::span<const Key> job_keys();
+
+/// The first of them: of what a job is, and of its model (model_keys.cpp).
+std::span<const Key> model_keys();
 
 /// Section names in printing order, those without supported keys included.
 std::span<const std::string_view> job_sections();

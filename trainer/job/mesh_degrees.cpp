@@ -8,13 +8,14 @@
 #include "core/error.h"
 #include "core/mesh_text.h"
 #include "core/suggest.h"
+#include "trainer/job/expert_degrees.h"
 
 namespace lockstep::trainer {
 namespace {
 
 const MeshDegrees::Axis& axis_named(std::string_view name, std::string_view mesh) {
   std::vector<std::string> names;
-  for (const auto& axis : MeshDegrees::axes()) {
+  for (const auto& axis : MeshDegrees::all()) {
     if (axis.name == name) return axis;
     names.emplace_back(axis.name);
   }
@@ -25,16 +26,19 @@ const MeshDegrees::Axis& axis_named(std::string_view name, std::string_view mesh
 
 }  // namespace
 
-const std::array<MeshDegrees::Axis, 5>& MeshDegrees::axes() {
+std::span<const MeshDegrees::Axis> MeshDegrees::all() {
   using Section = ParallelismSection;
-  static constexpr std::array<Axis, 5> kAxes = {{
+  static constexpr Axis kAxes[] = {
       {axis::kPipeline, "pipeline_parallel_degree", &MeshDegrees::pp, &Section::pipeline_parallel_degree},
       {axis::kReplicate, "data_parallel_replicate_degree", &MeshDegrees::dp_replicate,
        &Section::data_parallel_replicate_degree},
       {axis::kShard, "data_parallel_shard_degree", &MeshDegrees::dp_shard, &Section::data_parallel_shard_degree},
       {axis::kContext, "context_parallel_degree", &MeshDegrees::cp, &Section::context_parallel_degree},
       {axis::kTensor, "tensor_parallel_degree", &MeshDegrees::tp, &Section::tensor_parallel_degree},
-  }};
+      {axis::kExpert, "expert_parallel_degree", &MeshDegrees::ep, &Section::expert_parallel_degree},
+      {axis::kExpertTensor, "expert_tensor_parallel_degree", &MeshDegrees::etp,
+       &Section::expert_tensor_parallel_degree},
+  };
   return kAxes;
 }
 
@@ -47,18 +51,22 @@ int64_t MeshDegrees::ranks() const {
 
 std::string MeshDegrees::text() const {
   std::vector<MeshAxis> cut;
-  for (const auto& axis : axes())
+  for (const auto& axis : all())
     if (this->*axis.size != 1) cut.push_back({std::string(axis.name), this->*axis.size});
   return to_text(cut);
 }
 
 MeshDegrees mesh_of(const Job& job) {
   MeshDegrees degrees;
-  for (const auto& axis : MeshDegrees::axes()) {
+  for (const auto& axis : MeshDegrees::all()) {
     degrees.*axis.size = job.parallelism.*axis.degree;
     LOCKSTEP_CHECK(degrees.*axis.size >= 1, "parallelism.{} is not resolved", axis.key);
   }
   return degrees;
+}
+
+void set_mesh(Job& job, const MeshDegrees& mesh) {
+  for (const auto& axis : MeshDegrees::all()) job.parallelism.*axis.degree = mesh.*axis.size;
 }
 
 std::optional<MeshDegrees> largest_mesh(const MeshDegrees& mesh, int64_t global_batch_size, int64_t ranks) {
@@ -67,7 +75,9 @@ std::optional<MeshDegrees> largest_mesh(const MeshDegrees& mesh, int64_t global_
   auto tried = mesh;
   for (tried.dp_replicate = 1; tried.dp_replicate <= mesh.dp_replicate; ++tried.dp_replicate)
     for (tried.dp_shard = 1; tried.dp_shard <= mesh.dp_shard && tried.ranks() <= ranks; ++tried.dp_shard)
-      if (global_batch_size % tried.data_parallel() == 0 && (!best || size(tried) > size(*best))) best = tried;
+      if (global_batch_size % tried.data_parallel() == 0 && can_divide_experts(tried) &&
+          (!best || size(tried) > size(*best)))
+        best = tried;
   return best;
 }
 

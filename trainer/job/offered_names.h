@@ -1,6 +1,6 @@
 #pragma once
-#include "trainer/job/choices.h"
 #include "trainer/job/job.h"
+#include "trainer/names/choices.h"
 
 /// The names that jobs choose by: the one list of each kind. What a name stands for is built elsewhere, by a Registry
 /// that refuses to lack one of these names or to know another; so the command line can check a job, and print what it
@@ -11,6 +11,7 @@ inline constexpr Choice kModelNames[] = {
     {"gpt2", "GPT-2 with its published sizes"},
     {"llama3", "Llama 3 with torchtitan's sizes and names"},
     {"mlp", "feed-forward blocks that see one token at a time"},
+    {"moe", "mixtures of experts as Mixtral's, Qwen 3's, DeepSeek-V3's and Llama 4's"},
 };
 inline constexpr Choice kOptimizerNames[] = {
     {"AdamW", "Adam with decoupled weight decay"},

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "trainer/job/choices.h"
 #include "trainer/job/job_keys.h"
 #include "trainer/job/optimizer_settings.h"
+#include "trainer/names/choices.h"
 
 namespace lockstep::trainer {
 namespace {

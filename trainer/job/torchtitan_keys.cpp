@@ -38,8 +38,6 @@ constexpr TorchtitanKey kKeys[] = {
     {"parallelism.module_fqns_per_model_part", "[]"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
     {"parallelism.context_parallel_load_balancer", "headtail|"},
-    {"parallelism.expert_parallel_degree", "1"},
-    {"parallelism.expert_tensor_parallel_degree", "1"},
     {"parallelism.expert_parallel_comm_backend", "standard"},
 
     {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "[]|[\"moe.router.gate\"]"},

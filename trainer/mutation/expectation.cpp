@@ -17,7 +17,7 @@ Expectation of_op(const Mutant& mutant, const char* kind) {
 /// The ranks that the fault's rank communicates with.
 std::vector<int> group_of(const Mutant& mutant) {
   if (mutant.ranks.empty()) return {};
-  World world({.rank_count = static_cast<int>(rank_count(parse_mesh_axes(mutant.setup.mesh)))});
+  World world({.rank_count = static_cast<int>(parse_mesh(mutant.setup.mesh).ranks())});
   const auto& mesh = world.mesh(mutant.setup.mesh);
   const int axis = mesh.find_axis(mutant.site.axis);
   return axis < 0 ? std::vector<int>{} : mesh.group(mutant.ranks[0], axis);

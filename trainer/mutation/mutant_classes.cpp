@@ -63,7 +63,7 @@ class Drawer {
   size_t below(size_t limit) { return std::uniform_int_distribution<size_t>(0, limit - 1)(random_); }
 
   Mutant at(const Recipe& recipe, const SurveyedRun& stage, const Site& site) {
-    const auto ranks = static_cast<size_t>(rank_count(parse_mesh_axes(stage.setup.mesh)));
+    const auto ranks = static_cast<size_t>(parse_mesh(stage.setup.mesh).ranks());
     Mutant mutant{.of_class = class_.name.name,
                   .setup = stage.setup,
                   .site = site,

@@ -38,7 +38,7 @@ Job job_of(const Setup& setup, const std::string& folder) {
   Job job;
   take_sizes(setup, job.model);
   const auto degrees = parse_mesh(setup.mesh);
-  for (const auto& axis : MeshDegrees::axes()) job.parallelism.*axis.degree = degrees.*axis.size;
+  set_mesh(job, degrees);
   take_batch(setup, degrees, job.training);
   job.optimizer.name = setup.optimizer, job.optimizer.lr = 1e-2;
   if (setup.optimizer == "SGD") job.optimizer.momentum = 0.9;

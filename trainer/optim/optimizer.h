@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/job/registry.h"
+#include "trainer/names/registry.h"
 #include "trainer/optim/parameter_state.h"
 
 namespace lockstep::trainer {

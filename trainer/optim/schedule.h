@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "trainer/job/job.h"
-#include "trainer/job/registry.h"
+#include "trainer/names/registry.h"
 
 /// The learning rate over the steps: linear warmup, a stable stretch, then a decay (warmup-stable-decay).
 namespace lockstep::trainer {

@@ -120,6 +120,7 @@ at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, con
 /// Under canonical numerics every further read is a use of its own: gradients of two reads are not added before the
 /// step's samples are.
 at::Tensor MeshHooks::use(const models::Parameter& parameter) {
+  if (parameter.is_buffer()) return parameter.tensor();
   const auto found = gathered_.find(&parameter);
   const bool shares = !plan_.mesh().world().canonical();
   if (found != gathered_.end() && (shares || !std::exchange(found->second.is_read, true))) return found->second.tensor;
@@ -130,6 +131,14 @@ at::Tensor MeshHooks::constant(const at::Tensor& table) {
   auto& placed = constants_[{table.const_data_ptr(), table.sizes().vec()}];
   if (!placed.defined()) placed = distribute(table, Layout::replicated(plan_.mesh()));
   return placed;
+}
+
+void MeshHooks::balance(const models::Parameter& bias, const at::Tensor& counts, double rate) {
+  balance_.add(bias, counts, rate);
+}
+
+at::Tensor MeshHooks::with_loss(const at::Tensor& x, const at::Tensor& losses) {
+  return with_gradient_of(x, annotate(losses, "batch"), 1 / static_cast<double>(options_.sequences));
 }
 
 at::Tensor MeshHooks::run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
@@ -143,7 +152,8 @@ at::Tensor MeshHooks::run_block(models::Module& block, const std::function<at::T
 at::Tensor MeshHooks::run_gathered(const models::Module& block,
                                    const std::function<at::Tensor(const at::Tensor&)>& forward,
                                    const at::Tensor& input) {
-  const auto parameters = block.parameters();
+  auto parameters = block.parameters();
+  std::erase_if(parameters, [](const auto* parameter) { return parameter->is_buffer(); });
   auto bucket = gather(parameters, block.path());
   for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = {bucket.tensors()[p]};
   auto output = forward(input);

@@ -8,6 +8,7 @@
 
 #include "models/module.h"
 #include "trainer/job/job.h"
+#include "trainer/sharding/expert_balance.h"
 #include "trainer/sharding/gathered_parameters.h"
 #include "trainer/sharding/sharding_plan.h"
 
@@ -22,6 +23,7 @@ struct BlockOptions {
   bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
   std::string rotate_method = "allgather";             ///< parallelism.context_parallel_rotate_method
   int64_t bucket_bytes = 0;                            ///< parallelism.data_parallel_bucket_cap_mb
+  int64_t sequences = 1;                               ///< of the global batch
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const models::Parameter&)> leaf = {};
   GradientTaker gradient_taker = {};  ///< nobody: autograd
@@ -49,6 +51,7 @@ class MeshHooks final : public models::Hooks {
   void set_adapts(bool adapts) { adapts_ = adapts; }
   /// Borrowed (Hooks::cache).
   void set_cache(models::KeyValueCache* cache) { cache_ = cache; }
+  ExpertBalance& expert_balance() { return balance_; }
 
   at::Tensor positions() const override { return positions_; }
   bool trains() const override { return trains_; }
@@ -61,6 +64,8 @@ class MeshHooks final : public models::Hooks {
                     const Attention& attention) override;
   at::Tensor use(const models::Parameter& parameter) override;
   at::Tensor constant(const at::Tensor& table) override;
+  void balance(const models::Parameter& bias, const at::Tensor& counts, double rate) override;
+  at::Tensor with_loss(const at::Tensor& x, const at::Tensor& losses) override;
   at::Tensor run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
                        const at::Tensor& input) override;
 
@@ -76,6 +81,7 @@ class MeshHooks final : public models::Hooks {
   SplitBackward* split_ = nullptr;
   bool trains_ = true, adapts_ = true;
   models::KeyValueCache* cache_ = nullptr;
+  ExpertBalance balance_;
   std::shared_ptr<GatherOrder> gather_order_ = std::make_shared<GatherOrder>();
   /// By sizes, then by axes.
   std::map<std::vector<int64_t>, std::map<std::string, Layout, std::less<>>> activation_layouts_;

@@ -1,12 +1,16 @@
 #include "trainer/sharding/sharding_plan.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/kernels/sums/sum_tree.h"
-#include "trainer/job/mesh_degrees.h"
+#include "trainer/job/expert_degrees.h"
 
 namespace lockstep::trainer {
 namespace {
+
+constexpr const char* kExperts = "experts";
 
 std::vector<std::string_view> words(std::string_view text) {
   std::vector<std::string_view> result;
@@ -20,13 +24,26 @@ std::vector<std::string_view> words(std::string_view text) {
 
 }  // namespace
 
-AxisRules default_axis_rules() {
+AxisRules axis_rules(const MeshDegrees& mesh) {
+  const auto names = expert_axes(mesh);
+  const std::vector<std::string> experts(names.begin(), names.end());
+  const auto others = [&](std::vector<std::string> axes) {
+    std::erase_if(axes, [&](const auto& axis) { return std::ranges::find(experts, axis) != experts.end(); });
+    return axes;
+  };
+  const bool cuts_matrices = cuts_matrices_of_experts(mesh);
+  const std::vector<std::string> tensor{axis::kTensor}, context{axis::kContext}, all{axis::kContext, axis::kTensor};
   return {{"batch", {axis::kReplicate, axis::kShard}},
-          {"heads", {axis::kTensor}},
-          {"ffn", {axis::kTensor}},
-          {"vocab", {axis::kTensor}},
-          {"length", {axis::kContext}},
-          {"norm_length", {axis::kContext, axis::kTensor}}};
+          {"heads", tensor},
+          {"ffn", tensor},
+          {"vocab", tensor},
+          {"length", context},
+          {"norm_length", all},
+          {"routed_length", cuts_matrices ? context : all},
+          {kExperts, experts},
+          {"expert_batch", others({axis::kReplicate, axis::kShard})},
+          {"expert_length", others(context)},
+          {"expert_ffn", cuts_matrices ? tensor : std::vector<std::string>{}}};
 }
 
 Placements ShardingPlan::placements(std::string_view axes) const {
@@ -44,9 +61,11 @@ Placements ShardingPlan::placements(std::string_view axes) const {
 
 Layout ShardingPlan::activation(at::IntArrayRef sizes, std::string_view axes) const {
   auto cuts = placements(axes);
+  const auto names = words(axes);
+  const auto is_summed = [&](int dim) { return dim > 0 && names[static_cast<size_t>(dim)] != kExperts; };
   if (mesh_->world().canonical())
     for (auto& placement : cuts)
-      if (placement.is_shard() && placement.dim > 0)
+      if (placement.is_shard() && is_summed(placement.dim))
         placement.unit = SumTree::over_elements(sizes[static_cast<size_t>(placement.dim)]).leaf;
   return Layout(*mesh_, std::move(cuts));
 }
@@ -59,6 +78,7 @@ Layout ShardingPlan::computing(const models::Parameter& parameter) const {
 }
 
 Layout ShardingPlan::stored(const models::Parameter& parameter) const {
+  if (parameter.is_buffer()) return Layout::replicated(*mesh_);
   const auto layout = computing(parameter);
   const int axis = mesh_->find_axis(axis::kShard);
   return axis < 0 || parameter.sizes().empty() ? layout : layout.with(axis, Placement::shard(0));

@@ -5,6 +5,7 @@
 
 #include "models/module.h"
 #include "runtime/tensor/layout.h"
+#include "trainer/job/mesh_degrees.h"
 
 namespace lockstep::trainer {
 
@@ -13,8 +14,10 @@ namespace lockstep::trainer {
 using AxisRules = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 /// Data parallel over the batch, tensor parallel over heads, feed-forward and vocabulary, sequence parallel for what
-/// lies between the blocks (Korthikanti et al., 2022), context parallel over the sequence everywhere.
-AxisRules default_axis_rules();
+/// lies between the blocks (Korthikanti et al., 2022), context parallel over the sequence everywhere. Experts are
+/// divided over expert_axes(), which then cut neither the samples nor the positions of what experts take. Throws as
+/// that does.
+AxisRules axis_rules(const MeshDegrees& mesh);
 
 /// Turns logical axes into layouts on one mesh.
 class ShardingPlan {
@@ -22,15 +25,18 @@ class ShardingPlan {
   ShardingPlan(const Mesh& mesh, AxisRules rules) : mesh_(&mesh), rules_(std::move(rules)) {}
 
   const Mesh& mesh() const { return *mesh_; }
+  /// The same rules on another mesh: of a stage.
+  ShardingPlan on(const Mesh& mesh) const { return {mesh, rules_}; }
 
   /// Of an activation of these sizes with the logical axes "batch length embed". Under canonical numerics all
-  /// dimensions but the batch are cut between leaves, so that sums over them need no gather.
+  /// dimensions but the batch and experts are cut between leaves, so that sums over them need no gather.
   Layout activation(at::IntArrayRef sizes, std::string_view axes) const;
 
   /// Of a parameter in computation: tensor-parallel cuts only, in the parameter's units.
   Layout computing(const models::Parameter& parameter) const;
 
-  /// Of a parameter at rest: as computed with, and cut along its first dimension by dp_shard, inside the other cuts.
+  /// Of a parameter at rest: as computed with, and cut along its first dimension by dp_shard, inside the other cuts. A
+  /// buffer is whole.
   Layout stored(const models::Parameter& parameter) const;
 
  private:

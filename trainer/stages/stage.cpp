@@ -23,14 +23,14 @@ std::vector<models::Parameter*> parameters_of(models::Model& model, const Stage:
 
 }  // namespace
 
-Stage::Stage(models::Model& model, const Mesh& mesh, Place place, const Batching& batching, BlockOptions options)
+Stage::Stage(models::Model& model, ShardingPlan plan, Place place, const Batching& batching, BlockOptions options)
     : model_(model),
       place_(place),
       batching_(batching),
       dtype_(options.compute_dtype),
       bucket_bytes_(options.bucket_bytes),
       parameters_(parameters_of(model, place)),
-      plan_(mesh, default_axis_rules()),
+      plan_(std::move(plan)),
       hooks_(plan_, with_leaves(std::move(options), batching)) {}
 
 std::string Stage::path() const { return fmt::format("stages.{}", place_.number); }
@@ -46,6 +46,7 @@ BlockOptions Stage::with_leaves(BlockOptions options, const Batching& batching) 
     const auto& tensor = tensor_of(parameter);
     return hooks_.trains() ? accumulator_->leaf(tensor) : tensor;
   };
+  options.sequences = batching.global_batch_size;
   auto& taker = options.gradient_taker;
   if (mesh().world().canonical() && batching.nodes_per_microbatch() > 1)
     taker.samples = batching.data_parallel * batching.local_batch_size;
@@ -95,6 +96,7 @@ void Stage::end_microbatch(int64_t microbatch) {
 
 void Stage::restart() {
   reductions_.forget();
+  hooks_.expert_balance().forget();
   accumulator_->restart();
 }
 

@@ -34,7 +34,7 @@ class Stage {
   /// Hears of a gradient of a parameter of this name; may replace it.
   using GradientCallback = std::function<void(int64_t microbatch, const std::string& name, at::Tensor& gradient)>;
 
-  Stage(models::Model& model, const Mesh& mesh, Place place, const Batching& batching, BlockOptions options);
+  Stage(models::Model& model, ShardingPlan plan, Place place, const Batching& batching, BlockOptions options);
 
   const Mesh& mesh() const { return plan_.mesh(); }
   const ShardingPlan& plan() const { return plan_; }

@@ -46,16 +46,16 @@ at::Tensor without_shards(const TensorSpec& spec) { return make_sharded(&spec, S
 
 }  // namespace
 
-Stages::Stages(const Job& job, models::Model& model, const Mesh& mesh, const Batching& batching)
-    : model_(model), pipeline_(plan_of_mesh(job, model, mesh, batching)) {
+Stages::Stages(const Job& job, models::Model& model, const ShardingPlan& plan, const Batching& batching)
+    : model_(model), pipeline_(plan_of_mesh(job, model, plan.mesh(), batching)) {
   const auto& first_blocks = pipeline_.first_blocks;
   const auto options = block_options(job, model);
   for (size_t s = 0; s < first_blocks.size(); ++s) {
     const bool is_one = first_blocks.size() == 1;
-    const auto& part = is_one ? mesh : mesh.submesh(axis::kPipeline, pipeline_.schedule.rank_of_stage[s]);
+    const auto& part = is_one ? plan.mesh() : plan.mesh().submesh(axis::kPipeline, pipeline_.schedule.rank_of_stage[s]);
     const auto end = s + 1 < first_blocks.size() ? static_cast<size_t>(first_blocks[s + 1]) : model.blocks().size();
     stages_.push_back(
-        std::make_unique<Stage>(model, part,
+        std::make_unique<Stage>(model, plan.on(part),
                                 Stage::Place{static_cast<int64_t>(s), static_cast<int64_t>(first_blocks.size()),
                                              static_cast<size_t>(first_blocks[s]), end},
                                 batching, options));
@@ -180,6 +180,10 @@ std::vector<at::Tensor> Stages::finish() {
     gradients.push_back(found.contains(parameter) ? found[parameter] : without_shards(spec_of(parameter->tensor())));
   for (size_t s = 0; s < stages_.size(); ++s) add_shared(*stages_[s], std::move(shared[s]), gradients);
   return gradients;
+}
+
+void Stages::balance_experts() {
+  for (auto& stage : stages_) stage->hooks().expert_balance().finish();
 }
 
 void Stages::restart() {

@@ -17,7 +17,7 @@ namespace lockstep::trainer {
 class Stages {
  public:
   /// Throws BadInput as plan_pipeline(), and for a parameter outside of all blocks where there are several stages.
-  Stages(const Job& job, models::Model& model, const Mesh& mesh, const Batching& batching);
+  Stages(const Job& job, models::Model& model, const ShardingPlan& plan, const Batching& batching);
 
   const PipelinePlan& pipeline() const { return pipeline_; }
   size_t count() const { return stages_.size(); }
@@ -36,6 +36,8 @@ class Stages {
   /// The step's gradients of all trainable parameters, in the model's order, where and as the parameters are; of those
   /// that live elsewhere no shards. Starts the next step.
   std::vector<at::Tensor> finish();
+  /// Changes what balances experts by what the step's tokens chose.
+  void balance_experts();
   /// Forgets a step that did not come to its end.
   void restart();
 

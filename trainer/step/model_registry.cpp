@@ -1,20 +1,44 @@
 #include "trainer/step/model_registry.h"
 
+#include <algorithm>
+
 #include "models/families/gpt2.h"
 #include "models/families/llama.h"
 #include "models/families/mlp.h"
+#include "models/families/moe.h"
+#include "trainer/job/job_keys.h"
 #include "trainer/job/offered_names.h"
 #include "trainer/weights/model_sizes.h"
 
 namespace lockstep::trainer {
 namespace {
 
+/// What models with experts alone have.
+void refuse_expert_sizes(const Job& job) {
+  constexpr std::string_view kOthers[] = {"head_width", "query_key_norm", "unrotated_every"};
+  for (const auto& key : model_keys())
+    if (const bool is_theirs =
+            key.section.starts_with("model.") || std::ranges::find(kOthers, key.name) != std::end(kOthers);
+        is_theirs && !key.text(job).empty())
+      fail<BadInput>("{} {}: model.name \"{}\" has no such size; leave it out.", key.dotted(), key.text(job),
+                     job.model.name);
+}
+
 std::unique_ptr<models::Model> make_llama(const Job& job) {
+  refuse_expert_sizes(job);
   auto options = llama_options(job.model);
   options.length = job.training.seq_len;
   options.cut_between_leaves = job.numerics.is_canonical();
   models::require_fitting_sizes(options);
   return std::make_unique<models::Llama>(options);
+}
+
+std::unique_ptr<models::Model> make_moe(const Job& job) {
+  auto options = moe_options(job.model);
+  options.dense.length = job.training.seq_len;
+  options.dense.cut_between_leaves = job.numerics.is_canonical();
+  models::require_fitting_sizes(options);
+  return std::make_unique<models::Moe>(options);
 }
 
 template <class Size>
@@ -23,8 +47,9 @@ void refuse_size(const Job& job, const char* key, std::optional<Size> size) {
     fail<BadInput>("model.{} {}: model.name \"{}\" has no such size; leave it out.", key, *size, job.model.name);
 }
 
-/// What llama3 alone has.
+/// What decoders of Llama's kind alone have.
 void refuse_llama_sizes(const Job& job) {
+  refuse_expert_sizes(job);
   refuse_size(job, "key_value_heads", job.model.key_value_heads);
   refuse_size(job, "rope_theta", job.model.rope_theta);
   refuse_size(job, "rope_factor", job.model.rope_factor);
@@ -70,8 +95,8 @@ LinearRecipe mx_recipe(std::string_view name) {
 }  // namespace
 
 Registry<ModelBuilder>& model_registry() {
-  static Registry<ModelBuilder> all("model.name", kModelNames,
-                                    {{"gpt2", make_gpt2}, {"llama3", make_llama}, {"mlp", make_mlp}});
+  static Registry<ModelBuilder> all(
+      "model.name", kModelNames, {{"gpt2", make_gpt2}, {"llama3", make_llama}, {"mlp", make_mlp}, {"moe", make_moe}});
   return all;
 }
 

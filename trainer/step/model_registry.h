@@ -4,7 +4,7 @@
 #include "models/module.h"
 #include "models/quantization.h"
 #include "trainer/job/job.h"
-#include "trainer/job/registry.h"
+#include "trainer/names/registry.h"
 
 namespace lockstep::trainer {
 

@@ -103,9 +103,9 @@ TrainingRun::TrainingRun(Job job, Options options)
       batching_(derive_batching(job_, options_.mesh)),
       world_(make_world(options_, job_)),
       model_(model_of(job_, options_)),
-      plan_(
-          std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_, batching_)), default_axis_rules())),
-      stages_(std::make_unique<Stages>(job_, *model_, plan_->mesh(), batching_)),
+      plan_(std::make_unique<ShardingPlan>(world_->mesh(axes_of(options_.mesh, job_, batching_)),
+                                           axis_rules(options_.mesh))),
+      stages_(std::make_unique<Stages>(job_, *model_, *plan_, batching_)),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
       state_(first_state(apply_groups(job_.optimizer, *model_))) {
   stages_->start([this](int64_t microbatch, const std::string& parameter, at::Tensor& gradient) {
@@ -218,6 +218,7 @@ void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<S
     optimizer_->update(entry, gradient, scalars);
     if (update_callback_) update_callback_(entry);
   }
+  stages_->balance_experts();
 }
 
 void TrainingRun::report(const StepResult& result) {

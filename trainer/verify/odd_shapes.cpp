@@ -9,7 +9,7 @@
 #include "trainer/job/job_file.h"
 #include "trainer/job/job_keys.h"
 #include "trainer/job/offered_names.h"
-#include "trainer/job/registry.h"
+#include "trainer/names/registry.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -76,11 +76,27 @@ void draw_mlp(Draw& draw) {
   draw.set("model.hidden", draw.between(1, 160));
 }
 
+/// Experts of a few hidden units, or of some leaves; of tokens some have no expert that has room.
+void draw_moe(Draw& draw) {
+  draw_llama(draw);
+  const auto groups = draw.between(1, 3), size = draw.between(2, 4);
+  draw.set("model.experts.groups", groups);
+  draw.set("model.experts.count", groups * size);
+  draw.set("model.experts.groups_per_token", draw.between(1, groups));
+  draw.set("model.experts.per_token", draw.between(1, 2));
+  draw.set("model.experts.hidden", draw.between(1, 150));
+  draw.set("model.experts.shared", 0);
+  draw.set("model.experts.sigmoid_scores", draw.coin() ? "true" : "false");
+  draw.set("model.experts.capacity_factor", draw.one_of<std::string>({"0.0", "0.0", "0.7"}));
+  draw.set("model.experts.balance_rate", draw.one_of<std::string>({"0.0", "0.01"}));
+  draw.set("model.experts.auxiliary_loss", draw.one_of<std::string>({"0.0", "0.1"}));
+}
+
 using DrawSizes = void (*)(Draw&);
 
 const Registry<DrawSizes>& sizes_of_families() {
-  static const Registry<DrawSizes> all("model.name", kModelNames,
-                                       {{"gpt2", draw_gpt2}, {"llama3", draw_llama}, {"mlp", draw_mlp}});
+  static const Registry<DrawSizes> all(
+      "model.name", kModelNames, {{"gpt2", draw_gpt2}, {"llama3", draw_llama}, {"mlp", draw_mlp}, {"moe", draw_moe}});
   return all;
 }
 

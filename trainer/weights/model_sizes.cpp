@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "models/families/moe.h"
 #include "trainer/job/job_keys.h"
 
 namespace lockstep::trainer {
@@ -28,6 +30,39 @@ void give_sizes(const Options& options, ModelSection& model) {
   model.dropout = options.dropout, model.attention_dropout = options.attention_dropout;
 }
 
+template <class Options>
+void take_llama_sizes(const ModelSection& model, Options& options) {
+  take_sizes(model, options);
+  options.key_value_heads = model.key_value_heads.value_or(options.key_value_heads);
+  options.rope_theta = model.rope_theta.value_or(options.rope_theta);
+  options.rope_factor = model.rope_factor.value_or(options.rope_factor);
+  options.norm_epsilon = model.norm_eps.value_or(options.norm_epsilon);
+  options.tied_head = model.tied_head.value_or(options.tied_head);
+  options.attention_bias = model.attention_bias.value_or(options.attention_bias);
+}
+
+/// Calls visit(the job's, the options') for each size that models with experts alone have.
+template <class Model, class Options, class Visit>
+void visit_moe_sizes(Model& model, Options& options, const Visit& visit) {
+  visit(model.head_width, options.dense.head_width);
+  visit(model.query_key_norm, options.dense.query_key_norm);
+  visit(model.unrotated_every, options.dense.unrotated_every);
+  auto& [count, per_token, hidden, shared, groups, groups_per_token, dense_layers, every, sigmoid_scores, normalized,
+         score_before_experts, scale, capacity_factor, balance_rate, auxiliary_loss] = model.experts;
+  visit(count, options.experts.count), visit(per_token, options.experts.per_token);
+  visit(hidden, options.experts.hidden), visit(shared, options.experts.shared);
+  visit(groups, options.experts.groups), visit(groups_per_token, options.experts.groups_per_token);
+  visit(dense_layers, options.dense_layers), visit(every, options.experts_every);
+  visit(sigmoid_scores, options.experts.sigmoid_scores), visit(normalized, options.experts.normalized);
+  visit(score_before_experts, options.experts.score_before_experts), visit(scale, options.experts.scale);
+  visit(capacity_factor, options.experts.capacity_factor), visit(balance_rate, options.experts.balance_rate);
+  visit(auxiliary_loss, options.experts.auxiliary_loss);
+  auto& [query_rank, key_value_rank, plain_size, rotated_size, value_size] = model.latent_attention;
+  visit(query_rank, options.latent.query_rank), visit(key_value_rank, options.latent.key_value_rank);
+  visit(plain_size, options.latent.plain_size), visit(rotated_size, options.latent.rotated_size);
+  visit(value_size, options.latent.value_size);
+}
+
 void give_llama_sizes(const models::LlamaOptions& options, ModelSection& model) {
   give_sizes(options, model);
   model.key_value_heads = options.key_value_heads;
@@ -36,8 +71,11 @@ void give_llama_sizes(const models::LlamaOptions& options, ModelSection& model) 
   model.tied_head = options.tied_head, model.attention_bias = options.attention_bias;
 }
 
+/// The weights and what is made of them, not how they are trained.
 bool is_compared(const Key& key) {
-  return key.section == "model" && key.name != "flavor" && key.name != "dropout" && key.name != "attention_dropout";
+  constexpr std::string_view kTraining[] = {"flavor",          "dropout",      "attention_dropout",
+                                            "capacity_factor", "balance_rate", "auxiliary_loss"};
+  return key.section.starts_with("model") && std::ranges::find(kTraining, key.name) == std::end(kTraining);
 }
 
 std::unique_ptr<models::Model> model_of(const ModelSection& model) {
@@ -45,6 +83,12 @@ std::unique_ptr<models::Model> model_of(const ModelSection& model) {
     const auto options = gpt2_options(model);
     models::require_fitting_sizes(options);
     return std::make_unique<models::Gpt2>(options);
+  }
+  if (model.name == "moe") {
+    auto options = moe_options(model);
+    options.dense.length = 1;
+    models::require_fitting_sizes(options);
+    return std::make_unique<models::Moe>(options);
   }
   auto options = llama_options(model);
   options.length = 1;
@@ -56,13 +100,14 @@ std::unique_ptr<models::Model> model_of(const ModelSection& model) {
 
 models::LlamaOptions llama_options(const ModelSection& model) {
   auto options = models::llama_flavor(model.flavor);
-  take_sizes(model, options);
-  options.key_value_heads = model.key_value_heads.value_or(options.key_value_heads);
-  options.rope_theta = model.rope_theta.value_or(options.rope_theta);
-  options.rope_factor = model.rope_factor.value_or(options.rope_factor);
-  options.norm_epsilon = model.norm_eps.value_or(options.norm_epsilon);
-  options.tied_head = model.tied_head.value_or(options.tied_head);
-  options.attention_bias = model.attention_bias.value_or(options.attention_bias);
+  take_llama_sizes(model, options);
+  return options;
+}
+
+models::MoeOptions moe_options(const ModelSection& model) {
+  auto options = models::moe_flavor(model.flavor);
+  take_llama_sizes(model, options.dense);
+  visit_moe_sizes(model, options, [](const auto& given, auto& size) { size = given.value_or(size); });
   return options;
 }
 
@@ -76,6 +121,10 @@ ModelSection with_all_sizes(const ModelSection& model) {
   auto all = model;
   if (model.name == "gpt2") give_sizes(gpt2_options(model), all);
   if (model.name == "llama3") give_llama_sizes(llama_options(model), all);
+  if (model.name != "moe") return all;
+  const auto options = moe_options(model);
+  give_llama_sizes(options.dense, all);
+  visit_moe_sizes(all, options, [](auto& given, const auto& size) { given = size; });
   return all;
 }
 

@@ -40,7 +40,7 @@ class RunValidationTest : public ::testing::Test {
     job.validation.seq_len = 12;
     job.validation.freq = std::max<int64_t>(freq, 1);
     const auto degrees = parse_mesh(mesh);
-    for (const auto& axis : MeshDegrees::axes()) job.parallelism.*axis.degree = degrees.*axis.size;
+    set_mesh(job, degrees);
     return resolve(job, {});
   }
 

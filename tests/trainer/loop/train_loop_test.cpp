@@ -42,7 +42,7 @@ class TrainLoop : public ::testing::Test {
     job.lr_scheduler.total_steps = 8;
     job.checkpoint.interval = 2;
     const auto degrees = parse_mesh(mesh);
-    for (const auto& axis : MeshDegrees::axes()) job.parallelism.*axis.degree = degrees.*axis.size;
+    set_mesh(job, degrees);
     return resolve(job, {});
   }
 

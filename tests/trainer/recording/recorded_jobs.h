@@ -19,7 +19,7 @@ struct Setup {
 inline trainer::Job job_of(const Setup& setup, const std::string& folder) {
   auto job = small_job();
   const auto mesh = trainer::parse_mesh(setup.mesh);
-  for (const auto& axis : trainer::MeshDegrees::axes()) job.parallelism.*axis.degree = mesh.*axis.size;
+  trainer::set_mesh(job, mesh);
   job.numerics.mode = setup.numerics;
   job.training.mixed_precision_param = setup.dtype;
   job.training.global_batch_size = 24;

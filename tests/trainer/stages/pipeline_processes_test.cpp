@@ -120,7 +120,7 @@ TEST_P(PipelineProcesses, ReplayOneRankAlone) {
   const auto& trial = GetParam();
   auto job = job_of(trial);
   const auto degrees = parse_mesh(trial.mesh);
-  for (const auto& axis : MeshDegrees::axes()) job.parallelism.*axis.degree = degrees.*axis.size;
+  set_mesh(job, degrees);
   const TemporaryFolder folder;
   const auto record = [&](const std::string& name, std::vector<int> local_ranks, const auto& transport) {
     auto own = job;

@@ -139,7 +139,7 @@ std::vector<std::string> RestartedLaunch::elastic_words(const trainer::MeshDegre
   const auto& degrees = mesh.ranks() == 1 ? mesh : mesh_;
   std::vector<std::string> words{"--parallelism.elastic", "--training.global_batch_size",
                                  std::to_string(global_batch_size_)};
-  for (const auto& axis : trainer::MeshDegrees::axes())
+  for (const auto& axis : trainer::MeshDegrees::all())
     words.insert(words.end(), {fmt::format("--parallelism.{}", axis.key), std::to_string(degrees.*axis.size)});
   if (had_a_start_ && asks_for_a_step_) words.insert(words.end(), {"--checkpoint.load_step", "-1"});
   return words;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "trainer/job/choices.h"
+#include "trainer/names/choices.h"
 
 namespace lockstep::trainer {
 

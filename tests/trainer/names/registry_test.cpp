@@ -1,4 +1,4 @@
-#include "trainer/job/registry.h"
+#include "trainer/names/registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "trainer/job/choices.h"
+#include "trainer/names/choices.h"
 
 #include <algorithm>
 #include <map>
