@@ -54,7 +54,7 @@ MixtureOfExperts::MixtureOfExperts(Module& owner, std::string name, const Expert
 
 Tensor MixtureOfExperts::forward(const Tensor& x) {
   const auto open = scope();
-  const auto chosen = routed(annotate(x, "batch routed_length embed"));
+  const auto chosen = routed(x);
   if (!shared_) return chosen;
   const auto shared = shared_->forward(annotate(x, "batch length embed"));
   return at::add(chosen, annotate(shared, "batch norm_length embed"));
@@ -68,9 +68,8 @@ Tensor MixtureOfExperts::routed(const Tensor& x) {
   const auto rows =
       mesh_ops::expert_rows(x, routing.experts, before ? Weights(routing.weights) : std::nullopt, options_.count);
   const auto given = experts_.forward(annotate(rows, "expert_batch experts expert_length embed"));
-  const auto experts = annotate(routing.experts, "batch norm_length .");
-  const auto weights = before ? std::nullopt : Weights(annotate(routing.weights, "batch norm_length ."));
-  return mesh_ops::expert_sums(annotate(given, "batch . norm_length embed"), experts, weights);
+  const auto weights = before ? std::nullopt : Weights(routing.weights);
+  return mesh_ops::expert_sums(annotate(given, "batch . norm_length embed"), routing.experts, weights);
 }
 
 }  // namespace lockstep::models

@@ -71,9 +71,10 @@ Tensor LatentAttention::forward(const Tensor& x, const Places& places) {
   const auto down = key_value_down_.forward(x).split_with_sizes({latent_.key_value_rank, turned}, 2);
   const auto up = in_heads(key_value_up_.forward(key_value_norm_.forward(down[0])), heads)
                       .split_with_sizes({plain, latent_.value_size}, 3);
+  // Their gradient is a sum over all heads: it comes together where they are.
   const auto shared = rotated(down[1].unsqueeze(1), places).expand({x.size(0), heads, x.size(1), turned});
   const auto mixed = causal_attention(path(), at::cat({query[0], rotated(query[1], places)}, 3),
-                                      at::cat({up[0], annotate(shared, "batch heads length .")}, 3), up[1],
+                                      at::cat({up[0], annotate(shared, "batch . length .")}, 3), up[1],
                                       options_.attention_dropout, places.documents);
   return out_.forward(mixed.transpose(1, 2).reshape({x.size(0), x.size(1), heads * latent_.value_size}));
 }

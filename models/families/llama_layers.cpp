@@ -85,8 +85,9 @@ Attention::Attention(Module& owner, std::string name, const LlamaOptions& option
 
 /// Queries or keys [batch, length, heads, size] as attention takes them, [batch, heads, length, size].
 Tensor Attention::placed(const Tensor& x, const std::unique_ptr<RmsNorm>& norm, const Places& places) const {
-  const auto heads = (norm ? norm->forward(x) : x).transpose(1, 2);
-  return rotates_ ? rotated(heads, places) : heads;
+  const auto heads = x.transpose(1, 2);
+  const auto normed = norm ? norm->forward(heads) : heads;
+  return rotates_ ? rotated(normed, places) : normed;
 }
 
 Tensor Attention::forward(const Tensor& x, const Places& places) {

@@ -66,7 +66,9 @@ Tensor Router::within_groups(const Tensor& scores) const {
 }
 
 Tensor Router::weights(const Tensor& scores, const Tensor& experts) const {
-  auto own = at::gather(scores, kLast, experts);
+  // Not at::gather(), whose derivative is added into zeros that no mesh has cut: sums of one summand are exact.
+  const auto others = at::logical_not(is_each(experts, constant(numbers_)));
+  auto own = at::sum(at::masked_fill(scores.unsqueeze(2), others, 0), kLast);
   if (options_.normalized) own = at::div(own, at::add(at::sum(own, kLast, /*keepdim=*/true), 1e-20));
   return at::mul(own, options_.scale);
 }
@@ -75,7 +77,7 @@ Tensor Router::within_capacity(const Tensor& experts) const {
   const auto even = static_cast<double>(experts.size(1) * options_.per_token) / static_cast<double>(options_.count);
   const auto capacity = static_cast<int64_t>(std::ceil(options_.capacity_factor * even));
   const auto whole = annotate(experts, "batch . .");
-  return annotate(models::within_capacity(whole, constant(numbers_), capacity), "batch routed_length .");
+  return annotate(models::within_capacity(whole, constant(numbers_), capacity), "batch norm_length .");
 }
 
 Tensor choice_counts(const Tensor& experts, const Tensor& numbers) {

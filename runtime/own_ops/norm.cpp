@@ -4,6 +4,8 @@
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <numeric>
+
 #include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
@@ -14,6 +16,7 @@
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/own_ops/parameter_gradients.h"
 #include "runtime/planning/canonical_local.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -68,10 +71,30 @@ void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) 
       x.scalar_type())};
 }
 
+/// Where a sum over all dimensions between the first and the last one needs no gather.
+Tensor with_whole_middle(const Tensor& sums) {
+  auto layout = layout_of(sums);
+  for (int dim = 1; dim + 1 < sums.dim(); ++dim)
+    for (const int axis : layout.cutters(dim)) layout = layout.with(axis, Placement::replicate());
+  return redistribute(sums, layout);
+}
+
+/// Of [batch, heads, length, size]: over positions where they are, then over heads, of which there are too few for a sum
+/// that is cut.
+Tensor gradient_over_heads(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
+  const auto type = reciprocal.scalar_type();
+  const auto products = at::mul(at::mul(gradient.to(type), x.to(type)), reciprocal.unsqueeze(-1));
+  const auto sums = with_whole_middle(at::sum(products, x.dim() - 2));
+  std::vector<int64_t> middle(static_cast<size_t>(x.dim()) - 3);
+  std::iota(middle.begin(), middle.end(), 1);
+  return at::sum(at::sum(sums, middle), 0).to(x.scalar_type());
+}
+
 struct RmsNorm : torch::autograd::Function<RmsNorm> {
   /// Canonical: each sample's sum first, then over samples.
   static Tensor weight_gradient(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
     if (x.dim() == 1) return weight_gradient(gradient.unsqueeze(0), x.unsqueeze(0), reciprocal.unsqueeze(0));
+    if (x.dim() > 3) return gradient_over_heads(gradient, x, reciprocal);
     return at::sum(mesh_ops::rms_norm_weight_gradient(gradient, x, reciprocal), {0}, false);
   }
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double epsilon) {

@@ -31,19 +31,17 @@ AxisRules axis_rules(const MeshDegrees& mesh) {
     std::erase_if(axes, [&](const auto& axis) { return std::ranges::find(experts, axis) != experts.end(); });
     return axes;
   };
-  const bool cuts_matrices = cuts_matrices_of_experts(mesh);
-  const std::vector<std::string> tensor{axis::kTensor}, context{axis::kContext}, all{axis::kContext, axis::kTensor};
+  const std::vector<std::string> tensor{axis::kTensor}, context{axis::kContext};
   return {{"batch", {axis::kReplicate, axis::kShard}},
           {"heads", tensor},
           {"ffn", tensor},
           {"vocab", tensor},
           {"length", context},
-          {"norm_length", all},
-          {"routed_length", cuts_matrices ? context : all},
+          {"norm_length", {axis::kContext, axis::kTensor}},
           {kExperts, experts},
           {"expert_batch", others({axis::kReplicate, axis::kShard})},
           {"expert_length", others(context)},
-          {"expert_ffn", cuts_matrices ? tensor : std::vector<std::string>{}}};
+          {"expert_ffn", cuts_matrices_of_experts(mesh) ? tensor : std::vector<std::string>{}}};
 }
 
 Placements ShardingPlan::placements(std::string_view axes) const {
