@@ -73,12 +73,14 @@ std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees) {
 }
 
 /// Gradients of 16-bit computation stay unrounded while they are Partial, and sums over microbatches are told from
-/// sums of a parameter's uses. So that one device's are, too, it is a mesh of one replica.
+/// sums of a parameter's uses. So that one device's are, too, it is a mesh of one replica; and so that experts' are, of
+/// which a rank has all samples' rows.
 std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job, const Batching& batching) {
   auto axes = mesh_axes(degrees);
   const bool by_microbatch = job.numerics.is_canonical() && batching.accumulation_steps > 1;
   const bool in_16_bits = job.training.mixed_precision_param != "float32";
-  if (degrees.data_parallel() == 1 && (by_microbatch || in_16_bits))
+  const bool has_no_sums = degrees.dp_replicate == 1 && (degrees.dp_shard == 1 || degrees.ep > 1);
+  if (has_no_sums && (by_microbatch || in_16_bits))
     axes.insert(axes.begin() + (degrees.pp > 1 ? 1 : 0), {axis::kReplicate, 1});
   return axes;
 }
