@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "consistency/bounds/error_bounds.h"
 #include "core/digest/tensor_digest.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/plan.h"
@@ -54,7 +55,13 @@ std::vector<Operand> arrived(const OpEvent& event, const std::vector<Operand>& a
   return operands;
 }
 
+bool is_unwritten(const OpEvent& event) {
+  const auto* bound = event.plan.rule ? error_bound(*event.plan.rule) : nullptr;
+  return bound && bound->kind == ErrorBound::Kind::kUnwritten;
+}
+
 std::vector<OpResult> readable_results(const OpEvent& event, std::span<const c10::IValue> results) {
+  if (is_unwritten(event)) return {};
   auto all = op_results(event, results);
   std::erase_if(all, [](const OpResult& result) { return !is_readable(result.tensor); });
   return all;

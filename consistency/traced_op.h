@@ -42,9 +42,12 @@ std::vector<Operand> awaited_operands_of(std::span<const c10::IValue> arguments)
 /// operands.
 std::vector<Operand> arrived(const OpEvent& event, const std::vector<Operand>& awaited);
 
+/// Whether the results of an op are memory that nobody has written: there is nothing to compare.
+bool is_unwritten(const OpEvent& event);
+
 /// The tensors that an op computed: its results, or what it wrote in place. Views compute nothing.
 std::vector<at::Tensor> computed_results(const OpEvent& event, std::span<const c10::IValue> results);
-/// What the op gave, views included; none that is pending.
+/// What the op gave, views included; none that is pending or unwritten.
 std::vector<OpResult> readable_results(const OpEvent& event, std::span<const c10::IValue> results);
 
 /// The whole of a sharded tensor (a collective), or a plain one as it is.

@@ -147,8 +147,6 @@ Difference in_double(Difference difference) {
 
 }  // namespace
 
-bool is_unwritten(const OpEvent& event) { return bound_of(event).kind == ErrorBound::Kind::kUnwritten; }
-
 namespace {
 
 bool has_complex(const Plan& plan) {

@@ -7,9 +7,6 @@
 /// tensor on its way from one layout to another.
 namespace lockstep {
 
-/// Whether the results of an op are memory that nobody has written: there is nothing to compare.
-bool is_unwritten(const OpEvent& event);
-
 /// Whether it is known what rounding may do to the results of an op: a row of a program's own may be in no table.
 bool has_bound(const OpEvent& event);
 

@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "consistency/ops/rounding.h"
+#include "consistency/traced_op.h"
 #include "core/digest/digest.h"
 #include "core/error.h"
 #include "rng/distribution.h"

@@ -76,7 +76,7 @@ Tensor with_whole_middle(const Tensor& sums) {
   auto layout = layout_of(sums);
   for (int dim = 1; dim + 1 < sums.dim(); ++dim)
     for (const int axis : layout.cutters(dim)) layout = layout.with(axis, Placement::replicate());
-  return redistribute(sums, layout);
+  return redistribute_values(sums, layout, "heads_of_norm");
 }
 
 /// Of [batch, heads, length, size]: over positions where they are, then over heads, of which there are too few for a sum

@@ -45,6 +45,19 @@ TEST(BlameOfNone, SaysThatEverythingAgreesWhereEverythingWasCompared) {
   EXPECT_EQ(blame.before, "2 ops with what they took, and 0 moves between layouts, agree");
 }
 
+/// What the allocator gives is what was there before.
+Program without_writing(double left_behind) {
+  return [left_behind](const at::Tensor& x) {
+    for (const int64_t rows : {2, 4}) static_cast<void>(at::full({rows, 6}, left_behind));
+    at::empty_like(x), at::add(x, x);
+  };
+}
+
+TEST(BlameOfNone, DoesNotCompareMemoryThatNobodyWrote) {
+  const auto blame = compared(without_writing(3), without_writing(7));
+  EXPECT_EQ(blame.id, "none: every op and every move agrees with one device's");
+}
+
 TEST(BlameOfNone, CountsOpsThatOneDeviceDoesNotHave) {
   const auto blame = compared(added, added_and_multiplied);
   EXPECT_EQ(blame.id, "none of those that were compared: ops and moves agree with one device's");
