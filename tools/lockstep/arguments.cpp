@@ -139,6 +139,8 @@ struct Parser {
                     "Instead of the job's sizes, odd ones that the seed draws: [model], batch, length, recomputation, "
                     "type of compute; of 1..5 five jobs")
         ->type_name("SEED|FIRST..LAST");
+    sub->add_option("--losses", verify.losses, "Print the losses of these steps, one device's and each mesh's")
+        ->delimiter(',')->type_name("STEP,...")->check(CLI::PositiveNumber);
     sub->add_option("--html", verify.html, "Write a page to FILE, and write it again after each mesh")
         ->type_name("FILE");
     sub->add_flag("--bitwise", verify.bitwise,

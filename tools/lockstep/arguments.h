@@ -38,6 +38,7 @@ struct VerifyOptions {
   std::string meshes;  ///< as written; empty: the job's
   /// Of shapes that are compared instead of the job's; none: the job's.
   std::vector<uint64_t> odd_shapes;
+  std::vector<int64_t> losses;  ///< steps whose losses are printed
   bool bitwise = false;
 };
 

@@ -192,6 +192,7 @@ void StepVerifier::run_both(int64_t step, const TokenBatch& batch, double learni
     return;
   }
   check.result = *result;
+  check.reference_loss = reference_result_.loss;
   check.comparison = compared(step, reference_result_, check.result);
   check.difference = agreed_difference(candidate_->mesh(), check.comparison);
 }

@@ -24,6 +24,7 @@ struct StepCheck {
   Comparison comparison;                  ///< what this process sees
   std::string difference;                 ///< the first value that differs, of the lowest rank that sees one, or empty
   StepResult result;                      ///< of the mesh
+  double reference_loss = 0;              ///< of one device
   std::optional<Blame> blame;             ///< the first thing that differs, when the step does not agree
   std::optional<replay::OpCase> op_case;  ///< that op, to be run again alone: where one is to blame, on who blames it
   double bytes = 0;                       ///< that one rank sent in the step

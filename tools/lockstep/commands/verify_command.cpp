@@ -9,6 +9,7 @@
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/coverage_report.h"
 #include "tools/lockstep/reports/json_output.h"
+#include "tools/lockstep/reports/loss_table.h"
 #include "tools/lockstep/reports/mesh_verdict.h"
 #include "tools/lockstep/reports/page_facts.h"
 #include "tools/lockstep/reports/page_file.h"
@@ -157,6 +158,7 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
   print_head(job);
   verify_all(options, jobs, meshes, file, report);
   report.is_finished = true;
+  print_out("{}", loss_table(report.verdicts, options.losses));
   for (const auto& verdict : report.verdicts) print_price(verdict);
   if (!options.output.quiet) print_out("{}", coverage_text(report.coverage()));
   write_json(options.output, json_of(report, job));

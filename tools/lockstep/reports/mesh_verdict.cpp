@@ -56,6 +56,13 @@ Json ops_json(const std::optional<OpCheck::Counts>& ops) {
           {"worst_error_over_bound", ops->over_bound}};
 }
 
+Json losses_json(const MeshVerdict& verdict) {
+  Json rows = Json::array();
+  for (const auto& [step, losses] : verdict.losses)
+    rows.push_back({{"step", step}, {"loss", losses.mesh}, {"one_device", losses.one_device}});
+  return rows;
+}
+
 void add_prices(Json& row, const trainer::PriceTable& prices) {
   row["native_bytes_per_step"] = prices.native_bytes;
   row["collectives"] = prices_json(prices);
@@ -76,6 +83,7 @@ Json json_of(const MeshVerdict& verdict, const trainer::Job& job) {
            {"threads", at::get_num_threads()},
            {"worst_op", verdict.worst},
            {"ops", ops_json(verdict.ops)},
+           {"losses", losses_json(verdict)},
            {"findings", verdict.findings},
            {"bytes_per_step", verdict.bytes}};
   const bool was_watched = !verdict.coverage.rows.empty();  // not where an earlier step differs
@@ -94,6 +102,7 @@ void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trai
   verdict.loss = std::max(verdict.loss, check.comparison.loss);
   verdict.gradient = std::max(verdict.gradient, check.comparison.gradient);
   verdict.parameter = std::max(verdict.parameter, check.comparison.parameter);
+  verdict.losses[step] = {check.result.loss, check.reference_loss};
   verdict.differing_bits += check.comparison.differing_bits;
   verdict.bytes = check.bytes;
   verdict.ratio = check.seconds_ratio;

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,6 +21,10 @@ struct MeshVerdict {
   bool agrees = true;
   double loss = 0, gradient = 0, parameter = 0, bytes = 0, ratio = 0;
   int64_t differing_bits = 0;
+  struct Losses {
+    double mesh, one_device;
+  };
+  std::map<int64_t, Losses> losses = {};  ///< by step
   std::optional<OpCheck::Counts> ops;  ///< of mode ops
   double run_over_bound = 0;           ///< native: StepCheck::run_over_bound, the largest of all steps
   std::string worst = "-", finding;
