@@ -1,0 +1,78 @@
+#include "trainer/job/expert_degrees.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "trainer/job/batching.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(ExpertDegrees, FoldOverWholeAxesFromTheInnermost) {
+  EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5")), IsEmpty());
+  EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=5")), ElementsAre("tp"));
+  EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=15")), ElementsAre("tp", "cp"));
+  EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=30")), ElementsAre("tp", "cp", "dp_shard"));
+  EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=3,etp=5")), ElementsAre("cp"));
+  EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=6,etp=5")), ElementsAre("cp", "dp_shard"));
+  EXPECT_THAT(expert_axes(parse_mesh("pp=2,dp_replicate=2,dp_shard=4,ep=4")), ElementsAre("dp_shard"));
+}
+
+TEST(ExpertDegrees, CutMatricesWhereTheTensorAxisIsNotFolded) {
+  EXPECT_FALSE(cuts_matrices_of_experts(parse_mesh("dp_shard=2,ep=2")));
+  EXPECT_TRUE(cuts_matrices_of_experts(parse_mesh("tp=2")));
+  EXPECT_TRUE(cuts_matrices_of_experts(parse_mesh("dp_shard=2,tp=2,ep=2,etp=2")));
+  EXPECT_FALSE(cuts_matrices_of_experts(parse_mesh("dp_shard=2,tp=2,ep=2")));
+}
+
+std::string refusal(const char* mesh, const char* model = "moe") {
+  Job job;
+  job.model.name = model;
+  try {
+    require_experts_divide(job, parse_mesh(mesh));
+  } catch (const BadInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ExpertDegrees, NameTheChoicesWhereNoWholeAxesFit) {
+  EXPECT_EQ(refusal("dp_shard=4,tp=2,ep=4"),
+            "mesh dp_shard=4,tp=2,ep=4: parallelism.expert_parallel_degree 4 is no product of whole axes; experts are "
+            "divided over tp (where expert_tensor_parallel_degree is 1), then cp, then dp_shard: choose one of 1, 2 (tp), "
+            "8 (tp, dp_shard).");
+  EXPECT_EQ(refusal("dp_shard=2,tp=4,ep=2,etp=2"),
+            "mesh dp_shard=2,tp=4,ep=2,etp=2: parallelism.expert_tensor_parallel_degree 2 must be 1 or "
+            "parallelism.tensor_parallel_degree 4.");
+  EXPECT_EQ(refusal("pp=2,ep=2").substr(0, 50), "mesh pp=2,ep=2: parallelism.expert_parallel_degree");
+}
+
+TEST(ExpertDegrees, AreOfModelsWithExperts) {
+  EXPECT_EQ(refusal("dp_shard=2,ep=2", "llama3"),
+            "parallelism.expert_parallel_degree 2: model.name \"llama3\" has no experts; leave it out, or choose moe.");
+  EXPECT_EQ(refusal("dp_shard=2,ep=2"), "");
+  EXPECT_EQ(refusal("dp_shard=2", "llama3"), "");
+}
+
+/// Fewer data-parallel ranks must still make the degree of experts.
+TEST(ExpertDegrees, StayWhereAMeshShrinks) {
+  EXPECT_EQ(largest_mesh(parse_mesh("dp_shard=4,tp=2,ep=2"), 8, 5)->text(), "dp_shard=2,tp=2,ep=2");
+  EXPECT_EQ(largest_mesh(parse_mesh("dp_replicate=2,dp_shard=2,ep=2"), 8, 3)->text(), "dp_shard=2,ep=2");
+  EXPECT_EQ(largest_mesh(parse_mesh("dp_shard=4,ep=4"), 8, 3), std::nullopt);
+}
+
+TEST(ExpertDegrees, AreReadAndPrintedWithAMesh) {
+  EXPECT_EQ(parse_mesh("tp=2,ep=4,dp_shard=2").text(), "dp_shard=2,tp=2,ep=4");
+  EXPECT_EQ(parse_mesh("dp_shard=2,tp=2,ep=2,etp=2").ranks(), 4);
+  Job job;
+  set_mesh(job, parse_mesh("dp_shard=2,ep=2"));
+  EXPECT_EQ(job.parallelism.expert_parallel_degree, 2);
+  EXPECT_EQ(mesh_of(job).text(), "dp_shard=2,ep=2");
+}
+
+}  // namespace
+}  // namespace lockstep::trainer
