@@ -57,8 +57,8 @@ constexpr std::string_view kBitRows[] = {"abs",
                                          "mesh::fixed_point_sum",
                                          "mesh::pick_class",
                                          "mesh::scaled_squares"};
-constexpr std::string_view kUnwrittenRows[] = {"empty.memory_format", "empty_like", "empty_permuted", "empty_strided",
-                                               "new_empty",           "new_empty_strided"};
+constexpr std::string_view kUnwrittenRows[] = {"empty.memory_format", "empty_like", "empty_permuted",
+                                               "empty_strided",       "new_empty",  "new_empty_strided"};
 
 std::map<std::string_view, ErrorBound> all_bounds() {
   std::map<std::string_view, ErrorBound> all;

@@ -23,7 +23,7 @@ MoeOptions small_qwen3() {
 
 MoeOptions small_deepseek_v3() {
   auto o = small();
-  o.dense.hidden = 512, o.dense.rope_theta = 10000, o.dense_layers = 1;
+  o.dense.hidden = 512, o.dense.rope_theta = 10000, o.dense.norm_epsilon = 1e-6, o.dense_layers = 1;
   o.latent = {64, 64, 16, 16, 16};
   o.experts = {.count = 16, .per_token = 4, .hidden = 128, .shared = 1, .sigmoid_scores = true, .scale = 2.5};
   o.experts.groups = 4, o.experts.groups_per_token = 2, o.experts.balance_rate = 1e-3, o.experts.auxiliary_loss = 1e-4;
@@ -99,11 +99,13 @@ void require_fitting_groups(const ExpertOptions& e) {
 }  // namespace
 
 void require_fitting_sizes(const MoeOptions& o) {
-  if (!o.latent.enabled()) require_fitting_sizes(o.dense);
+  auto attention = o.dense;
+  if (!o.has_dense_layers()) attention.hidden = attention.key_value_heads;  // nobody reads it
+  if (!o.latent.enabled()) require_fitting_sizes(attention);
   require_fitting_groups(o.experts);
   if (o.experts.shared > 0)
     require_multiple("experts.hidden", o.experts.shared * o.experts.hidden, "key_value_heads", o.dense.key_value_heads);
-  require_multiple("hidden", o.dense.hidden, "key_value_heads", o.dense.key_value_heads);
+  require_multiple("hidden", attention.hidden, "key_value_heads", o.dense.key_value_heads);
   if (o.latent.enabled() && o.latent.rotated_size % 2 != 0)
     fail<BadInput>("model.latent_attention.rotated_size {} must be even: rotations turn pairs.", o.latent.rotated_size);
   if (o.latent.enabled() && o.dense.heads != o.dense.key_value_heads)

@@ -45,6 +45,7 @@ struct MoeOptions {
   int64_t dense_layers = 0;   ///< the first ones, without experts
   int64_t experts_every = 1;  ///< of every so many layers the last one has experts
 
+  bool has_dense_layers() const { return dense_layers > 0 || experts_every > 1; }
   bool has_experts(int64_t layer) const { return layer >= dense_layers && (layer + 1) % experts_every == 0; }
 };
 

@@ -79,8 +79,8 @@ Tensor with_whole_middle(const Tensor& sums) {
   return redistribute_values(sums, layout, "heads_of_norm");
 }
 
-/// Of [batch, heads, length, size]: over positions where they are, then over heads, of which there are too few for a sum
-/// that is cut.
+/// Of [batch, heads, length, size]: over positions where they are, then over heads, of which there are too few for a
+/// sum that is cut.
 Tensor gradient_over_heads(const Tensor& gradient, const Tensor& x, const Tensor& reciprocal) {
   const auto type = reciprocal.scalar_type();
   const auto products = at::mul(at::mul(gradient.to(type), x.to(type)), reciprocal.unsqueeze(-1));

@@ -62,11 +62,13 @@ Tensor dense_weights(const MixtureOfExperts& layer, const ExpertOptions& o, cons
 
 Tensor expected(const MixtureOfExperts& layer, const ExpertOptions& o, const Tensor& x) {
   const auto weights = dense_weights(layer, o, x);
-  const auto w1 = parameter(layer, "experts.w1"), w2 = parameter(layer, "experts.w2"), w3 = parameter(layer, "experts.w3");
+  const auto w1 = parameter(layer, "experts.w1"), w2 = parameter(layer, "experts.w2"),
+             w3 = parameter(layer, "experts.w3");
   auto sum = at::zeros_like(x);
   for (int64_t e = 0; e < o.count; ++e) {
     const auto weight = weights.select(-1, e).unsqueeze(-1);
-    sum = sum + (o.score_before_experts ? gated(x * weight, w1[e], w3[e], w2[e]) : weight * gated(x, w1[e], w3[e], w2[e]));
+    sum = sum +
+          (o.score_before_experts ? gated(x * weight, w1[e], w3[e], w2[e]) : weight * gated(x, w1[e], w3[e], w2[e]));
   }
   if (o.shared == 0) return sum;
   const auto both = parameter(layer, "shared_experts.gate_up.weight").view({2, 2, -1, kWidth});  // two groups of rows
@@ -106,8 +108,9 @@ void expect_layer(const ExpertOptions& options) {
   Root root;
   MixtureOfExperts layer(root, "moe", options, dense(), 0);
   fill(root);
-  expect_formula(root, [&](const Tensor& x) { return layer.forward(x); },
-                 [&](const Tensor& x) { return expected(layer, options, x); });
+  expect_formula(
+      root, [&](const Tensor& x) { return layer.forward(x); },
+      [&](const Tensor& x) { return expected(layer, options, x); });
 }
 
 TEST(MixtureOfExperts, WeighsTheBestBySoftmax) { expect_layer({.count = 6, .per_token = 2, .hidden = 10}); }
@@ -115,12 +118,22 @@ TEST(MixtureOfExperts, LeavesSoftmaxAsItIs) {
   expect_layer({.count = 6, .per_token = 3, .hidden = 10, .normalized = false, .scale = 2.5});
 }
 TEST(MixtureOfExperts, ChoosesAmongTheBestGroupsByBias) {
-  expect_layer({.count = 8, .per_token = 3, .hidden = 6, .sigmoid_scores = true, .scale = 2.5, .groups = 4,
-                .groups_per_token = 2, .balance_rate = 1e-3});
+  expect_layer({.count = 8,
+                .per_token = 3,
+                .hidden = 6,
+                .sigmoid_scores = true,
+                .scale = 2.5,
+                .groups = 4,
+                .groups_per_token = 2,
+                .balance_rate = 1e-3});
 }
 TEST(MixtureOfExperts, AddsWhatAllTokensHave) { expect_layer({.count = 4, .per_token = 1, .hidden = 10, .shared = 2}); }
 TEST(MixtureOfExperts, WeighsWhatExpertsTake) {
-  expect_layer({.count = 4, .per_token = 2, .hidden = 10, .sigmoid_scores = true, .normalized = false,
+  expect_layer({.count = 4,
+                .per_token = 2,
+                .hidden = 10,
+                .sigmoid_scores = true,
+                .normalized = false,
                 .score_before_experts = true});
 }
 TEST(MixtureOfExperts, HasOneExpert) { expect_layer({.count = 1, .per_token = 1, .hidden = 10}); }
@@ -145,12 +158,13 @@ Tensor expected_attention(const Module& layer, const LatentOptions& o, const Ten
   const auto q = split(at::linear(normed(at::linear(x, parameter(layer, "wq_a.weight")), "q_norm.weight"),
                                   parameter(layer, "wq_b.weight")));
   const auto down = at::linear(x, parameter(layer, "wkv_a.weight"));
-  const auto kv = split(at::linear(normed(down.narrow(-1, 0, o.key_value_rank), "kv_norm.weight"),
-                                   parameter(layer, "wkv_b.weight")));
+  const auto kv = split(
+      at::linear(normed(down.narrow(-1, 0, o.key_value_rank), "kv_norm.weight"), parameter(layer, "wkv_b.weight")));
   const auto turned = [&](const Tensor& y) { return rotated(y, places); };
   const auto query = at::cat({q.narrow(-1, 0, o.plain_size), turned(q.narrow(-1, o.plain_size, o.rotated_size))}, -1);
   const auto shared = turned(down.narrow(-1, o.key_value_rank, o.rotated_size).unsqueeze(1));
-  const auto key = at::cat({kv.narrow(-1, 0, o.plain_size), shared.expand({kSamples, heads, kLength, o.rotated_size})}, -1);
+  const auto key =
+      at::cat({kv.narrow(-1, 0, o.plain_size), shared.expand({kSamples, heads, kLength, o.rotated_size})}, -1);
   const auto later = at::ones({kLength, kLength}, at::kBool).triu(1);
   const auto scores = at::matmul(query, key.transpose(2, 3)) / std::sqrt(static_cast<double>(o.head_size()));
   const auto weights = at::softmax(scores.masked_fill(later, -std::numeric_limits<float>::infinity()), -1);
@@ -165,8 +179,9 @@ TEST(LatentAttention, IsItsFormula) {
   fill(root);
   const auto tables = rope_tables({4, 10000, 1}, kLength);
   const Places places{tables.cosines, tables.sines, {}};
-  expect_formula(root, [&](const Tensor& x) { return layer.forward(x, places); },
-                 [&](const Tensor& x) { return expected_attention(root, latent, x, places); });
+  expect_formula(
+      root, [&](const Tensor& x) { return layer.forward(x, places); },
+      [&](const Tensor& x) { return expected_attention(root, latent, x, places); });
 }
 
 }  // namespace

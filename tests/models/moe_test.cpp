@@ -12,21 +12,21 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Mixtral: 46.7B (its card), Qwen 3: 30.5B and 235B (its report), DeepSeek-V3: 671B (its report, without the module that
-/// predicts two tokens), Llama 4: 109B and 400B (their cards; here without the encoder of images). What the biases that
-/// balance experts have is counted, too.
+/// Mixtral: 46.7B (its card), Qwen 3: 30.5B and 235B (its report), DeepSeek-V3: 671B (its report, without the module
+/// that predicts two tokens), Llama 4: 109B and 400B (their cards; here without the encoder of images). What the biases
+/// that balance experts have is counted, too.
 TEST(Moe, HasThePublishedParameterCounts) {
   const std::pair<const char*, int64_t> expected[] = {
-      {"mixtral-8x7B", 46'702'792'704},      {"qwen3-30B-A3B", 30'532'122'624},  {"qwen3-235B-A22B", 235'093'634'560},
+      {"mixtral-8x7B", 46'702'792'704},      {"qwen3-30B-A3B", 30'532'122'624},   {"qwen3-235B-A22B", 235'093'634'560},
       {"deepseek-v3-671B", 671'026'419'200}, {"llama4-17Bx16E", 107'769'861'120}, {"llama4-17Bx128E", 400'711'848'960}};
   for (const auto& [name, count] : expected) EXPECT_EQ(Moe(moe_flavor(name)).parameter_count(), count) << name;
 }
 
 /// Those that a token is multiplied with: 12.9B, 3.3B, 22B, 37B, 17B and 17B are published, tables of tokens included.
 TEST(Moe, CountsOperationsOfTheExpertsThatATokenChooses) {
-  const std::pair<const char*, double> expected[] = {{"mixtral-8x7B", 12.9},     {"qwen3-30B-A3B", 3.3},
-                                                     {"qwen3-235B-A22B", 22.2},  {"deepseek-v3-671B", 37.6},
-                                                     {"llama4-17Bx16E", 17.2},   {"llama4-17Bx128E", 17.2}};
+  const std::pair<const char*, double> expected[] = {{"mixtral-8x7B", 12.9},    {"qwen3-30B-A3B", 3.3},
+                                                     {"qwen3-235B-A22B", 22.2}, {"deepseek-v3-671B", 37.6},
+                                                     {"llama4-17Bx16E", 17.2},  {"llama4-17Bx128E", 17.2}};
   for (const auto& [name, billions] : expected) {
     const auto options = moe_flavor(name);
     const auto table = static_cast<double>(options.dense.vocabulary * options.dense.width);
@@ -62,9 +62,10 @@ TEST(Moe, RefusesSizesThatDoNotFit) {
   EXPECT_EQ(refusal([](MoeOptions&) {}), "");
   EXPECT_EQ(refusal([](MoeOptions& o) { o.experts.groups_per_token = 5; }),
             "model.experts.groups_per_token 5 is more than the 4 groups of model.experts.groups.");
-  EXPECT_EQ(refusal([](MoeOptions& o) { o.experts.per_token = 9; }),
-            "model.experts.per_token 9 is more than the 8 experts that a token can choose among (model.experts.count 16 "
-            "in 4 groups, 2 of them for a token).");
+  EXPECT_EQ(
+      refusal([](MoeOptions& o) { o.experts.per_token = 9; }),
+      "model.experts.per_token 9 is more than the 8 experts that a token can choose among (model.experts.count 16 "
+      "in 4 groups, 2 of them for a token).");
   EXPECT_THAT(refusal([](MoeOptions& o) { o.experts.groups = 3; }),
               HasSubstr("model.experts.count 16 is no multiple of model.experts.groups 3"));
   EXPECT_THAT(refusal([](MoeOptions& o) { o.latent.rotated_size = 15; }), HasSubstr("must be even"));

@@ -33,6 +33,12 @@ MODELS = {
     "Llama 3.1": llama(rope_theta=500000.0, rope_scaling=scaled(8.0)),
     "tied": llama(tie_word_embeddings=True, rope_scaling=scaled(32.0), num_key_value_heads=6),
     "qwen2": llama(transformers.Qwen2Config, num_key_value_heads=3, rms_norm_eps=1e-6),
+    "mixtral": llama(transformers.MixtralConfig, num_local_experts=5, num_experts_per_tok=2),
+    "qwen3_moe": llama(transformers.Qwen3MoeConfig, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=40, head_dim=10,
+                       norm_topk_prob=True, mlp_only_layers=[0]),
+    "deepseek_v3": llama(transformers.DeepseekV3Config, num_key_value_heads=6, rms_norm_eps=1e-6, n_routed_experts=8, num_experts_per_tok=3,
+                         moe_intermediate_size=36, n_group=4, topk_group=2, first_k_dense_replace=1, q_lora_rank=20,
+                         kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=6, n_shared_experts=1),
     "gpt2": transformers.GPT2Config(n_embd=48, n_layer=2, n_head=4, vocab_size=61, initializer_range=0.1),
 }
 
@@ -43,6 +49,9 @@ def model_of(config):
         for name, parameter in model.named_parameters():  # biases and norms begin as constants
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                buffer.add_(torch.randn_like(buffer) * 0.1)
     return model
 
 

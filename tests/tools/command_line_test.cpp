@@ -69,7 +69,7 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --training.global_batch_size 6", 2,
      "training.global_batch_size 6 is no multiple of training.local_batch_size 2 x data-parallel degree 2 = 4."},
     {"train jobs/demo.toml --model.name lama3", 2,
-     "command line: model.name is \"lama3\", must be gpt2, llama3 or mlp. Did you mean llama3?"},
+     "command line: model.name is \"lama3\", must be gpt2, llama3, mlp or moe. Did you mean llama3?"},
     {"train jobs/demo.toml --optimizer.name Adamv", 2,
      "command line: optimizer.name is \"Adamv\", must be AdamW, Adam, SGD, Lion, Muon or Ranger21. Did you mean "
      "AdamW?"},
@@ -110,12 +110,14 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --verify --html tests", 5, "tests: cannot be written: it is a folder."},
     {"train jobs/demo.toml -q --html x.html", 2, "--html shows what verification says: add --verify."},
     {"verify jobs/demo.toml -q --meshes 'dp_shrd=2'", 2,
-     "mesh \"dp_shrd=2\": dp_shrd is not an axis. Did you mean dp_shard? Axes are pp, dp_replicate, dp_shard, cp, tp."},
+     "mesh \"dp_shrd=2\": dp_shrd is not an axis. Did you mean dp_shard? Axes are pp, dp_replicate, dp_shard, cp, tp, "
+     "ep, etp."},
     {"verify jobs/demo.toml -q --meshes 'tp=2; dp_shard=3'", 2,
      "mesh dp_shard=3: the global batch of 4 samples does not divide over 3 data-parallel ranks; choose "
      "training.global_batch_size 12, or other degrees."},
     {"verify jobs/demo.toml -q --verify.meshes 'xx=2'", 2,
-     "command line: verify.meshes is \"xx=2\", must be empty or meshes of pp, dp_replicate, dp_shard, cp and tp such "
+     "command line: verify.meshes is \"xx=2\", must be empty or meshes of pp, dp_replicate, dp_shard, cp, tp, ep and "
+     "etp such "
      "as \"tp=2; dp_shard=2,tp=2\"."},
     {"verify jobs/demo.toml -q --verify.meshes 'tp=2; dp_shard=3'", 2,
      "mesh dp_shard=3: the global batch of 4 samples does not divide over 3 data-parallel ranks; choose "

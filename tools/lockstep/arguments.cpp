@@ -140,7 +140,9 @@ struct Parser {
                     "type of compute; of 1..5 five jobs")
         ->type_name("SEED|FIRST..LAST");
     sub->add_option("--losses", verify.losses, "Print the losses of these steps, one device's and each mesh's")
-        ->delimiter(',')->type_name("STEP,...")->check(CLI::PositiveNumber);
+        ->delimiter(',')
+        ->type_name("STEP,...")
+        ->check(CLI::PositiveNumber);
     sub->add_option("--html", verify.html, "Write a page to FILE, and write it again after each mesh")
         ->type_name("FILE");
     sub->add_flag("--bitwise", verify.bitwise,

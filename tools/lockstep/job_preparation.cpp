@@ -13,8 +13,8 @@
 #include "trainer/identity/run_start.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
-#include "trainer/job/torchtitan_keys.h"
 #include "trainer/job/launcher_environment.h"
+#include "trainer/job/torchtitan_keys.h"
 
 namespace lockstep::tool {
 namespace {

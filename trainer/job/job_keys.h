@@ -10,7 +10,8 @@
 #include "trainer/job/job.h"
 #include "trainer/names/choices.h"
 
-/// The table of every key a job may hold. Adding a key is a member in trainer/job/job.h and one row in job_keys.cpp or model_keys.cpp.
+/// The table of every key a job may hold. Adding a key is a member in trainer/job/job.h and one row in job_keys.cpp or
+/// model_keys.cpp.
 namespace lockstep::trainer {
 
 /// Where a key's value lives in a Job; the alternative is the key's type.

@@ -4,8 +4,8 @@
 
 #include "runtime/transport/transport.h"
 #include "trainer/job/job.h"
-#include "trainer/launch/agreement.h"
 #include "trainer/job/launcher_environment.h"
+#include "trainer/launch/agreement.h"
 
 namespace lockstep::trainer {
 

@@ -28,7 +28,7 @@ std::string names_text(Choices choices);
 /// " Did you mean llama3?", with the space; empty where no name is close.
 std::string did_you_mean(std::string_view name, Choices choices);
 
-/// Throws BadInput: model.name is "lama3", must be gpt2, llama3 or mlp. Did you mean llama3?
+/// Throws BadInput: model.name is "lama3", must be gpt2, llama3, mlp or moe. Did you mean llama3?
 [[noreturn]] void fail_unknown_choice(std::string_view key, std::string_view name, Choices choices);
 
 }  // namespace lockstep::trainer

@@ -71,11 +71,14 @@ void give_llama_sizes(const models::LlamaOptions& options, ModelSection& model) 
   model.tied_head = options.tied_head, model.attention_bias = options.attention_bias;
 }
 
+bool has_biases(const Job& job) { return job.model.experts.balance_rate.value_or(0) > 0; }
+
 /// The weights and what is made of them, not how they are trained.
-bool is_compared(const Key& key) {
-  constexpr std::string_view kTraining[] = {"flavor",          "dropout",      "attention_dropout",
-                                            "capacity_factor", "balance_rate", "auxiliary_loss"};
-  return key.section.starts_with("model") && std::ranges::find(kTraining, key.name) == std::end(kTraining);
+bool differs(const Key& key, const Job& here, const Job& there) {
+  constexpr std::string_view kTraining[] = {"flavor", "dropout", "attention_dropout", "capacity_factor",
+                                            "auxiliary_loss"};
+  if (!key.section.starts_with("model") || std::ranges::find(kTraining, key.name) != std::end(kTraining)) return false;
+  return key.name == "balance_rate" ? has_biases(here) != has_biases(there) : key.text(here) != key.text(there);
 }
 
 std::unique_ptr<models::Model> model_of(const ModelSection& model) {
@@ -125,6 +128,9 @@ ModelSection with_all_sizes(const ModelSection& model) {
   const auto options = moe_options(model);
   give_llama_sizes(options.dense, all);
   visit_moe_sizes(all, options, [](auto& given, const auto& size) { given = size; });
+  if (!options.latent.enabled() && options.dense.width % options.dense.heads == 0)
+    all.head_width = options.dense.head_size();
+  if (!options.has_dense_layers()) all.hidden = options.experts.hidden;  // nobody reads it
   return all;
 }
 
@@ -144,7 +150,7 @@ std::vector<std::string> model_differences(const ModelSection& model, const Mode
   here.model = model, there.model = expected;
   std::vector<std::string> differences;
   for (const auto& key : job_keys()) {
-    if (!is_compared(key) || key.text(here) == key.text(there)) continue;
+    if (!differs(key, here, there)) continue;
     const auto text = [&](const Job& job) { return key.text(job).empty() ? "not set" : key.text(job); };
     differences.push_back(fmt::format("{} is {}, not {}", key.dotted(), text(here), text(there)));
   }

@@ -1,5 +1,5 @@
 #pragma once
-#include "tools/lockstep/reports/verify_page.h"
+#include "tools/lockstep/reports/verify/verify_page.h"
 
 /// Pages of verification without a run.
 namespace lockstep::tool {

@@ -1,5 +1,5 @@
 // The page of `lockstep verify --html` from plain data: what it says, and that it is well-formed.
-#include "tools/lockstep/reports/verify_page.h"
+#include "tools/lockstep/reports/verify/verify_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

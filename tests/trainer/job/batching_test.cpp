@@ -256,7 +256,7 @@ TEST(ParseMesh, NamesWhatIsWrong) {
   const auto message = [](const char* text) { return problem([&] { parse_meshes(text); }); };
   EXPECT_EQ(message("dp_shrd=2"),
             "mesh \"dp_shrd=2\": dp_shrd is not an axis. Did you mean dp_shard? Axes are pp, "
-            "dp_replicate, dp_shard, cp, tp.");
+            "dp_replicate, dp_shard, cp, tp, ep, etp.");
   EXPECT_EQ(message("tp=2,tp=3"), "mesh \"tp=2,tp=3\": tp is given twice.");
   EXPECT_EQ(message("tp=0"), "mesh \"tp=0\": the size of tp is \"0\", must be an integer of at least 1.");
   EXPECT_EQ(message("tp=two"), "mesh \"tp=two\": the size of tp is \"two\", must be an integer of at least 1.");

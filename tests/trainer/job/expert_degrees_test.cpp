@@ -41,10 +41,11 @@ std::string refusal(const char* mesh, const char* model = "moe") {
 }
 
 TEST(ExpertDegrees, NameTheChoicesWhereNoWholeAxesFit) {
-  EXPECT_EQ(refusal("dp_shard=4,tp=2,ep=4"),
-            "mesh dp_shard=4,tp=2,ep=4: parallelism.expert_parallel_degree 4 is no product of whole axes; experts are "
-            "divided over tp (where expert_tensor_parallel_degree is 1), then cp, then dp_shard: choose one of 1, 2 (tp), "
-            "8 (tp, dp_shard).");
+  EXPECT_EQ(
+      refusal("dp_shard=4,tp=2,ep=4"),
+      "mesh dp_shard=4,tp=2,ep=4: parallelism.expert_parallel_degree 4 is no product of whole axes; experts are "
+      "divided over tp (where expert_tensor_parallel_degree is 1), then cp, then dp_shard: choose one of 1, 2 (tp), "
+      "8 (tp, dp_shard).");
   EXPECT_EQ(refusal("dp_shard=2,tp=4,ep=2,etp=2"),
             "mesh dp_shard=2,tp=4,ep=2,etp=2: parallelism.expert_tensor_parallel_degree 2 must be 1 or "
             "parallelism.tensor_parallel_degree 4.");

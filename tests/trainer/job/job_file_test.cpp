@@ -50,7 +50,7 @@ constexpr BadJob kBadJobs[] = {
     {"[optimizer]\nlr = inf", "job.toml:2: optimizer.lr is inf, must be at least 0."},
     {"[optimizer]\nlr = \"fast\"", "job.toml:2: optimizer.lr must be a number, not \"fast\"."},
     {"[optimizer]\nbeta1 = 1.0", "job.toml:2: optimizer.beta1 is 1.0, must be in [0, 1)."},
-    {"[model]\nname = \"bert\"", "job.toml:2: model.name is \"bert\", must be gpt2, llama3 or mlp."},
+    {"[model]\nname = \"bert\"", "job.toml:2: model.name is \"bert\", must be gpt2, llama3, mlp or moe."},
     {"[model]\nname = 3", "job.toml:2: model.name must be a string, not 3."},
     {"[checkpoint]\nenable = 1", "job.toml:2: checkpoint.enable must be true or false, not 1."},
     {"[parallelism]\ndata_parallel_shard_degree = 0",
@@ -127,7 +127,7 @@ TEST(JobFile, NamesEverythingThatIsRefusedAtOnce) {
       "job.toml:3: training.seq_len is 0, must be from 1 to 1073741824.\n"
       "job.toml:5: compile.enable = true asks for something that Lockstep does not support; leave it out or set it "
       "to false.\n"
-      "command line: model.name is \"bert\", must be gpt2, llama3 or mlp.");
+      "command line: model.name is \"bert\", must be gpt2, llama3, mlp or moe.");
 }
 
 TEST(JobFile, AKeyBreaksNoLine) {
@@ -153,7 +153,7 @@ TEST(JobFile, AnOverrideReplacesWhatIsWrongInTheFile) {
   EXPECT_EQ(problem(text, overrides), "");
   EXPECT_EQ(parse_job(text, "job.toml", overrides).training.steps, 7);
   EXPECT_EQ(problem(text, {overrides.begin(), overrides.end() - 1}),
-            "job.toml:7: model.name is \"bert\", must be gpt2, llama3 or mlp.");
+            "job.toml:7: model.name is \"bert\", must be gpt2, llama3, mlp or moe.");
 }
 
 TEST(JobFile, AnOverrideHidesNoMisspelledKey) {
@@ -187,7 +187,7 @@ TEST(JobFile, OverridesAreCheckedLikeTheFile) {
   EXPECT_EQ(message("training.steps", "0"), "command line: training.steps is 0, must be at least 1.");
   EXPECT_EQ(message("verify.enable", "yes"), "command line: verify.enable must be true or false, not \"yes\".");
   EXPECT_EQ(message("training.step", "1"), "command line: training.step is not a key. Did you mean steps?");
-  EXPECT_EQ(message("model.name", "bert"), "command line: model.name is \"bert\", must be gpt2, llama3 or mlp.");
+  EXPECT_EQ(message("model.name", "bert"), "command line: model.name is \"bert\", must be gpt2, llama3, mlp or moe.");
 }
 
 /// All that older builds knew was left out of weight decay.

@@ -26,7 +26,8 @@ std::string problem(const Job& job) {
 
 TEST(ModelRegistry, BuildsEveryNameThatJobsMaySay) {
   for (const auto& choice : kModelNames) EXPECT_GT(make_model(job_of(choice.name.data()))->parameter_count(), 0);
-  EXPECT_EQ(problem(job_of("lama3")), "model.name is \"lama3\", must be gpt2, llama3 or mlp. Did you mean llama3?");
+  EXPECT_EQ(problem(job_of("lama3")),
+            "model.name is \"lama3\", must be gpt2, llama3, mlp or moe. Did you mean llama3?");
 }
 
 TEST(ModelRegistry, WithoutSizesItIsTheFlavor) {

@@ -86,7 +86,9 @@ struct Refused {
 
 TEST(HuggingFaceConfig, WhatTheModelDoesNotComputeIsRefused) {
   const Refused cases[] = {
-      {{{"model_type", "bert"}}, "model_type is \"bert\"; llama, mistral, qwen2 and gpt2 can be read"},
+      {{{"model_type", "bert"}},
+       "model_type is \"bert\"; llama, mistral, qwen2, gpt2, mixtral, qwen3_moe and "
+       "deepseek_v3 can be read"},
       {{{"hidden_act", "gelu"}}, "hidden_act is \"gelu\"; the model here has \"silu\""},
       {{{"attention_bias", true}}, "attention_bias is true; the model here has false"},
       {{{"mlp_bias", true}}, "mlp_bias is true"},
@@ -128,11 +130,32 @@ TEST(HuggingFaceConfig, BothFormsOfRotationsAreRead) {
   EXPECT_EQ(*open_weights(ForeignFolder("llama", {}).path())->model().rope_factor, 1);
 }
 
+/// What of a mixture of experts no model of transformers computes.
+TEST(HuggingFaceConfig, ExpertsThatTransformersHasNotAreNotWritten) {
+  const auto refusal = [](const char* flavor, const auto& change) {
+    auto model = with_all_sizes({.name = "moe", .flavor = flavor});
+    change(model);
+    return message_of<BadInput>([&] { hugging_face_config(model, 128, "float32"); });
+  };
+  const auto nothing = [](ModelSection&) {};
+  EXPECT_EQ(refusal("debugmodel-llama4", nothing),
+            "model.unrotated_every is 4; transformers' mixtral has 0: this model cannot be exported.");
+  EXPECT_EQ(refusal("debugmodel", [](ModelSection& model) { model.experts.capacity_factor = 1.5; }),
+            "model.experts.capacity_factor is 1.5; transformers' mixtral has 0.0: this model cannot be exported.");
+  EXPECT_EQ(refusal("debugmodel-deepseek-v3", [](ModelSection& model) { model.experts.balance_rate = 0; }),
+            "model.experts.balance_rate is 0; transformers' deepseek_v3 has biases: this model cannot be exported.");
+  EXPECT_EQ(refusal("debugmodel-qwen3", [](ModelSection& model) { model.experts.shared = 1; }),
+            "model.experts.shared is 1; transformers' qwen3_moe has 0: this model cannot be exported.");
+}
+
 TEST(HuggingFaceConfig, IsReadBackAsItWasWritten) {
   const TemporaryFolder folder;
   for (const auto& model :
        {ModelSection{.name = "llama3", .flavor = "3B"}, ModelSection{.name = "gpt2", .flavor = "124M"},
-        ModelSection{.name = "llama3", .rope_factor = 1, .attention_bias = true}}) {
+        ModelSection{.name = "llama3", .rope_factor = 1, .attention_bias = true},
+        ModelSection{.name = "moe", .flavor = "mixtral-8x7B"}, ModelSection{.name = "moe", .flavor = "debugmodel"},
+        ModelSection{.name = "moe", .flavor = "qwen3-30B-A3B"},
+        ModelSection{.name = "moe", .flavor = "deepseek-v3-671B"}}) {
     const auto all = with_all_sizes(model);
     std::ofstream(folder.file("config.json")) << hugging_face_config(all, 128, "float32");
     EXPECT_THAT(model_differences(read_hugging_face_config(folder.file("config.json")), all), ::testing::IsEmpty());

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/lockstep/arguments.h"
-#include "tools/lockstep/reports/mesh_verdict.h"
+#include "tools/lockstep/reports/verify/mesh_verdict.h"
 #include "trainer/job/job.h"
 #include "trainer/job/mesh_degrees.h"
 

@@ -8,7 +8,7 @@
 #include "core/files/atomic_file.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
-#include "tools/lockstep/reports/price_report.h"
+#include "tools/lockstep/reports/verify/price_report.h"
 #include "tools/lockstep/schedule/schedule_facts.h"
 #include "trainer/pipeline/pictures/text_picture.h"
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "tools/lockstep/arguments.h"
-#include "tools/lockstep/reports/verify_page.h"
+#include "tools/lockstep/reports/verify/verify_page.h"
 #include "trainer/dry_run/price_table.h"
 #include "trainer/verify/step_verifier.h"
 

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <string>
 
-#include "tools/lockstep/reports/verify_page.h"
+#include "tools/lockstep/reports/verify/verify_page.h"
 
 namespace lockstep::tool {
 

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 
 at::Tensor foreign_tensor(const WeightSource& source, const ForeignTensor& tensor, c10::ScalarType dtype) {
   std::vector<at::Tensor> parts;
+  if (tensor.expert >= 0) return source.rows(tensor.parts[0], tensor.expert, 1)[0].to(dtype).contiguous();
   for (const auto& part : tensor.parts) parts.push_back(whole_tensor(source, part));
   auto rows = parts.size() == 1 ? parts[0] : at::cat(parts);
   if (tensor.rotary_head_size > 0) rows = pairs_apart(rows, tensor.rotary_head_size);
@@ -32,6 +33,7 @@ at::Tensor foreign_tensor(const WeightSource& source, const ForeignTensor& tenso
 int64_t bytes_of_tensor(const WeightSource& source, const ForeignTensor& tensor, c10::ScalarType dtype) {
   int64_t elements = 0;
   for (const auto& part : tensor.parts) elements += c10::multiply_integers(source.sizes().at(part));
+  if (tensor.expert >= 0) elements /= source.sizes().at(tensor.parts[0])[0];
   return elements * static_cast<int64_t>(c10::elementSize(dtype));
 }
 
@@ -72,8 +74,9 @@ class Exporter {
     std::vector<at::Tensor> kept;
     std::vector<TensorBytes> entries;
     for (const auto* tensor : tensors) {
-      const auto& value = kept.emplace_back(foreign_tensor(source_, *tensor, dtype_));
-      entries.push_back({tensor->name, dtype_ == c10::kFloat ? "F32" : "BF16", value.sizes().vec(), bytes_of(value)});
+      const auto dtype = tensor->in_float32 ? c10::kFloat : dtype_;
+      const auto& value = kept.emplace_back(foreign_tensor(source_, *tensor, dtype));
+      entries.push_back({tensor->name, dtype == c10::kFloat ? "F32" : "BF16", value.sizes().vec(), bytes_of(value)});
       places_[tensor->name] = file;
       bytes_ += static_cast<int64_t>(value.nbytes());
       if (progress_) progress_(static_cast<int64_t>(places_.size()), static_cast<int64_t>(tensors_.size()));
@@ -100,9 +103,10 @@ void export_weights(const std::string& from, const std::string& to, const Export
     fail<BadInput>("--dtype is {}, must be float32 or bfloat16.", options.dtype);
   if (!is_checkpoint_folder(from)) fail<BadInput>("{}: is no checkpoint: it has no index.json.", from);
   const auto source = open_model(from, options.averages);
-  if (source->model().name != "llama3" && source->model().name != "gpt2")
-    fail<BadInput>("{}: holds a model \"{}\", which transformers has not; llama3 and gpt2 can be exported.", from,
-                   source->model().name);
+  const auto& name = source->model().name;
+  if (name != "llama3" && name != "gpt2" && name != "moe")
+    fail<BadInput>("{}: holds a model \"{}\", which transformers has not; llama3, gpt2 and moe can be exported.", from,
+                   name);
   const auto length =
       options.length > 0 ? options.length : parse_saved_job(saved_metadata(from).job, from).training.seq_len;
   fs::create_directories(to);

@@ -45,10 +45,12 @@ class HuggingFaceWeights final : public WeightSource {
   const std::map<std::string, std::vector<int64_t>>& sizes() const override { return sizes_; }
 
   at::Tensor rows(const std::string& name, int64_t first, int64_t count) const override {
-    const auto& origin = origins_.at(name);
+    const auto& all = origins_.at(name);
+    if (all[0].tensor->expert >= 0) return matrices(all, first, count);
+    const auto& origin = all[0];
     if (origin.tensor->transposed) {
-      const auto all = files_.rows(origin.name, 0, files_.sizes(origin.name)[0]);
-      return all.narrow(1, origin.first_row + first, count).t().contiguous();
+      const auto columns = files_.rows(origin.name, 0, files_.sizes(origin.name)[0]);
+      return columns.narrow(1, origin.first_row + first, count).t().contiguous();
     }
     const auto read = [&](int64_t from, int64_t rows) {
       return files_.rows(origin.name, origin.first_row + from, rows);
@@ -58,6 +60,15 @@ class HuggingFaceWeights final : public WeightSource {
   }
 
  private:
+  /// Of experts.
+  at::Tensor matrices(const std::vector<Origin>& experts, int64_t first, int64_t count) const {
+    const auto& sizes = files_.sizes(experts[0].name);
+    auto all = at::empty({count, sizes[0], sizes[1]}, at::kFloat);
+    for (int64_t e = 0; e < count; ++e)
+      all[e].copy_(files_.rows(experts[static_cast<size_t>(first + e)].name, 0, sizes[0]));
+    return all;
+  }
+
   /// Its name in the files: GPT-2's oldest ones leave the first word out.
   std::string add(const ForeignTensor& tensor) {
     auto name = tensor.name;
@@ -68,7 +79,8 @@ class HuggingFaceWeights final : public WeightSource {
     int64_t rows = 0;
     for (const auto& part : tensor.parts) {
       wanted = sizes_.at(part);
-      origins_[part] = {&tensor, name, rows};
+      if (tensor.expert >= 0) wanted.erase(wanted.begin());
+      origins_[part].push_back({&tensor, name, rows});
       rows += wanted[0];
     }
     wanted[0] = rows;
@@ -81,7 +93,7 @@ class HuggingFaceWeights final : public WeightSource {
 
   /// A head that is stored though the model's is its embedding must be the same.
   void require_tied_head(const std::string& name) const {
-    const auto& table = origins_.at("tok_embeddings.weight").name;
+    const auto& table = origins_.at("tok_embeddings.weight")[0].name;
     const bool is_tied = model_.tied_head.value_or(true) && name == "lm_head.weight";
     if (!is_tied) fail<BadInput>("{}: holds {}, which the model of its {} has not.", path(), name, kConfig);
     const auto rows = files_.sizes(table)[0];
@@ -93,7 +105,7 @@ class HuggingFaceWeights final : public WeightSource {
   ModelSection model_;
   std::map<std::string, std::vector<int64_t>> sizes_;
   std::vector<ForeignTensor> tensors_;
-  std::map<std::string, Origin> origins_;
+  std::map<std::string, std::vector<Origin>> origins_;  ///< one, but of experts' matrices
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/lockstep/reports/verify_page.h"
+#include "tools/lockstep/reports/verify/verify_page.h"
 
 namespace lockstep::tool {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "tools/lockstep/reports/verify_page.h"
+#include "tools/lockstep/reports/verify/verify_page.h"
 
 namespace lockstep::tool {
 

@@ -1,4 +1,4 @@
-#include "tools/lockstep/reports/mesh_verdict.h"
+#include "tools/lockstep/reports/verify/mesh_verdict.h"
 
 #include <ATen/Parallel.h>
 
@@ -6,7 +6,7 @@
 
 #include "tools/lockstep/reports/coverage_report.h"
 #include "tools/lockstep/reports/page_facts.h"
-#include "tools/lockstep/reports/price_report.h"
+#include "tools/lockstep/reports/verify/price_report.h"
 #include "trainer/verify/finding.h"
 
 namespace lockstep::tool {

@@ -1,4 +1,4 @@
-#include "tools/lockstep/reports/price_report.h"
+#include "tools/lockstep/reports/verify/price_report.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

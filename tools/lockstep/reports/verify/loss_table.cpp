@@ -1,4 +1,4 @@
-#include "tools/lockstep/reports/loss_table.h"
+#include "tools/lockstep/reports/verify/loss_table.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,8 @@ constexpr int kDigits = 9;
 /// A step that was not reached, since an earlier one differs, has no loss.
 std::string cell(const MeshVerdict& verdict, int64_t step, double MeshVerdict::Losses::*loss) {
   const auto found = verdict.losses.find(step);
-  return fmt::format("{:>15}", found == verdict.losses.end() ? "-" : fmt::format("{:.{}g}", found->second.*loss, kDigits));
+  return fmt::format("{:>15}",
+                     found == verdict.losses.end() ? "-" : fmt::format("{:.{}g}", found->second.*loss, kDigits));
 }
 
 std::string row(const MeshVerdict& verdict, std::span<const int64_t> steps, const std::string& name,

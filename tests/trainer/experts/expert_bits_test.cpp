@@ -1,5 +1,5 @@
-// Training steps of models with experts under canonical numerics: loss, gradients, parameters and the biases that balance
-// experts have one device's bits on meshes that divide experts over each axis, over several, or over none.
+// Training steps of models with experts under canonical numerics: loss, gradients, parameters and the biases that
+// balance experts have one device's bits on meshes that divide experts over each axis, over several, or over none.
 #include <gtest/gtest.h>
 
 #include "models/families/moe.h"

@@ -7,7 +7,7 @@
 
 #include "consistency/coverage.h"
 #include "consistency/ops/op_check.h"
-#include "tools/lockstep/reports/verify_page.h"
+#include "tools/lockstep/reports/verify/verify_page.h"
 #include "trainer/dry_run/price_table.h"
 #include "trainer/verify/step_verifier.h"
 
@@ -25,8 +25,8 @@ struct MeshVerdict {
     double mesh, one_device;
   };
   std::map<int64_t, Losses> losses = {};  ///< by step
-  std::optional<OpCheck::Counts> ops;  ///< of mode ops
-  double run_over_bound = 0;           ///< native: StepCheck::run_over_bound, the largest of all steps
+  std::optional<OpCheck::Counts> ops;     ///< of mode ops
+  double run_over_bound = 0;              ///< native: StepCheck::run_over_bound, the largest of all steps
   std::string worst = "-", finding;
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   std::optional<trainer::PriceTable> prices;  ///< under canonical numerics

@@ -1,4 +1,4 @@
-#include "tools/lockstep/reports/verify_page.h"
+#include "tools/lockstep/reports/verify/verify_page.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <span>
 
-#include "tools/lockstep/reports/mesh_verdict.h"
+#include "tools/lockstep/reports/verify/mesh_verdict.h"
 
 namespace lockstep::tool {
 
