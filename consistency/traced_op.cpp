@@ -55,10 +55,7 @@ std::vector<Operand> arrived(const OpEvent& event, const std::vector<Operand>& a
   return operands;
 }
 
-bool is_unwritten(const OpEvent& event) {
-  const auto* bound = event.plan.rule ? error_bound(*event.plan.rule) : nullptr;
-  return bound && bound->kind == ErrorBound::Kind::kUnwritten;
-}
+bool is_unwritten(const OpEvent& event) { return is_unwritten(event.plan.rule); }
 
 std::vector<OpResult> readable_results(const OpEvent& event, std::span<const c10::IValue> results) {
   if (is_unwritten(event)) return {};

@@ -85,6 +85,11 @@ const ErrorBound* error_bound(const Rule& rule) {
   return is_exact_family(rule) ? &bits : nullptr;
 }
 
+bool is_unwritten(const Rule* rule) {
+  const auto* bound = rule ? error_bound(*rule) : nullptr;
+  return bound && bound->kind == ErrorBound::Kind::kUnwritten;
+}
+
 at::Tensor rounded(const at::Tensor& roundings, double unit, const at::Tensor& magnitude) {
   constexpr double kSmallest = std::numeric_limits<float>::min();
   const auto error = roundings * unit;

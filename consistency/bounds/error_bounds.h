@@ -57,6 +57,9 @@ struct ErrorBound {
 /// Null: nothing is known of the row.
 const ErrorBound* error_bound(const Rule& rule);
 
+/// Whether the results of an op of this row are memory that nobody has written; of none (null): they are not.
+bool is_unwritten(const Rule* rule);
+
 /// Whether the row is one of those that have no bound so far.
 bool is_left_out(const Rule& rule);
 

@@ -112,7 +112,7 @@ void Recorder::before_op(const OpEvent& event) {
 void Recorder::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   const auto given = op_results(event, results);
   for (size_t r = 0; r < given.size(); ++r)
-    add_result(log_.running_op(), static_cast<uint32_t>(r), given[r].tensor, kind_of(given[r]));
+    add_result(log_.running_op(), static_cast<uint32_t>(r), given[r].tensor, kind_of(event, given[r]));
   log_.end_op();
 }
 

@@ -34,9 +34,10 @@ struct RecordedOp {
 
 /// What is known of a result.
 enum class ResultKind : uint8_t {
-  kDigest = 0,   ///< the digest of its bytes, row-major
-  kAlias = 1,    ///< it shares an operand's bytes: its layout alone
-  kPending = 2,  ///< its bytes arrive later, in a collective that is recorded itself
+  kDigest = 0,     ///< the digest of its bytes, row-major
+  kAlias = 1,      ///< it shares an operand's bytes: its layout alone
+  kPending = 2,    ///< its bytes arrive later, in a collective that is recorded itself
+  kUnwritten = 3,  ///< memory that nobody has written yet: its layout alone
 };
 
 /// The rank's part of one result of an op, or of one operand that the op wrote in place.

@@ -20,7 +20,7 @@
 namespace lockstep::replay {
 namespace {
 
-constexpr uint8_t kResultKinds = 3;
+constexpr uint8_t kResultKinds = 4;
 
 void require_text(std::string_view what, std::string_view text, std::size_t limit) {
   require(text.size() <= limit, "{} has {} bytes, more than {}", what, text.size(), limit);

@@ -229,7 +229,7 @@ TEST(Refusals, NumbersThatPointNowhere) {
   EXPECT_EQ(with([](auto& r) { r.ops[0].begin = 10; }), "/ops row 0 ends before it begins");
   EXPECT_EQ(with([](auto& r) { r.results[0].op = 1; }), "/results row 0: op 1 of 1");
   EXPECT_EQ(with([](auto& r) { r.results[0].layout = 9; }), "/results row 0: name 9 of 2");
-  EXPECT_EQ(with([](auto& r) { r.results[0].kind = ResultKind{3}; }), "/results row 0: kind 3");
+  EXPECT_EQ(with([](auto& r) { r.results[0].kind = ResultKind{4}; }), "/results row 0: kind 4");
   EXPECT_EQ(with([](auto& r) { r.collectives[0].kind = 5; }), "/collectives row 0: kind 5");
   EXPECT_EQ(with([](auto& r) { r.collectives[0].dtype = 9; }), "/collectives row 0: dtype 9");
   EXPECT_EQ(with([](auto& r) { r.collectives[0].axis = 2; }), "/collectives row 0: name 2 of 2");

@@ -57,7 +57,7 @@ ExitCode list(const TraceOptions& options) {
 }
 
 void print_result(const StepRecording& recording, const replay::RecordedResult& result) {
-  static constexpr const char* kKinds[] = {"", "alias", "pending"};
+  static constexpr const char* kKinds[] = {"", "alias", "pending", "unwritten"};
   print_out(
       "    {} {}\n", recording.names[result.layout],
       result.kind == replay::ResultKind::kDigest ? result.digest.text() : kKinds[static_cast<size_t>(result.kind)]);
