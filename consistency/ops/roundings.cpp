@@ -13,6 +13,7 @@
 #include "runtime/context/random.h"
 #include "runtime/dispatch/op_results.h"
 #include "runtime/tensor/lazy_copy.h"
+#include "runtime/tensor/packed_rows.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -50,10 +51,13 @@ void Roundings::after_op(const OpEvent& event, std::span<const c10::IValue> resu
   const auto allowed = allowed_as_declared(event, begun.operands, held);
   for (size_t r = 0; r < given.size(); ++r) {
     if (!allowed[r].defined()) continue;
-    const auto& value = sharded(given[r].tensor).shards()->local_tensors()[0];
-    LOCKSTEP_CHECK_EQ(value.numel(), spec_of(given[r].tensor).element_count(), "{} on one device", id);
+    const auto& spec = spec_of(given[r].tensor);
+    auto& set = *sharded(given[r].tensor).shards();
+    const auto& value = set.local_tensors()[0];
+    LOCKSTEP_CHECK_EQ(held[r].shards[0].numel(), c10::multiply_integers(spec.sizes), "{} on one device", id);
     before_write(value);
-    const auto errors = allowed[r].masked_fill(allowed[r].isinf(), 0).broadcast_to(value.sizes());
+    const auto all = allowed[r].masked_fill(allowed[r].isinf(), 0).broadcast_to(spec.sizes);
+    const auto errors = spec.is_packed() ? packed(all, set.present()[0]) : all.view(value.sizes());
     at::Tensor(value).add_((errors * signs(value.sizes(), digest(id).high + r)).to(value.device()));
     rounded_values_ += value.numel();
   }
