@@ -106,7 +106,7 @@ void BlameObserver::before_op(const OpEvent& event) {
   const auto* expected = reference_.find(id);
   if (!expected) return note_alone(id);  // communication that one device does not have
   awaited_[id] = awaited_operands_of(event.arguments);
-  for (const auto& operand : operands_of(event.arguments)) compare_operand(event, operand, *expected);
+  for (const auto& operand : operands_read_by(event)) compare_operand(event, operand, *expected);
   compare_numbers(event, *expected);
 }
 

@@ -23,7 +23,7 @@ TracedOperand OpTrace::traced(const Operand& operand) const {
 
 void OpTrace::before_op(const OpEvent& event) {
   auto& op = ops_[event.id.text()];
-  for (const auto& operand : operands_of(event.arguments)) op.operands.push_back(traced(operand));
+  for (const auto& operand : operands_read_by(event)) op.operands.push_back(traced(operand));
   awaited_[event.id.text()] = awaited_operands_of(event.arguments);
   for (const auto& argument : event.arguments) op.numbers.push_back(number_of(argument));
 }

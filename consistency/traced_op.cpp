@@ -20,6 +20,13 @@ namespace {
 
 bool is_readable(const at::Tensor& tensor) { return !is_sharded(tensor) || !sharded(tensor).shards()->is_pending(); }
 
+/// Whether an op writes all of its first operand, whatever was there.
+bool overwrites(std::string_view op) {
+  constexpr std::string_view kOps[] = {"fill_",   "zero_",  "copy_",      "uniform_",    "normal_",     "bernoulli_",
+                                       "random_", "cauchy_", "geometric_", "log_normal_", "exponential_"};
+  return std::ranges::find(kOps, op.substr(0, op.find('.'))) != std::end(kOps);
+}
+
 bool same_double(double left, double right, double tolerance) {
   if (tolerance < 0) return std::bit_cast<uint64_t>(left) == std::bit_cast<uint64_t>(right);
   return std::equal_to<>()(left, right) ||
@@ -42,6 +49,13 @@ std::vector<Operand> operands_where(std::span<const c10::IValue> arguments, bool
 }  // namespace
 
 std::vector<Operand> operands_of(std::span<const c10::IValue> arguments) { return operands_where(arguments, true); }
+
+std::vector<Operand> operands_read_by(const OpEvent& event) {
+  auto operands = operands_of(event.arguments);
+  if (overwrites(event.id.op)) std::erase_if(operands, [](const Operand& operand) { return operand.argument == 0; });
+  return operands;
+}
+
 std::vector<Operand> awaited_operands_of(std::span<const c10::IValue> arguments) {
   return operands_where(arguments, false);
 }

@@ -35,6 +35,8 @@ struct Operand {
 };
 /// Those that can be read now: what is pending cannot. The same on all ranks.
 std::vector<Operand> operands_of(std::span<const c10::IValue> arguments);
+/// The same of an op, without what it overwrites unread.
+std::vector<Operand> operands_read_by(const OpEvent& event);
 /// The others, which the op brings up to date.
 std::vector<Operand> awaited_operands_of(std::span<const c10::IValue> arguments);
 

@@ -43,7 +43,7 @@ bool is_move(const OpCase& one) { return one.op == kMove && one.overload.empty()
 
 std::optional<OpCase> case_of_move(const MovedValue& moved, const std::string& id, const std::string& finding) {
   const auto& mesh = moved.before->layout.mesh();
-  if (&mesh.whole() != &mesh) return std::nullopt;
+  if (&mesh.whole() != &mesh || moved.before->is_packed()) return std::nullopt;
   const auto& world = mesh.world();
   OpCase one;
   one.id = id, one.op = kMove, one.mesh = mesh.text(), one.finding = finding;

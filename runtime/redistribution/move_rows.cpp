@@ -42,6 +42,7 @@ class RowExchange : public Collective {
   /// What a member had before the move, of the dimension whose cut goes.
   Range held_by(size_t index, size_t member) const { return member_cut(*move().before, index, member, from().dim); }
   int64_t first_after(size_t index) const { return move().after->cut(index, from().dim).start; }
+  void require_rows(const Pieces& received) const;
   Shards made_of(int round, const Pieces& received) override;
   at::Tensor placed(size_t index, const std::vector<at::Tensor>& received) const;
 
@@ -100,7 +101,20 @@ double RowExchange::elements_for(size_t index, size_t member) const {
   return here == 0 ? 0 : static_cast<double>(mine.numel() / here * count);
 }
 
+/// Which cells have rows came first, from the same ranks: both must agree.
+void RowExchange::require_rows(const Pieces& received) const {
+  for (size_t i = 0; i < received.size(); ++i)
+    for (size_t m = 0; m < received[i].size(); ++m)
+      if (const auto wanted = received_sizes(0, i, m); received[i][m].sizes() != at::IntArrayRef(wanted))
+        fail<Inconsistency>(
+            "rank {} received rows {} from rank {} along {}; the cells that it received before are of rows {}: one of "
+            "both arrived wrongly",
+            move().before->layout.mesh().local_ranks()[i], c10::str(received[i][m].sizes()), member_rank(i, m),
+            move().before->layout.mesh().axes()[static_cast<size_t>(axis())].name, c10::str(at::IntArrayRef(wanted)));
+}
+
 Shards RowExchange::made_of(int /*round*/, const Pieces& received) {
+  require_rows(received);
   if (from().is_partial()) return combine(move(), received);
   if (!cuts_cells(*move().before, axis())) return concatenate(received, shard_dim(*move().before, from().dim));
   Shards result;

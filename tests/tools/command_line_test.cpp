@@ -147,8 +147,8 @@ constexpr BadCall kBadCalls[] = {
     {"bench dispach", 2,
      "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, gpu, month, "
      "numerics, peers, processes, record, rng, scale, step, verify."},
-    {"mutate --class M21", 2,
-     "--class: there is no class M21; they are M1 to M20, as docs/mutation_score.md lists them."},
+    {"mutate --class M22", 2,
+     "--class: there is no class M22; they are M1 to M21, as docs/mutation_score.md lists them."},
     {"mutate --each 0", 2, "--each: Value 0 not in range 1 to 100000. 'lockstep mutate --help' tells more."},
     {"bench dispatch --rows 'mm_*'", 2,
      "--rows is for lockstep bench collectives, gpu, numerics, peers, processes, scale, verify."},

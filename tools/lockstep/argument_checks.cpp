@@ -62,9 +62,9 @@ BenchOptions checked(const BenchOptions& bench) {
 }
 
 MutateOptions checked(const MutateOptions& mutate) {
-  for (int number = 1; number <= 20; ++number)
+  for (int number = 1; number <= 21; ++number)
     if (mutate.of_class.empty() || mutate.of_class == fmt::format("M{}", number)) return mutate;
-  fail<BadInput>("--class: there is no class {}; they are M1 to M20, as docs/mutation_score.md lists them.",
+  fail<BadInput>("--class: there is no class {}; they are M1 to M21, as docs/mutation_score.md lists them.",
                  mutate.of_class);
 }
 

@@ -185,7 +185,7 @@ struct Parser {
   void add_mutate() {
     auto* sub = command("mutate", "Plant faults and count how many verification sees",
                         "lockstep mutate --class M4\n  lockstep mutate --seconds 60 --json score.json", mutate.output);
-    sub->add_option("--class", mutate.of_class, "One class of faults, M1 to M20; without it all")->type_name("CLASS");
+    sub->add_option("--class", mutate.of_class, "One class of faults, M1 to M21; without it all")->type_name("CLASS");
     sub->add_option("--seed", mutate.seed, "Draws places and changes (1)")->type_name("N");
     sub->add_option("--each", mutate.each, "Mutants of each class (48)")->type_name("N")->check(CLI::Range(1, 100000));
     sub->add_option("--seconds", mutate.seconds, "Begin no mutant later")

@@ -24,6 +24,13 @@ const MeshDegrees::Axis& axis_named(std::string_view name, std::string_view mesh
                  close ? fmt::format(" Did you mean {}?", *close) : "", fmt::join(names, ", "));
 }
 
+std::string text_of(const MeshDegrees& mesh, std::span<const MeshDegrees::Axis> axes) {
+  std::vector<MeshAxis> cut;
+  for (const auto& axis : axes)
+    if (mesh.*axis.size != 1) cut.push_back({std::string(axis.name), mesh.*axis.size});
+  return to_text(cut);
+}
+
 }  // namespace
 
 std::span<const MeshDegrees::Axis> MeshDegrees::all() {
@@ -49,12 +56,9 @@ int64_t MeshDegrees::ranks() const {
   return product;
 }
 
-std::string MeshDegrees::text() const {
-  std::vector<MeshAxis> cut;
-  for (const auto& axis : all())
-    if (this->*axis.size != 1) cut.push_back({std::string(axis.name), this->*axis.size});
-  return to_text(cut);
-}
+std::string MeshDegrees::text() const { return text_of(*this, all()); }
+
+std::string MeshDegrees::axes_text() const { return text_of(*this, axes()); }
 
 MeshDegrees mesh_of(const Job& job) {
   MeshDegrees degrees;

@@ -48,6 +48,8 @@ struct MeshDegrees {
   int64_t data_parallel() const { return dp_replicate * dp_shard; }
   /// "dp_shard=2,tp=2,ep=2"; "one device" when every axis is 1.
   std::string text() const;
+  /// The same of the axes alone: "dp_shard=2,tp=2".
+  std::string axes_text() const;
 
   friend bool operator==(const MeshDegrees&, const MeshDegrees&) = default;
 };

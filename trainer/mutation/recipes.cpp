@@ -167,11 +167,35 @@ ClassOfRecipes m20() {
            {is_batch, {C::kOld}, Where::kAll}}};
 }
 
+bool is_in(const Site& site, const char* part) { return site.id.module.find(part) != std::string::npos; }
+bool is_of_experts(const Site& site) { return site.id.op.starts_with("mesh::expert_"); }
+bool is_of_router(const Site& site) { return is_in(site, ".moe.router"); }
+ClassOfRecipes m21() {
+  const auto counts = [](const Site& s) {
+    return s.id.op == "expert_counts" || (is_value(s) && !s.is_float && (is_of_router(s) || is_in(s, "expert_bias")));
+  };
+  const auto rows = [](const Site& s) {
+    return (is_of(s, Kind::kOp) && is_of_experts(s)) || (is_in(s, ".moe") && s.collective == "all_to_all");
+  };
+  const auto slots = [](const Site& s) { return is_whole_number(s) && is_of_experts(s); };
+  const auto scales = [](const Site& s) {
+    return (is_gradient(s) && s.tensor.find(".moe.") != std::string::npos) || (is_float(s) && is_in(s, ".moe"));
+  };
+  const auto biases = [](const Site& s) { return is_state(s) && s.tensor.ends_with("expert_bias"); };
+  return {{"M21", "experts: counts, permutation, slots, scaling, balancing"},
+          {{counts, {C::kTimes, C::kRoll, C::kZero, C::kElement, C::kOtherRank}},
+           {rows, {C::kRoll, C::kReverse, C::kOtherRank, C::kLastRow}},
+           {slots, {C::kRoll, C::kReverse, C::kElement, C::kOtherRank}},
+           {scales, {C::kTimes}},
+           {biases, {C::kPlus, C::kTimes, C::kRoll, C::kZero}, Where::kEither, When::kBetween},
+           {[](const Site& s) { return is_float(s) && is_in(s, "expert_bias"); }, {C::kTimes, C::kNegate, C::kOld}}}};
+}
+
 }  // namespace
 
 const std::vector<ClassOfRecipes>& classes_of_recipes() {
   static const std::vector<ClassOfRecipes> all{m1(),  m2(),  m3(),  m4(),  m5(),  m6(),  m7(),  m8(),  m9(),  m10(),
-                                               m11(), m12(), m13(), m14(), m15(), m16(), m17(), m18(), m19(), m20()};
+                                               m11(), m12(), m13(), m14(), m15(), m16(), m17(), m18(), m19(), m20(), m21()};
   return all;
 }
 

@@ -32,7 +32,7 @@ struct ClassOfRecipes {
   std::vector<Recipe> recipes;
 };
 
-/// M1 to M20.
+/// M1 to M21.
 const std::vector<ClassOfRecipes>& classes_of_recipes();
 std::span<const MutantClass> mutant_classes();
 

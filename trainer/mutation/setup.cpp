@@ -10,7 +10,11 @@ namespace {
 void take_sizes(const Setup& setup, ModelSection& model) {
   model.name = setup.model;
   model.width = 64, model.layers = 2, model.heads = 4, model.hidden = 128;
-  if (setup.model == "llama3") model.key_value_heads = 2;
+  if (setup.model == "llama3" || setup.model == "moe") model.key_value_heads = 2;
+  if (setup.model == "moe") {
+    model.experts.count = 4, model.experts.hidden = 64;
+    model.experts.balance_rate = 0.1, model.experts.auxiliary_loss = 0.1;
+  }
   model.vocabulary = kMutationVocabulary, model.dropout = 0.1;
 }
 

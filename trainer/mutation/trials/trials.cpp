@@ -29,7 +29,9 @@ std::vector<Setup> setups_of_stages() {
           {.mesh = "cp=2,tp=2"},
           {.mesh = "dp_shard=2,tp=2", .model = "gpt2"},
           {.mesh = "dp_shard=2,cp=2", .microbatches = 2, .model = "gpt2", .dtype = "bfloat16"},
-          {.mesh = "dp_shard=2,tp=2", .microbatches = 2, .recomputes = true, .optimizer = "SGD", .dtype = "bfloat16"}};
+          {.mesh = "dp_shard=2,tp=2", .microbatches = 2, .recomputes = true, .optimizer = "SGD", .dtype = "bfloat16"},
+          {.mesh = "dp_shard=2,tp=2,ep=4", .microbatches = 2, .model = "moe"},
+          {.mesh = "dp_shard=2,tp=2,ep=2,etp=2", .recomputes = true, .model = "moe", .dtype = "bfloat16"}};
 }
 
 std::string bits_of(const at::Tensor& tensor) {
