@@ -40,8 +40,10 @@ std::vector<int64_t> all_tokens(const BatchSize& size) {
   return all;
 }
 
-void write(const std::string& path, const BatchSize& size) {
-  BenchRun run(bench_job(size, trainer::parse_mesh("one device"), Numerics::kNative));
+void write(const std::string& path, const BatchSize& size, const trainer::ModelSection& model) {
+  auto job = bench_job(size, trainer::parse_mesh("one device"), Numerics::kNative);
+  job.model = model;
+  BenchRun run(job);
   std::vector<trainer::HeldShard> parameters;
   for (const auto& shard : trainer::held_shards(run.run().state()))
     if (shard.stored.prefix.empty()) parameters.push_back(shard);  // optimizers begin with zeros
@@ -55,11 +57,11 @@ void write(const std::string& path, const BatchSize& size) {
 
 }  // namespace
 
-PeerInputs::PeerInputs(const BatchSize& size)
+PeerInputs::PeerInputs(const BatchSize& size, const trainer::ModelSection& model)
     : path_(std::filesystem::temp_directory_path() / fmt::format("lockstep-peers-{}.safetensors", ::getpid())),
       size_(size) {
   Contender::fork([&]() -> Contender::Work {
-    write(path_, size_);
+    write(path_, size_, model);
     return [] { return 0.0; };
   })->run(1);
 }

@@ -19,7 +19,8 @@ class Inputs:
 
 
 def fill(model, parameters, is_stage=False):
-    """Copies them into a model, sharded or not, whose parameters have the same names; a pipeline's stage has some."""
+    """Copies them into a model, sharded or not, whose parameters and buffers have the same names; a pipeline's stage has
+    some."""
     import torch
     from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -30,10 +31,13 @@ def fill(model, parameters, is_stage=False):
             if isinstance(parameter, DTensor):
                 whole = distribute_tensor(whole.to(parameter.device), parameter.device_mesh, parameter.placements)
             parameter.copy_(whole)
+        for name, buffer in model.named_buffers():
+            if name in left:
+                buffer.copy_(left.pop(name))
     if left and not is_stage:
         raise ValueError(f"the model has no {', '.join(sorted(left))}")
 
 
 def options():
-    """{"mode": one, fsdp, ddp, tp, pp or cp; "file", "length", "rows", "device", "compile", "learning_rate"}"""
+    """{"mode": one, fsdp, ddp, tp, pp, cp, experts_one or experts; "file", "length", "rows", "device", "compile", "learning_rate"}"""
     return json.loads(sys.argv[1])

@@ -1,10 +1,11 @@
-"""Steps of the Llama 3 debugmodel by torchtitan 0.2.2, as it is, for `lockstep bench peers`.
+"""Steps of a debugmodel, Llama 3's or DeepSeek-V3's, by torchtitan 0.2.2, as it is, for `lockstep bench peers`.
 
 usage: torchtitan_llama.py JSON       peer_inputs.options() says of what
 
 What torchtitan takes for granted of a GPU is given to it for a CPU (on_cpu), and its parameters and batches are those that
 all contenders have. All else is its Trainer's: one call of train_step() is one step, its loss and norm read each time."""
 import dataclasses
+import functools
 import itertools
 import os
 import resource
@@ -18,11 +19,13 @@ import ring_attention
 OPTIONS = peer_inputs.options()
 DEGREES = {"one": {}, "fsdp": {}, "ddp": {"data_parallel_replicate_degree": 2, "data_parallel_shard_degree": 1},
            "tp": {"tensor_parallel_degree": 2}, "pp": {"pipeline_parallel_degree": 2},
-           "cp": {"context_parallel_degree": 2}}
+           "cp": {"context_parallel_degree": 2}, "experts_one": {}, "experts": {"expert_parallel_degree": 2}}
+HAS_EXPERTS = OPTIONS["mode"].startswith("experts")
+PARTS = 2 if OPTIONS["mode"] in ("fsdp", "ddp", "experts") else 1  # of a batch
 
 
 def on_cpu():
-    """torchtitan 0.2.2 on a CPU with Gloo: four things that it has for GPUs alone."""
+    """torchtitan 0.2.2 on a CPU with Gloo: what it has for GPUs alone."""
     import torch
     import torch.distributed as dist
     from torch.distributed.fsdp import FSDPModule
@@ -51,11 +54,18 @@ def on_cpu():
         module.set_force_sum_reduction_for_comms(True)
 
     FSDPModule.set_gradient_divide_factor = divide_by_sum
+    if HAS_EXPERTS:
+        from torchtitan.models.moe import utils
+
+        # Its order of rows comes from a kernel for GPUs, or, if asked, from a loop.
+        utils.generate_permute_indices = functools.partial(utils.generate_permute_indices, use_cpu=True)
+        count = torch.histc  # which a CPU has for floats alone
+        torch.histc = lambda x, *others, **named: count(x.float(), *others, **named).to(x.dtype)
 
 
 def arguments(folder):
-    parts = 2 if OPTIONS["mode"] in ("fsdp", "ddp") else 1
-    given = {"model.name": "llama3", "model.flavor": "debugmodel", "training.local_batch_size": OPTIONS["rows"] // parts,
+    given = {"model.name": "deepseek_v3" if HAS_EXPERTS else "llama3", "model.flavor": "debugmodel",
+             "training.local_batch_size": OPTIONS["rows"] // PARTS,
              "training.seq_len": OPTIONS["length"], "training.steps": 1 << 30,
              "training.mixed_precision_param": "float32", "optimizer.lr": OPTIONS["learning_rate"],
              "lr_scheduler.warmup_steps": 0, "lr_scheduler.decay_ratio": 0.0, "metrics.log_freq": 1,
@@ -96,11 +106,9 @@ def make_trainer(inputs, losses):
 
 
 def batches(trainer, inputs, rank):
-    parts = 2 if OPTIONS["mode"] in ("fsdp", "ddp") else 1
-
     def pairs():
         for step in itertools.count():
-            tokens, labels = inputs.batch(step, rank, parts)
+            tokens, labels = inputs.batch(step, rank, PARTS)
             yield {"input": tokens}, labels
 
     return trainer.batch_generator(pairs())
@@ -124,4 +132,4 @@ def make(rank):
     return step
 
 
-contender.run(make, ranks=1 if OPTIONS["mode"] == "one" else 2)
+contender.run(make, ranks=1 if OPTIONS["mode"] in ("one", "experts_one") else 2)

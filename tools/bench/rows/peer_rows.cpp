@@ -26,6 +26,7 @@ struct Mode {
   const char* words;  ///< of the peers' options
   int threads = 1;
   BatchSize size = {2, 256};
+  bool has_experts = false;  ///< torchtitan's DeepSeek-V3 debugmodel; not of plain PyTorch
 };
 
 constexpr Mode kCpuModes[] = {{"one_thread", "one device", "one", 1},
@@ -34,7 +35,9 @@ constexpr Mode kCpuModes[] = {{"one_thread", "one device", "one", 1},
                               {"ddp_2", "dp_replicate=2", "ddp"},
                               {"tp_2", "tp=2", "tp"},
                               {"cp_2", "cp=2", "cp"},
-                              {"pp_2", "pp=2", "pp", 1, {4, 128}}};  // four microbatches, 1F1B
+                              {"pp_2", "pp=2", "pp", 1, {4, 128}},  // four microbatches, 1F1B
+                              {"experts_one", "one device", "experts_one", 1, {2, 256}, true},
+                              {"experts_2", "dp_shard=2,ep=2", "experts", 1, {2, 256}, true}};
 constexpr Mode kGpuModes[] = {{"one_gpu", "one device", "one", 1, {8, 1024}}};
 
 struct Peer {
@@ -42,7 +45,8 @@ struct Peer {
   const char* program;
   bool compiled = false;
 };
-constexpr Peer kCpuPeers[] = {{"pytorch", "pytorch_llama.py"}, {"torchtitan", "torchtitan_llama.py"}};
+constexpr const char* kPlain = "pytorch";
+constexpr Peer kCpuPeers[] = {{kPlain, "pytorch_llama.py"}, {"torchtitan", "torchtitan_llama.py"}};
 constexpr Peer kGpuPeers[] = {{"pytorch", "pytorch_llama.py"},
                               {"pytorch_compiled", "pytorch_llama.py", true},
                               {"torchtitan_compiled", "torchtitan_llama.py", true}};
@@ -52,6 +56,18 @@ struct Beginning {
   std::vector<double> losses;
   double start_seconds, first_step_seconds;
 };
+
+/// torchtitan's names for sizes of its debugmodels.
+trainer::ModelSection model_of(const Mode& mode) {
+  if (!mode.has_experts) return {};
+  trainer::ModelSection model{.name = "moe", .flavor = "debugmodel-deepseek-v3", .hidden = 1024, .norm_eps = 1e-5};
+  auto& experts = model.experts;
+  experts.count = 8, experts.per_token = 3, experts.hidden = 256, experts.shared = 2, experts.scale = 1;
+  experts.sigmoid_scores = experts.normalized = false, experts.groups = experts.groups_per_token = 1;
+  experts.auxiliary_loss = 0;
+  model.latent_attention = {0, 512, 128, 64, 128};
+  return model;
+}
 
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -85,6 +101,7 @@ class Comparison {
     const auto ours = Contender::fork([&] { return steps_of(mode); });
     const auto beginning = begin(*ours);
     for (const auto& peer : peers) {
+      if (mode.has_experts && peer.name == std::string_view(kPlain)) continue;
       const auto other = Contender::python(peer.program, words_of(mode, peer).dump(), mode.threads);
       if (!other)
         fail<BadInput>(
@@ -109,6 +126,7 @@ class Comparison {
     const auto numerics = options_.device == "cpu" ? Numerics::kCanonical : Numerics::kNative;
     auto job = bench_job(inputs_.size(), trainer::parse_mesh(mode.mesh), numerics);
     job.training.device = options_.device;
+    job.model = model_of(mode);
     return job;
   }
 
@@ -166,7 +184,7 @@ void measure_peers(const PeerOptions& options, const std::function<void(const Be
   require_fit("peers", names, options.patterns);
   for (const auto& mode : modes) {
     if (!fits(mode.name, options.patterns)) continue;
-    const PeerInputs inputs(mode.size);
+    const PeerInputs inputs(mode.size, model_of(mode));
     Comparison(options, inputs).measure(mode, peers, report);
   }
 }
