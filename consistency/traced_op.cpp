@@ -22,7 +22,7 @@ bool is_readable(const at::Tensor& tensor) { return !is_sharded(tensor) || !shar
 
 /// Whether an op writes all of its first operand, whatever was there.
 bool overwrites(std::string_view op) {
-  constexpr std::string_view kOps[] = {"fill_",   "zero_",  "copy_",      "uniform_",    "normal_",     "bernoulli_",
+  constexpr std::string_view kOps[] = {"fill_",   "zero_",   "copy_",      "uniform_",    "normal_",     "bernoulli_",
                                        "random_", "cauchy_", "geometric_", "log_normal_", "exponential_"};
   return std::ranges::find(kOps, op.substr(0, op.find('.'))) != std::end(kOps);
 }

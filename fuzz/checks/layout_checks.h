@@ -3,7 +3,7 @@
 
 namespace lockstep::fuzz {
 
-/// Any layout to any other: "layouts/values", "layouts/gradients", "layouts/threads", "layouts/faults".
+/// Any layout to any other: "layouts/values", "layouts/rows", "layouts/gradients", "layouts/threads", "layouts/faults".
 Checks layout_checks();
 
 }  // namespace lockstep::fuzz

@@ -9,6 +9,7 @@
 #include "fuzz/cases/drawn.h"
 #include "fuzz/trials/rule_properties.h"
 #include "trainer/job/batching.h"
+#include "trainer/job/expert_degrees.h"
 #include "trainer/job/job_file.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/verify/mesh_comparison.h"
@@ -23,13 +24,15 @@ using testing::drawn;
 constexpr int64_t kMostRanks = 16;
 constexpr int64_t kSteps = 2;  ///< the second has an optimizer's state
 
-trainer::MeshDegrees draw_mesh() {
+trainer::MeshDegrees draw_mesh(bool has_experts) {
   trainer::MeshDegrees mesh;
   for (const auto& axis : trainer::MeshDegrees::axes()) {
     if (axis.name == trainer::axis::kPipeline) continue;  // not offered
     const auto size = drawn(*rc::gen::element<int64_t>(1, 2, 1, 2, 3, 4));
     if (mesh.ranks() * size <= kMostRanks) mesh.*axis.size = size;
   }
+  if (has_experts && drawn(*rc::gen::arbitrary<bool>())) mesh.etp = mesh.tp;
+  if (has_experts) mesh.ep = drawn(*rc::gen::elementOf(trainer::expert_degrees(mesh)));
   return mesh;
 }
 
@@ -64,7 +67,7 @@ std::string difference_of(const trainer::Job& job, const trainer::MeshDegrees& m
 }  // namespace
 
 void a_step_equals_one_devices(const std::string& model, bool canonical, std::shared_ptr<const RuleSet> rules) {
-  const auto mesh = draw_mesh();
+  const auto mesh = draw_mesh(model == "moe");
   auto job = draw_job(model, canonical);
   const auto shapes =
       trainer::odd_shapes(static_cast<uint64_t>(drawn(*rc::gen::inRange(0, 1 << 20))), job, std::span(&mesh, 1));

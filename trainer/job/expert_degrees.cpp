@@ -67,6 +67,12 @@ std::vector<std::string_view> expert_axes(const MeshDegrees& mesh) {
   return *std::move(axes);
 }
 
+std::vector<int64_t> expert_degrees(const MeshDegrees& mesh) {
+  std::vector<int64_t> degrees{1};
+  for (const auto& axis : foldable(mesh)) degrees.push_back(degrees.back() * axis.size);
+  return degrees;
+}
+
 bool can_divide_experts(const MeshDegrees& mesh) { return is_tensor_degree_offered(mesh) && axes_of_degree(mesh); }
 
 bool cuts_matrices_of_experts(const MeshDegrees& mesh) { return mesh.tp > 1 && (mesh.ep == 1 || mesh.etp > 1); }

@@ -12,6 +12,9 @@ namespace lockstep::trainer {
 /// whole axes make mesh.ep, or where mesh.etp is neither 1 nor tp.
 std::vector<std::string_view> expert_axes(const MeshDegrees& mesh);
 
+/// All degrees that whole axes make, from 1 on: of the mesh with any of them as ep.
+std::vector<int64_t> expert_degrees(const MeshDegrees& mesh);
+
 /// Whether expert_axes() gives them.
 bool can_divide_experts(const MeshDegrees& mesh);
 

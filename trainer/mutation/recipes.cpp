@@ -194,8 +194,9 @@ ClassOfRecipes m21() {
 }  // namespace
 
 const std::vector<ClassOfRecipes>& classes_of_recipes() {
-  static const std::vector<ClassOfRecipes> all{m1(),  m2(),  m3(),  m4(),  m5(),  m6(),  m7(),  m8(),  m9(),  m10(),
-                                               m11(), m12(), m13(), m14(), m15(), m16(), m17(), m18(), m19(), m20(), m21()};
+  static const std::vector<ClassOfRecipes> all{m1(),  m2(),  m3(),  m4(),  m5(),  m6(),  m7(),
+                                               m8(),  m9(),  m10(), m11(), m12(), m13(), m14(),
+                                               m15(), m16(), m17(), m18(), m19(), m20(), m21()};
   return all;
 }
 

@@ -121,16 +121,26 @@ void NativeRunCheck::judge(int64_t step, const TokenBatch& batch, double learnin
   check.difference = agreed_difference(run_.mesh(), comparison);
   if (const auto found = earliest(run_.mesh(), write); found && check.agrees()) check.difference = found->text;
   if (check.agrees()) return;
-  check.comparison = std::move(comparison);
   explain(step, batch, learning_rate, check);
+  if (!check.agrees()) check.comparison = std::move(comparison);
+}
+
+Decisions NativeRunCheck::exact_decisions(int64_t step, const TokenBatch& batch, double learning_rate) {
+  pair_.restore_start(shaken_.state());
+  Decisions decisions;
+  const ObserverScope scope(shaken_.world().observers(), decisions);
+  shaken_.step(step, batch, learning_rate);
+  return decisions;
 }
 
 void NativeRunCheck::explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check) {
   agreed(run_.mesh(), [&] { pair_.restore_start(run_.state()); });
   OpVerifier ops(run_, /*sample=*/1, OpCheck::Updates::kAll);
   std::optional<StepRecord> again;
+  Decisions decisions;
   try {
     const OpVerifier::Watch watch(ops);
+    const ObserverScope scope(run_.world().observers(), decisions);
     again = record_of_run(step, run_.step(step, batch, learning_rate));
   } catch (const Inconsistency&) {  // on all ranks alike; what its ops did is known
   }
@@ -141,6 +151,10 @@ void NativeRunCheck::explain(int64_t step, const TokenBatch& batch, double learn
   check.op_case = std::move(watched.op_case);
   const auto updates = ops.take_updates();
   check.blame->transient = !any_rank(run_.mesh(), !again || found_write(ops) || !compared(*again, updates).agrees());
+  if (watched.blame || check.blame->transient || !again) return;
+  agreed(run_.mesh(),
+         [&] { check.decided_otherwise = exact_decisions(step, batch, learning_rate).first_other(decisions); });
+  if (!any_rank(run_.mesh(), check.decided_otherwise.empty())) check.difference.clear(), check.blame.reset();
 }
 
 }  // namespace lockstep::trainer

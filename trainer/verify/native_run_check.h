@@ -1,4 +1,5 @@
 #pragma once
+#include "consistency/ops/decisions.h"
 #include "trainer/verify/op_verifier.h"
 #include "trainer/verify/step_verifier.h"
 
@@ -12,7 +13,8 @@ namespace lockstep::trainer {
 /// the op's own bound allows it, in random directions (Roundings). Roundings of the run's ops are no larger, so the
 /// distance between its tensors and those in double is no longer than that of the shaken step's, but for chance
 /// (largest_ratio_of_lengths()). docs/bounds.md says what that takes for granted. Each update has to have run as often
-/// as on one device, and nothing else may have written to the state.
+/// as on one device, and nothing else may have written to the state. Where a step is too far, comes again, and every op
+/// and move of it is within its bound, but one decided otherwise than in double (Decisions), that is no fault.
 class NativeRunCheck {
  public:
   /// `pair`: the two steps in double; `run`: on the mesh of `options`, keeping gradients. Both must outlive this.
@@ -34,6 +36,8 @@ class NativeRunCheck {
   Comparison compared(const StepRecord& run, const std::vector<std::string>& updates) const;
   void shake(int64_t step, const TokenBatch& batch, double learning_rate);
   void explain(int64_t step, const TokenBatch& batch, double learning_rate, StepCheck& check);
+  /// What the step decides in double. Local.
+  Decisions exact_decisions(int64_t step, const TokenBatch& batch, double learning_rate);
 
   TrainingRun shaken_;
   StepResult shaken_result_;

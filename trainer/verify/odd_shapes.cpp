@@ -83,7 +83,10 @@ void draw_moe(Draw& draw) {
   draw.set("model.experts.groups", groups);
   draw.set("model.experts.count", groups * size);
   draw.set("model.experts.groups_per_token", draw.between(1, groups));
-  draw.set("model.experts.per_token", draw.between(1, 2));
+  const auto per_token = draw.between(1, 2);
+  draw.set("model.experts.per_token", per_token);
+  draw.set("model.experts.normalized",
+           per_token > 1 ? "true" : "false");  // one weight of 1 has no gradient but rounding
   draw.set("model.experts.hidden", draw.between(1, 150));
   draw.set("model.experts.shared", 0);
   draw.set("model.experts.sigmoid_scores", draw.coin() ? "true" : "false");

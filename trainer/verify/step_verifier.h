@@ -31,6 +31,9 @@ struct StepCheck {
   double seconds = 0;                     ///< of the step on the mesh
   double seconds_ratio = 0;               ///< over the time on one device
   std::optional<OpCheck::Counts> ops;     ///< of mode ops, since the run began
+  /// Native: the op in which roundings decided otherwise than in double, though each op is within its bound: what the
+  /// run gave as a whole is another function then, and cannot be compared. Empty: none.
+  std::string decided_otherwise = {};
   double run_over_bound = 0;  ///< native: the largest distance of the run from its step in double, of its bound
 
   bool agrees() const { return difference.empty(); }

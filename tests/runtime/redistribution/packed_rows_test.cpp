@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
+#include "fuzz/trials/row_moves.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/simulated.h"
@@ -19,60 +20,11 @@ using testing::exact_tensor;
 using testing::message_of;
 using testing::same_bits;
 
-/// Which cells have a row: none, all, or some of them.
-at::Tensor drawn_cells(const std::vector<int64_t>& sizes) {
-  const auto share = *rc::gen::element(0, 1, 2, 3);
-  auto cells = at::zeros(sizes, c10::kBool);
-  auto flat = cells.flatten();
-  for (int64_t i = 0; i < flat.numel(); ++i) flat[i] = share == 3 || (share > 0 && *rc::gen::inRange(0, 3) < share);
-  return cells;
-}
-
 at::Tensor only_present(const at::Tensor& whole, const at::Tensor& cells) {
-  auto mask = cells;
-  while (mask.dim() < whole.dim()) mask = mask.unsqueeze(-1);
-  return at::where(mask, whole, at::zeros({}, whole.options()));
+  return at::where(cells.unsqueeze(-1), whole, at::zeros({}, whole.options()));
 }
 
-void moves_keep_rows(const Mesh& mesh) {
-  const auto cell_sizes = *testing::sizes(3, 5), row_sizes = *testing::sizes(2, 3);
-  auto sizes = cell_sizes;
-  sizes.insert(sizes.end(), row_sizes.begin(), row_sizes.end());
-  if (cell_sizes.empty()) return;
-  const int dims = static_cast<int>(sizes.size());
-  const auto source = testing::layout(mesh, dims, false);
-  const auto first = testing::layout(mesh, dims, true), second = testing::layout(mesh, dims, true);
-  RC_LOG() << mesh.text() << " " << source.text() << " -> " << first.text() << " -> " << second.text();
-  const auto cells = drawn_cells(cell_sizes);
-  const auto whole = exact_tensor(sizes);
-  const auto expected = only_present(whole, cells);
-  auto rows = distribute_rows(whole, cells, source);
-  RC_ASSERT(same_bits(gather(rows), expected));
-  for (const auto& target : {first, second}) {
-    rows = redistribute(rows, target);
-    RC_ASSERT(layout_of(rows) == without_idle_units(target, sizes));
-    RC_ASSERT(same_bits(gather(rows), expected));
-    RC_ASSERT(Layout::parse(mesh, layout_of(rows).text()).text() == layout_of(rows).text());
-  }
-  const auto& present = sharded(rows).shards()->present();
-  const auto* spec = spec_of_cells(spec_of(rows));
-  for (size_t i = 0; i < present.size(); ++i) RC_ASSERT(present[i].equal(cut_out(*spec, cells, i)));
-}
-
-RC_GTEST_PROP(PackedRows, EndInTheTargetAndKeepTheirValues, ()) {
-  const auto axes = *testing::mesh_axes(3, 12);
-  const auto world = testing::simulated_world(axes);
-  moves_keep_rows(world->mesh(axes));
-}
-
-RC_GTEST_PROP(PackedRows, GiveTheSameBitsOverMessages, ()) {
-  const auto axes = *testing::mesh_axes(2, 6);
-  World::Options options;
-  options.transport = std::make_shared<SimulatedTransport>(*rc::gen::arbitrary<uint64_t>());
-  options.one_round_bytes = *rc::gen::element<size_t>(0, 1 << 16);
-  const auto world = testing::simulated_world(axes, options);
-  moves_keep_rows(world->mesh(axes));
-}
+RC_GTEST_PROP(PackedRows, EndInTheTargetAndKeepTheirValues, ()) { testing::moves_keep_rows(); }
 
 at::Tensor every_third(const std::vector<int64_t>& sizes) {
   return at::arange(c10::multiply_integers(sizes)).remainder(3).eq(0).view(sizes);

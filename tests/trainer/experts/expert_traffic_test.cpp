@@ -79,8 +79,7 @@ TEST(ExpertTraffic, DividedExpertsAreNotGathered) {
   for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
     const double passes = kind == CollectiveKind::kAllGather ? 2 : 1, unread = passes - 1;
     EXPECT_EQ(divided.on("dp_shard", kind).bytes, 4 * (passes * kDenseElements - unread * table) / 2);
-    EXPECT_EQ(whole.on("dp_shard", kind).bytes,
-              4 * (passes * (kDenseElements + kExpertElements) - unread * table) / 2);
+    EXPECT_EQ(whole.on("dp_shard", kind).bytes, 4 * (passes * (kDenseElements + kExpertElements) - unread * table) / 2);
   }
   EXPECT_EQ(whole.on("dp_shard", CollectiveKind::kAllToAll).count, 0);
 }

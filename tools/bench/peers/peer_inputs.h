@@ -6,8 +6,8 @@
 
 namespace lockstep::bench {
 
-/// What all contenders of `lockstep bench peers` begin with: a model's initial parameters and some batches of tokens, in
-/// a safetensors file that ends with this object.
+/// What all contenders of `lockstep bench peers` begin with: a model's initial parameters and some batches of tokens,
+/// in a safetensors file that ends with this object.
 class PeerInputs {
  public:
   /// Written by a process of its own, so that this one has no thread. Throws BadInput if it cannot.

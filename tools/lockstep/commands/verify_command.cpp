@@ -89,6 +89,9 @@ void print_row(const MeshVerdict& verdict) {
   if (verdict.ops) print_out("    op by op: {}\n", verdict.ops->text());
   if (verdict.run_over_bound > 0)
     print_out("    the run that trains: at most {:.2g} of what its roundings may do\n", verdict.run_over_bound);
+  if (!verdict.decided_otherwise.empty())
+    print_out("    not compared as a whole, each op alone: roundings decided otherwise in {}\n",
+              verdict.decided_otherwise);
   flush_out();
 }
 

@@ -107,6 +107,7 @@ void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trai
   verdict.bytes = check.bytes;
   verdict.ratio = check.seconds_ratio;
   if (check.ops) verdict.ops = check.ops;
+  if (check.agrees() && !check.decided_otherwise.empty()) verdict.decided_otherwise = check.decided_otherwise;
   verdict.run_over_bound = std::max(verdict.run_over_bound, check.run_over_bound);
   if (verdict.agrees) return;
   const auto finding = trainer::with_next(trainer::finding_with_case(check, job.job.dump_folder), again);

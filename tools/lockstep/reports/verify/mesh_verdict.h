@@ -28,6 +28,7 @@ struct MeshVerdict {
   std::optional<OpCheck::Counts> ops;     ///< of mode ops
   double run_over_bound = 0;              ///< native: StepCheck::run_over_bound, the largest of all steps
   std::string worst = "-", finding;
+  std::string decided_otherwise = {};  ///< StepCheck::decided_otherwise, with its step: the last one
   nlohmann::ordered_json findings = nlohmann::ordered_json::array();
   std::optional<trainer::PriceTable> prices;  ///< under canonical numerics
   Coverage coverage;
