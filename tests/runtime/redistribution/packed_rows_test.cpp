@@ -8,6 +8,7 @@
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
 #include "fuzz/trials/row_moves.h"
+#include "runtime/context/observer.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/transport/simulated.h"
@@ -92,6 +93,32 @@ TEST(PackedRows, AreRefusedWhereTheyWouldBeMixed) {
               distribute(exact_tensor({4, 2}), Layout::parse(mesh, "[ep=G(0)]"));
             }),
             "layout [ep=G(0)]: G(0) cuts cells of packed rows, and a tensor of sizes [4,2] has none; write S(0)");
+}
+
+/// Says of the first cell that arrives the contrary.
+class WrongCell final : public Observer {
+ public:
+  void received(const CollectiveEvent&, int, int, at::Tensor& payload) override {
+    if (payload.scalar_type() != c10::kBool || payload.numel() == 0 || was_wrong_) return;
+    payload = payload.clone();
+    payload.view(-1)[0].logical_not_();
+    was_wrong_ = true;
+  }
+
+ private:
+  bool was_wrong_ = false;
+};
+
+TEST(PackedRows, ThatAreNotThoseOfTheirCellsAreRefused) {
+  const auto world = testing::simulated_world({{"ep", 2}});
+  const auto& mesh = world->mesh("ep=2");
+  const auto rows = sixteen_rows(mesh, "[ep=G(0)]");
+  WrongCell wrong;
+  const ObserverScope scope(world->observers(), wrong);
+  EXPECT_EQ(message_of<Inconsistency>([&] { redistribute(rows, Layout::parse(mesh, "[ep=G(1)]")); }),
+            "rank 0 received rows [4, 5] from rank 1 along ep; the cells that it received before are of rows [3, 5]: "
+            "one of both "
+            "arrived wrongly");
 }
 
 TEST(PackedRows, ComputeRowByRow) {

@@ -4,8 +4,7 @@
 
 #include "models/families/moe.h"
 #include "tests/support/small_models.h"
-#include "trainer/state/state_digest.h"
-#include "trainer/verify/step_verifier.h"
+#include "trainer/verify/mesh_comparison.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -157,6 +156,20 @@ TEST_P(ExpertBits, EveryMeshHasOneDevicesBits) {
   expect_one_devices_bits(mesh, all_models()[0]);
   expect_one_devices_bits(mesh, all_models()[1]);
   expect_one_devices_bits(mesh, all_models()[2 + GetParam() % (all_models().size() - 2)]);
+}
+
+/// In float64 storage, op by op, and as a whole.
+TEST(ExpertNative, AgreesWithOneDevice) {
+  for (const char* mesh : {"dp_shard=2,ep=2", "cp=2,tp=2,ep=2,etp=2"}) {
+    auto job = job_of({mesh, 4, 2}, all_models()[1]);
+    job.numerics.mode = "native";
+    MeshComparison comparison(job, options_of(mesh, all_models()[1]));
+    for (int64_t step = 1; step <= 2; ++step) {
+      const auto check = comparison.check(step, batch_for(job, step), 1e-2);
+      ASSERT_TRUE(check.agrees()) << mesh << ", step " << step << ": " << check.difference;
+      EXPECT_GT(check.comparison.values, 1000) << mesh;
+    }
+  }
 }
 
 std::string mesh_name(const ::testing::TestParamInfo<size_t>& info) {

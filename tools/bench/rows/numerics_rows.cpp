@@ -10,7 +10,8 @@ constexpr const char* kLargest = "*14336*,*16384*,*28672*,*T4096_t2,*T8192*,step
 
 std::vector<NumericsCase> all_cases() {
   auto all = product_cases(1);
-  for (auto family : {row_op_cases(), low_precision_cases(), step_cases(), generate_cases(), product_cases(2)})
+  for (auto family :
+       {row_op_cases(), expert_cases(), low_precision_cases(), step_cases(), generate_cases(), product_cases(2)})
     std::move(family.begin(), family.end(), std::back_inserter(all));
   return all;
 }

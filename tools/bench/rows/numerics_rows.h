@@ -31,6 +31,10 @@ std::vector<NumericsCase> row_op_cases();
 /// of the exact one a product with outliers is wrong that is turned before it is quantised, beside one that is not.
 std::vector<NumericsCase> low_precision_cases();
 
+/// experts_fwd_bwd_<tokens>x<width>_<k>of<experts>x<hidden>: a feed-forward of experts and its gradients, on a
+/// canonical mesh of one rank, beside rows that LibTorch picks by index, expert by expert.
+std::vector<NumericsCase> expert_cases();
+
 /// step_512_tokens, step_4096_tokens: training steps of the debugmodel on one rank beside plain LibTorch;
 /// step_..._bf16: in bfloat16, canonical beside native numerics.
 std::vector<NumericsCase> step_cases();
