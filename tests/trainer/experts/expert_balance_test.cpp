@@ -55,12 +55,12 @@ TEST_F(Balance, MovesBiasesByTheSignOfWhatIsMissing) {
 /// A block that is run again in backward counts again.
 TEST_F(Balance, CountsAMicrobatchOnce) {
   context_.begin_microbatch(1, 0);
-  balance_.add(bias_, counts({4, 0, 0, 0}, {0, 0, 0, 0}), 1);
-  balance_.add(bias_, counts({4, 0, 0, 0}, {0, 0, 0, 0}), 1);
+  balance_.add(bias_, counts({2, 0, 0, 0}, {0, 0, 0, 0}), 1);
+  balance_.add(bias_, counts({2, 0, 0, 0}, {0, 0, 0, 0}), 1);
   context_.begin_microbatch(1, 1);
-  balance_.add(bias_, counts({0, 2, 0, 0}, {0, 3, 0, 0}), 1);
-  balance_.finish();  // 4, 5, 0, 0 of 9: twice the first would be 8, 5
-  EXPECT_TRUE(at::equal(biases(), at::tensor({0.f, 1.f, 4.f, 5.f}))) << biases();
+  balance_.add(bias_, counts({0, 2, 4, 0}, {0, 2, 0, 2}), 1);
+  balance_.finish();  // 2, 4, 4, 2 of 12; counted twice the first would be above the mean
+  EXPECT_TRUE(at::equal(biases(), at::tensor({2.f, 1.f, 2.f, 5.f}))) << biases();
 }
 
 TEST_F(Balance, ForgetsAStepThatDidNotEnd) {
