@@ -13,14 +13,15 @@
 /// All that a run left for its user, as one text to be compared with a golden one.
 namespace lockstep {
 
-/// What a suite comes to has tests of its own, and is long: only that it is there.
-inline std::string without_coverage(const std::string& text) {
+/// What has tests of its own, and is long: only that it is there. `begin`: "\"coverage\": {".
+inline std::string without_part(const std::string& text, const std::string& begin, const std::string& word) {
   std::istringstream stream(text);
   std::string result, end;
   for (std::string line; std::getline(stream, line);) {
-    const bool begins = end.empty() && line.find("\"coverage\": {") != line.npos;
-    if (begins) end = std::string(line.find('"'), ' ') + "}";
-    if (begins) result += line.substr(0, line.find('{')) + "COVERAGE,\n";
+    const bool begins = end.empty() && line.find(begin) != line.npos;
+    const char open = begin.back();
+    if (begins) end = std::string(line.find('"'), ' ') + (open == '{' ? "}" : "]");
+    if (begins) result += line.substr(0, line.find(open)) + word + ",\n";
     if (end.empty()) result += line + "\n";
     if (!begins && line.rfind(end, 0) == 0) end.clear();
   }
@@ -42,7 +43,7 @@ inline std::string without_measurements(std::string text, const TemporaryFolder&
   for (const auto& [pattern, word] : kinds) text = std::regex_replace(text, std::regex(pattern), word);
   for (size_t at = text.find(folder.path()); at != text.npos; at = text.find(folder.path(), at))
     text.replace(at, folder.path().size(), "FOLDER");
-  return without_coverage(text);
+  return without_part(without_part(text, "\"coverage\": {", "COVERAGE"), "\"losses\": [", "LOSSES");
 }
 
 /// Numbers with a fraction to three digits, and rounding errors of float64 as a word: native numerics promise no bits.

@@ -54,6 +54,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
         "without_bound": 0,
         "worst_error_over_bound": WITHIN
       },
+      "losses": LOSSES,
       "findings": [
         {
           "step": 2,

@@ -52,6 +52,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "threads": 1,
       "worst_op": "mesh::weight_gradient",
       "ops": null,
+      "losses": LOSSES,
       "findings": [
         {
           "step": 1,

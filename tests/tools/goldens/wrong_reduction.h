@@ -68,6 +68,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "threads": 1,
       "worst_op": "-",
       "ops": null,
+      "losses": LOSSES,
       "findings": [],
       "bytes_per_step": 231100.0,
       "coverage": COVERAGE,
@@ -119,6 +120,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
       "threads": 1,
       "worst_op": "reduce_gradients",
       "ops": null,
+      "losses": LOSSES,
       "findings": [
         {
           "step": 1,
