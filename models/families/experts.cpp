@@ -54,7 +54,7 @@ MixtureOfExperts::MixtureOfExperts(Module& owner, std::string name, const Expert
 
 Tensor MixtureOfExperts::forward(const Tensor& x) {
   const auto open = scope();
-  const auto chosen = routed(x);
+  auto chosen = routed(x);
   if (!shared_) return chosen;
   const auto shared = shared_->forward(annotate(x, "batch length embed"));
   return at::add(chosen, annotate(shared, "batch norm_length embed"));

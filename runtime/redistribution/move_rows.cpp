@@ -98,7 +98,8 @@ double RowExchange::elements_for(size_t index, size_t member) const {
   const int64_t here = mine.size(rows_dim()), dim = to().dim;
   const int64_t count = count_of_rows((*before_)[index], dim, move().before->cut(index, to().dim).start,
                                       member_cut(*move().after, index, member, to().dim));
-  return here == 0 ? 0 : static_cast<double>(mine.numel() / here * count);
+  const int64_t of_row = mine.numel() / std::max<int64_t>(here, 1);
+  return static_cast<double>(of_row * count);
 }
 
 /// Which cells have rows came first, from the same ranks: both must agree.

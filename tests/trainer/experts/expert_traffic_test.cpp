@@ -103,7 +103,7 @@ TEST(ExpertTraffic, IsTheSameWithoutValues) {
     ASSERT_EQ(dry.by_axis().size(), wet.by_axis().size()) << mesh;
     for (const auto& [axis, kinds] : dry.by_axis())
       for (size_t kind = 0; kind < kCollectiveKinds; ++kind) {
-        const auto other = wet.on(axis.c_str(), static_cast<CollectiveKind>(kind));
+        const auto other = wet.on(axis, static_cast<CollectiveKind>(kind));
         EXPECT_EQ(kinds[kind].count, other.count) << mesh << " " << axis << " " << kind;
         EXPECT_EQ(kinds[kind].bytes, other.bytes) << mesh << " " << axis << " " << kind;
       }
