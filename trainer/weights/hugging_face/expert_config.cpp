@@ -175,9 +175,7 @@ Json config_of_kind(const ModelSection& model, const std::string& kind) {
 bool is_expert_kind(const std::string& kind) { return kind == kMixtral || kind == kQwen || kind == kDeepseek; }
 
 std::string expert_kind(const ModelSection& model) {
-  std::string kind = *model.latent_attention.key_value_rank > 0 ? kDeepseek
-                           : *model.query_key_norm                    ? kQwen
-                                                                      : kMixtral;
+  std::string kind = *model.latent_attention.key_value_rank > 0 ? kDeepseek : *model.query_key_norm ? kQwen : kMixtral;
   require_fixed(model, kind);
   return kind;
 }
