@@ -5,8 +5,8 @@
 #include "core/files/random_access_file.h"
 #include "trainer/checkpoint/strict_json.h"
 #include "trainer/weights/hugging_face/config_reader.h"
+#include "trainer/weights/hugging_face/decoder_config.h"
 #include "trainer/weights/hugging_face/expert_config.h"
-#include "trainer/weights/hugging_face/rotations.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -18,16 +18,8 @@ constexpr int64_t kGpt2Positions = 1024;
 
 ModelSection read_llama(const ConfigReader& config, const std::string& kind) {
   ModelSection model{.name = "llama3"};
-  model.width = config.count("hidden_size"), model.layers = config.count("num_hidden_layers");
-  model.heads = config.count("num_attention_heads"), model.hidden = config.count("intermediate_size");
-  model.key_value_heads = config.count("num_key_value_heads", *model.heads);
-  model.vocabulary = config.count("vocab_size");
-  model.dropout = 0, model.attention_dropout = config.number("attention_dropout", 0);
-  model.norm_eps = config.number("rms_norm_eps", 1e-6);
-  model.tied_head = config.flag("tie_word_embeddings", false);
+  read_decoder(config, model);
   model.attention_bias = kind == "qwen2";
-  read_rotations(config, model);
-  config.require<std::string>("hidden_act", config.text("hidden_act", "silu"), "silu");
   if (kind != "qwen2") config.require("attention_bias", config.flag("attention_bias", false), false);
   config.require("mlp_bias", config.flag("mlp_bias", false), false);
   config.require("head_dim", config.count("head_dim", *model.width / *model.heads), *model.width / *model.heads);
@@ -49,19 +41,9 @@ ModelSection read_gpt2(const ConfigReader& config) {
 
 Json llama_config(const ModelSection& model, int64_t length) {
   const bool is_qwen = *model.attention_bias;
-  Json json{{"architectures", {is_qwen ? "Qwen2ForCausalLM" : "LlamaForCausalLM"}},
-            {"model_type", is_qwen ? "qwen2" : "llama"},
-            {"hidden_size", *model.width},
-            {"intermediate_size", *model.hidden},
-            {"num_hidden_layers", *model.layers},
-            {"num_attention_heads", *model.heads},
-            {"num_key_value_heads", *model.key_value_heads},
-            {"vocab_size", *model.vocabulary},
-            {"hidden_act", "silu"},
-            {"rms_norm_eps", *model.norm_eps},
-            {"tie_word_embeddings", *model.tied_head},
-            {"max_position_embeddings", length}};
-  add_rotations(model, json);
+  auto json = decoder_config(model, length);
+  json["architectures"] = {is_qwen ? "Qwen2ForCausalLM" : "LlamaForCausalLM"};
+  json["model_type"] = is_qwen ? "qwen2" : "llama";
   return json;
 }
 

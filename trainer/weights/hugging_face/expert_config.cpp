@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "trainer/job/job_keys.h"
-#include "trainer/weights/hugging_face/rotations.h"
+#include "trainer/weights/hugging_face/decoder_config.h"
 #include "trainer/weights/model_sizes.h"
 
 namespace lockstep::trainer {
@@ -59,21 +59,6 @@ void require_fixed(const ModelSection& model, const std::string& kind) {
   if (!(*model.experts.balance_rate > 0))
     fail<BadInput>("model.experts.balance_rate is 0; transformers' {} has biases: this model cannot be exported.",
                    kind);
-}
-
-void read_sizes(const ConfigReader& config, ModelSection& model) {
-  model.width = config.count("hidden_size"), model.layers = config.count("num_hidden_layers");
-  model.heads = config.count("num_attention_heads"), model.hidden = config.count("intermediate_size");
-  model.key_value_heads = config.count("num_key_value_heads", *model.heads);
-  model.vocabulary = config.count("vocab_size");
-  model.dropout = 0, model.attention_dropout = config.number("attention_dropout", 0);
-  model.norm_eps = config.number("rms_norm_eps", 1e-6);
-  model.tied_head = config.flag("tie_word_embeddings", false);
-  model.experts.per_token = config.count("num_experts_per_tok");
-  model.experts.auxiliary_loss = 0;  // theirs is of a whole batch
-  read_rotations(config, model);
-  config.require<std::string>("hidden_act", config.text("hidden_act", "silu"), "silu");
-  config.require("attention_bias", config.flag("attention_bias", false), false);
 }
 
 void read_mixtral(const ConfigReader& config, ModelSection& model) {
@@ -135,19 +120,15 @@ Json mixtral_config(const ModelSection& model) {
 }
 
 Json qwen3_config(const ModelSection& model) {
-  return {{"architectures", {"Qwen3MoeForCausalLM"}},
-          {"intermediate_size", *model.hidden},
-          {"moe_intermediate_size", *model.experts.hidden},
-          {"num_experts", *model.experts.count},
-          {"norm_topk_prob", *model.experts.normalized},
-          {"decoder_sparse_step", *model.experts.every},
-          {"mlp_only_layers", first_layers(*model.experts.dense_layers)}};
+  return {
+      {"architectures", {"Qwen3MoeForCausalLM"}},    {"moe_intermediate_size", *model.experts.hidden},
+      {"num_experts", *model.experts.count},         {"norm_topk_prob", *model.experts.normalized},
+      {"decoder_sparse_step", *model.experts.every}, {"mlp_only_layers", first_layers(*model.experts.dense_layers)}};
 }
 
 Json deepseek_config(const ModelSection& model) {
   const auto& [query_rank, key_value_rank, plain_size, rotated_size, value_size] = model.latent_attention;
   return {{"architectures", {"DeepseekV3ForCausalLM"}},
-          {"intermediate_size", *model.hidden},
           {"moe_intermediate_size", *model.experts.hidden},
           {"n_routed_experts", *model.experts.count},
           {"n_shared_experts", *model.experts.shared},
@@ -182,7 +163,10 @@ std::string expert_kind(const ModelSection& model) {
 
 ModelSection read_expert_model(const ConfigReader& config, const std::string& kind) {
   auto model = with_all_sizes({.name = "moe"});
-  read_sizes(config, model);
+  read_decoder(config, model);
+  config.require("attention_bias", config.flag("attention_bias", false), false);
+  model.experts.per_token = config.count("num_experts_per_tok");
+  model.experts.auxiliary_loss = 0;  // theirs is of a whole batch
   if (kind == kMixtral) read_mixtral(config, model);
   if (kind == kQwen) read_qwen3(config, model);
   if (kind == kDeepseek) read_deepseek(config, model);
@@ -191,19 +175,9 @@ ModelSection read_expert_model(const ConfigReader& config, const std::string& ki
 
 Json expert_config(const ModelSection& model, int64_t length) {
   const auto kind = expert_kind(model);
-  auto json = config_of_kind(model, kind);
-  json.update({{"model_type", kind},
-               {"hidden_size", *model.width},
-               {"num_hidden_layers", *model.layers},
-               {"num_attention_heads", *model.heads},
-               {"num_key_value_heads", *model.key_value_heads},
-               {"num_experts_per_tok", *model.experts.per_token},
-               {"vocab_size", *model.vocabulary},
-               {"hidden_act", "silu"},
-               {"rms_norm_eps", *model.norm_eps},
-               {"tie_word_embeddings", *model.tied_head},
-               {"max_position_embeddings", length}});
-  add_rotations(model, json);
+  auto json = decoder_config(model, length);
+  json.update(config_of_kind(model, kind));
+  json["model_type"] = kind, json["num_experts_per_tok"] = *model.experts.per_token;
   return json;
 }
 
