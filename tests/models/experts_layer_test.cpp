@@ -13,6 +13,9 @@ namespace {
 
 using at::Tensor;
 
+/// All is float64 but the router's scores and what is made of them: a handful of roundings to 2^-24, larger by sums of
+/// some dozen terms.
+constexpr double kRoundings = 64 * 0x1p-24;
 constexpr int64_t kSamples = 2, kLength = 9, kWidth = 12;
 
 struct Root : Module {};
@@ -21,7 +24,7 @@ struct Root : Module {};
 void fill(const Module& module) {
   at::manual_seed(3);
   for (auto* parameter : module.parameters())
-    parameter->assign((at::randn(parameter->sizes()) * 0.5).requires_grad_(parameter->trainable()));
+    parameter->assign((at::randn(parameter->sizes(), at::kDouble) * 0.5).requires_grad_(parameter->trainable()));
 }
 
 Tensor parameter(const Module& module, const std::string& name) {
@@ -45,7 +48,7 @@ Tensor gated(const Tensor& x, const Tensor& gate, const Tensor& up, const Tensor
 /// The weight of each expert for each token, 0 where it is not chosen, [batch, length, count].
 Tensor dense_weights(const MixtureOfExperts& layer, const ExpertOptions& o, const Tensor& x) {
   const auto logits = at::linear(x, parameter(layer, "router.gate.weight"));
-  const auto scores = o.sigmoid_scores ? at::sigmoid(logits) : at::softmax(logits, -1);
+  const auto scores = o.sigmoid_scores ? at::sigmoid(logits.to(at::kFloat)) : at::softmax(logits, -1, at::kFloat);
   auto wanted = scores.detach();
   if (o.balance_rate > 0) wanted = wanted + parameter(layer, "expert_bias");
   const auto grouped = wanted.view({kSamples, kLength, o.groups, o.count / o.groups});
@@ -91,17 +94,18 @@ std::vector<Tensor> gradients(const Module& module, const Tensor& y, const Tenso
 
 Tensor input() {
   at::manual_seed(5);
-  return at::randn({kSamples, kLength, kWidth}).requires_grad_();
+  return at::randn({kSamples, kLength, kWidth}, at::kDouble).requires_grad_();
 }
 
 template <class Layer, class Formula>
 void expect_formula(const Module& root, const Layer& layer, const Formula& formula) {
   const auto x = input();
   const auto y = layer(x), wanted = formula(x);
-  EXPECT_TRUE(at::allclose(y, wanted, 1e-4, 1e-5)) << (y - wanted).abs().max();
+  EXPECT_TRUE(at::allclose(y, wanted, kRoundings, kRoundings)) << (y - wanted).abs().max();
   const auto own = gradients(root, y, x), theirs = gradients(root, wanted, x);
   for (size_t i = 0; i < own.size(); ++i)
-    EXPECT_TRUE(at::allclose(own[i], theirs[i], 1e-3, 1e-4)) << i << ": " << (own[i] - theirs[i]).abs().max();
+    EXPECT_TRUE(at::allclose(own[i], theirs[i], kRoundings, kRoundings))
+        << i << ": " << (own[i] - theirs[i]).abs().max();
 }
 
 void expect_layer(const ExpertOptions& options) {
@@ -143,7 +147,7 @@ TEST(MixtureOfExperts, BreaksTiesByNumber) {
   Root root;
   const ExpertOptions options{.count = 5, .per_token = 2, .hidden = 4};
   Router router(root, "router", options, kWidth, 0);
-  for (auto* each : root.parameters()) each->assign(at::zeros(each->sizes()));
+  for (auto* each : root.parameters()) each->assign(at::zeros(each->sizes(), at::kDouble));
   const auto experts = router.forward(input(), nullptr).experts;
   EXPECT_TRUE(at::equal(experts, at::tensor({0, 1}, c10::kLong).expand_as(experts)));
 }

@@ -10,41 +10,39 @@
 namespace lockstep::trainer {
 namespace {
 
-struct Folded {
-  std::string_view name;
-  int64_t size;
+/// Experts divided over the first axes that they may be, innermost first.
+struct Fold {
+  int64_t degree = 1;
+  std::vector<std::string_view> axes = {};
 };
 
-/// Those of size above 1 that may divide experts, innermost first.
-std::vector<Folded> foldable(const MeshDegrees& mesh) {
-  std::vector<Folded> axes;
-  if (mesh.etp == 1 && mesh.tp > 1) axes.push_back({axis::kTensor, mesh.tp});
-  if (mesh.cp > 1) axes.push_back({axis::kContext, mesh.cp});
-  if (mesh.dp_shard > 1) axes.push_back({axis::kShard, mesh.dp_shard});
-  return axes;
+/// All there are: over none, over the first axis of size above 1, over the first two, ...
+std::vector<Fold> folds(const MeshDegrees& mesh) {
+  std::vector<Fold> all{{}};
+  const auto add = [&](std::string_view axis, int64_t size) {
+    if (size == 1) return;
+    auto next = all.back();
+    next.degree *= size;
+    next.axes.push_back(axis);
+    all.push_back(std::move(next));
+  };
+  if (mesh.etp == 1) add(axis::kTensor, mesh.tp);
+  add(axis::kContext, mesh.cp);
+  add(axis::kShard, mesh.dp_shard);
+  return all;
 }
 
 std::optional<std::vector<std::string_view>> axes_of_degree(const MeshDegrees& mesh) {
-  std::vector<std::string_view> names;
-  int64_t degree = 1;
-  for (const auto& axis : foldable(mesh)) {
-    if (degree == mesh.ep) break;
-    degree *= axis.size;
-    names.push_back(axis.name);
-  }
-  return degree == mesh.ep ? std::optional(names) : std::nullopt;
+  for (auto& fold : folds(mesh))
+    if (fold.degree == mesh.ep) return std::move(fold.axes);
+  return std::nullopt;
 }
 
 /// "1, 2 (tp), 4 (tp, cp)".
 std::string choices_text(const MeshDegrees& mesh) {
-  std::string text = "1";
-  std::vector<std::string_view> names;
-  int64_t degree = 1;
-  for (const auto& axis : foldable(mesh)) {
-    degree *= axis.size;
-    names.push_back(axis.name);
-    text += fmt::format(", {} ({})", degree, fmt::join(names, ", "));
-  }
+  std::string text;
+  for (const auto& fold : folds(mesh))
+    text += fold.axes.empty() ? "1" : fmt::format(", {} ({})", fold.degree, fmt::join(fold.axes, ", "));
   return text;
 }
 
@@ -61,15 +59,14 @@ std::vector<std::string_view> expert_axes(const MeshDegrees& mesh) {
   if (!axes)
     fail<BadInput>(
         "mesh {}: parallelism.expert_parallel_degree {} is no product of whole axes; experts are divided over tp "
-        "(where "
-        "expert_tensor_parallel_degree is 1), then cp, then dp_shard: choose one of {}.",
+        "(where expert_tensor_parallel_degree is 1), then cp, then dp_shard: choose one of {}.",
         mesh.text(), mesh.ep, choices_text(mesh));
   return *std::move(axes);
 }
 
 std::vector<int64_t> expert_degrees(const MeshDegrees& mesh) {
-  std::vector<int64_t> degrees{1};
-  for (const auto& axis : foldable(mesh)) degrees.push_back(degrees.back() * axis.size);
+  std::vector<int64_t> degrees;
+  for (const auto& fold : folds(mesh)) degrees.push_back(fold.degree);
   return degrees;
 }
 

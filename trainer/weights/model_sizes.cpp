@@ -11,39 +11,28 @@
 namespace lockstep::trainer {
 namespace {
 
-/// The sizes that all models have that hold attention.
-template <class Options>
-void take_sizes(const ModelSection& model, Options& options) {
-  options.width = model.width.value_or(options.width);
-  options.layers = model.layers.value_or(options.layers);
-  options.heads = model.heads.value_or(options.heads);
-  options.hidden = model.hidden.value_or(options.hidden);
-  options.vocabulary = model.vocabulary.value_or(options.vocabulary);
-  options.dropout = model.dropout.value_or(options.dropout);
-  options.attention_dropout = model.attention_dropout.value_or(options.attention_dropout);
+// Call visit(the job's, the options') for each size: those that all models have that hold attention, those that
+// decoders of Llama's kind have besides, and those of models with experts.
+
+template <class Model, class Options, class Visit>
+void visit_sizes(Model& model, Options&& options, const Visit& visit) {
+  visit(model.width, options.width), visit(model.layers, options.layers), visit(model.heads, options.heads);
+  visit(model.hidden, options.hidden), visit(model.vocabulary, options.vocabulary);
+  visit(model.dropout, options.dropout), visit(model.attention_dropout, options.attention_dropout);
 }
 
-template <class Options>
-void give_sizes(const Options& options, ModelSection& model) {
-  model.width = options.width, model.layers = options.layers, model.heads = options.heads;
-  model.hidden = options.hidden, model.vocabulary = options.vocabulary;
-  model.dropout = options.dropout, model.attention_dropout = options.attention_dropout;
+template <class Model, class Options, class Visit>
+void visit_llama_sizes(Model& model, Options&& options, const Visit& visit) {
+  visit_sizes(model, options, visit);
+  visit(model.key_value_heads, options.key_value_heads);
+  visit(model.rope_theta, options.rope_theta), visit(model.rope_factor, options.rope_factor);
+  visit(model.norm_eps, options.norm_epsilon);
+  visit(model.tied_head, options.tied_head), visit(model.attention_bias, options.attention_bias);
 }
 
-template <class Options>
-void take_llama_sizes(const ModelSection& model, Options& options) {
-  take_sizes(model, options);
-  options.key_value_heads = model.key_value_heads.value_or(options.key_value_heads);
-  options.rope_theta = model.rope_theta.value_or(options.rope_theta);
-  options.rope_factor = model.rope_factor.value_or(options.rope_factor);
-  options.norm_epsilon = model.norm_eps.value_or(options.norm_epsilon);
-  options.tied_head = model.tied_head.value_or(options.tied_head);
-  options.attention_bias = model.attention_bias.value_or(options.attention_bias);
-}
-
-/// Calls visit(the job's, the options') for each size that models with experts alone have.
 template <class Model, class Options, class Visit>
 void visit_moe_sizes(Model& model, Options& options, const Visit& visit) {
+  visit_llama_sizes(model, options.dense, visit);
   visit(model.head_width, options.dense.head_width);
   visit(model.query_key_norm, options.dense.query_key_norm);
   visit(model.unrotated_every, options.dense.unrotated_every);
@@ -63,13 +52,9 @@ void visit_moe_sizes(Model& model, Options& options, const Visit& visit) {
   visit(value_size, options.latent.value_size);
 }
 
-void give_llama_sizes(const models::LlamaOptions& options, ModelSection& model) {
-  give_sizes(options, model);
-  model.key_value_heads = options.key_value_heads;
-  model.rope_theta = options.rope_theta, model.rope_factor = options.rope_factor;
-  model.norm_eps = options.norm_epsilon;
-  model.tied_head = options.tied_head, model.attention_bias = options.attention_bias;
-}
+/// The job's size where it gives one.
+constexpr auto kTake = [](const auto& given, auto& size) { size = given.value_or(size); };
+constexpr auto kGive = [](auto& given, const auto& size) { given = size; };
 
 bool has_biases(const Job& job) { return job.model.experts.balance_rate.value_or(0) > 0; }
 
@@ -103,31 +88,29 @@ std::unique_ptr<models::Model> model_of(const ModelSection& model) {
 
 models::LlamaOptions llama_options(const ModelSection& model) {
   auto options = models::llama_flavor(model.flavor);
-  take_llama_sizes(model, options);
+  visit_llama_sizes(model, options, kTake);
   return options;
 }
 
 models::MoeOptions moe_options(const ModelSection& model) {
   auto options = models::moe_flavor(model.flavor);
-  take_llama_sizes(model, options.dense);
-  visit_moe_sizes(model, options, [](const auto& given, auto& size) { size = given.value_or(size); });
+  visit_moe_sizes(model, options, kTake);
   return options;
 }
 
 models::Gpt2Options gpt2_options(const ModelSection& model) {
   auto options = models::gpt2_flavor(model.flavor);
-  take_sizes(model, options);
+  visit_sizes(model, options, kTake);
   return options;
 }
 
 ModelSection with_all_sizes(const ModelSection& model) {
   auto all = model;
-  if (model.name == "gpt2") give_sizes(gpt2_options(model), all);
-  if (model.name == "llama3") give_llama_sizes(llama_options(model), all);
+  if (model.name == "gpt2") visit_sizes(all, gpt2_options(model), kGive);
+  if (model.name == "llama3") visit_llama_sizes(all, llama_options(model), kGive);
   if (model.name != "moe") return all;
   const auto options = moe_options(model);
-  give_llama_sizes(options.dense, all);
-  visit_moe_sizes(all, options, [](auto& given, const auto& size) { given = size; });
+  visit_moe_sizes(all, options, kGive);
   if (!options.latent.enabled() && options.dense.width % options.dense.heads == 0)
     all.head_width = options.dense.head_size();
   if (!options.has_dense_layers()) all.hidden = options.experts.hidden;  // nobody reads it
