@@ -1,5 +1,5 @@
-// A step of a model with experts beside plain LibTorch's autograd: the loss that balances sequences comes along with the
-// weight that docs/experts.md says, which no comparison of two runs can see.
+// A step of a model with experts beside plain LibTorch's autograd: the loss that balances sequences comes along with
+// the weight that docs/experts.md says, which no comparison of two runs can see.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
@@ -65,7 +65,8 @@ void expect_plain_step(const char* mesh, int64_t local_batch) {
   KeptLosses hooks;
   const models::HooksScope scope(hooks);
   const auto logits = model->forward(plain(batch.tokens, batch)).view({-1, kVocabulary});
-  const auto loss = at::cross_entropy_loss(logits, plain(batch.labels, batch).view({-1}), {}, /*reduction=*/1, kIgnoredLabel);
+  const auto loss =
+      at::cross_entropy_loss(logits, plain(batch.labels, batch).view({-1}), {}, /*reduction=*/1, kIgnoredLabel);
   ASSERT_EQ(hooks.kept.size(), 2u) << "a layer is dense";
   (loss + at::mean(hooks.kept[0]) + at::mean(hooks.kept[1])).backward();
   const auto result = run.step(1, batch, 1e-3);
