@@ -5,20 +5,21 @@
 #include "runtime/context/world.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/gradients/replica_sums.h"
+#include "trainer/gradients/shard_axes.h"
 #include "trainer/job/mesh_degrees.h"
 
 namespace lockstep::trainer {
 namespace {
 
-/// Where a gradient goes: the parameter's cut by the shard axis; Partial axes besides stay Partial. Canonical sums over
+/// Where a gradient goes: the parameter's cuts by shard axes; Partial axes besides stay Partial. Canonical sums over
 /// samples stay unfinished over replicas alone: those hold the tree's upper levels. A formal sum stays as it is.
-Layout gradient_layout(const Layout& gradient, const Layout& parameter, int shard_axis) {
+Layout gradient_layout(const Layout& gradient, const Layout& parameter) {
   const bool canonical = parameter.mesh().world().canonical();
   const int replicas = parameter.mesh().find_axis(axis::kReplicate);
   Layout target = parameter;
   for (int axis = 0; axis < target.axis_count(); ++axis)
     if (gradient[axis].is_partial() &&
-        (gradient.is_formal_sum() || (canonical ? axis == replicas : axis != shard_axis)))
+        (gradient.is_formal_sum() || (canonical ? axis == replicas : !is_shard_axis(parameter.mesh(), axis))))
       target = target.with(axis, gradient[axis]);
   return target;
 }
@@ -33,7 +34,7 @@ void BlockReduction::add(const at::Tensor& leaf, const at::Tensor& gradient) {
   if (nodes.defined())
     bucket_.add(std::move(nodes), layout_of_nodes(spec.layout));
   else
-    bucket_.add(sum, gradient_layout(layout_of(sum), spec.layout, shard_axis_));
+    bucket_.add(sum, gradient_layout(layout_of(sum), spec.layout));
 }
 
 void BlockReduction::finish(std::vector<at::Tensor>* autograd) {

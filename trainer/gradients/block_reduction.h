@@ -14,7 +14,7 @@ namespace lockstep::trainer {
 /// other axes stays so, for whoever accumulates to reduce once a step. All in fp32 or wider.
 class BlockReduction {
  public:
-  BlockReduction(int shard_axis, GradientTaker taker) : shard_axis_(shard_axis), taker_(std::move(taker)) {}
+  explicit BlockReduction(GradientTaker taker) : taker_(std::move(taker)) {}
 
   void add(const at::Tensor& leaf, const at::Tensor& gradient);
   bool empty() const { return bucket_.empty(); }
@@ -31,7 +31,6 @@ class BlockReduction {
     bool is_nodes;
   };
 
-  int shard_axis_;
   GradientTaker taker_;
   std::vector<Gradient> gradients_;
   ReductionBucket bucket_;

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "trainer/gradients/shard_axes.h"
 #include "trainer/job/mesh_degrees.h"
 
 namespace lockstep::trainer {
@@ -22,15 +23,11 @@ void keep_alone(at::Tensor& node) {
   if (node.defined() && node.storage().nbytes() > node.nbytes()) node = node.clone();
 }
 
-bool is_data_parallel(const Mesh& mesh, int axis) {
-  return axis == mesh.find_axis(axis::kReplicate) || axis == mesh.find_axis(axis::kShard);
-}
-
 bool is_sum_over(int64_t samples, const Layout& layout) {
   const auto* sum = layout.ordered_sum();
   if (!sum || sum->terms > 1 || sum->rounded_levels > 0) return false;
   for (int axis = 0; axis < layout.axis_count(); ++axis)
-    if (layout[axis].is_ordered() != is_data_parallel(layout.mesh(), axis)) return false;
+    if (layout[axis].is_ordered() != is_data_parallel_axis(layout.mesh(), axis)) return false;
   return sum_tree(*sum).leaf_count() == samples;
 }
 

@@ -5,14 +5,17 @@
 #include "trainer/job/mesh_degrees.h"
 
 /// How experts are divided over the ranks of a mesh: expert parallelism has no axis of its own, it folds over those
-/// that cut tokens, whole axes, the innermost first: tp (unless it cuts each expert's matrices), cp, dp_shard.
+/// that cut tokens, the innermost first: tp (unless it cuts each expert's matrices), cp, and dp_shard or a part of it.
 namespace lockstep::trainer {
 
-/// The mesh axes that divide the experts, innermost first; none where ep is 1. BadInput naming the choices where no
-/// whole axes make mesh.ep, or where mesh.etp is neither 1 nor tp.
+/// The mesh axes (mesh_axes()) that divide the experts, innermost first; none where ep is 1. BadInput naming the choices
+/// where mesh.ep is none of expert_degrees(), or where mesh.etp is neither 1 nor tp.
 std::vector<std::string_view> expert_axes(const MeshDegrees& mesh);
 
-/// All degrees that whole axes make, from 1 on: of the mesh with any of them as ep.
+/// Over how many of dp_shard's ranks experts are divided: 1, dp_shard or a divisor of it. Throws as expert_axes().
+int64_t shard_part_of_experts(const MeshDegrees& mesh);
+
+/// All that ep may be on such a mesh, from 1 on: tp, tp x cp, and that times a divisor of dp_shard.
 std::vector<int64_t> expert_degrees(const MeshDegrees& mesh);
 
 /// Whether expert_axes() gives them.

@@ -135,8 +135,8 @@ constexpr Key kOthers[] = {
      "ring, and no rank has a whole sequence; ulysses = in attention each rank has whole sequences of some heads. "
      "Canonical numerics: the same bits. (ulysses: not in torchtitan.)"},
     {"parallelism", "expert_parallel_degree", at<&Job::parallelism, &ParallelismSection::expert_parallel_degree>(), kDegree,
-     "Ranks that experts are divided over: whole mesh axes, tensor parallel (unless expert_tensor_parallel_degree), then context "
-     "parallel, then data_parallel_shard."},
+     "Ranks that experts are divided over: tensor parallel (unless expert_tensor_parallel_degree), then context "
+     "parallel, then data_parallel_shard or a divisor of it."},
     {"parallelism", "expert_tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::expert_tensor_parallel_degree>(),
      kDegree, "With expert_parallel_degree: tensor_parallel_degree = its ranks cut each expert's matrices; 1 = they share in dividing the experts."},
     {"parallelism", "pipeline_parallel_degree", at<&Job::parallelism, &ParallelismSection::pipeline_parallel_degree>(),

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -24,11 +25,11 @@ const MeshDegrees::Axis& axis_named(std::string_view name, std::string_view mesh
                  close ? fmt::format(" Did you mean {}?", *close) : "", fmt::join(names, ", "));
 }
 
-std::string text_of(const MeshDegrees& mesh, std::span<const MeshDegrees::Axis> axes) {
-  std::vector<MeshAxis> cut;
+std::vector<MeshAxis> cut(const MeshDegrees& mesh, std::span<const MeshDegrees::Axis> axes) {
+  std::vector<MeshAxis> all;
   for (const auto& axis : axes)
-    if (mesh.*axis.size != 1) cut.push_back({std::string(axis.name), mesh.*axis.size});
-  return to_text(cut);
+    if (mesh.*axis.size != 1) all.push_back({std::string(axis.name), mesh.*axis.size});
+  return all;
 }
 
 }  // namespace
@@ -56,9 +57,17 @@ int64_t MeshDegrees::ranks() const {
   return product;
 }
 
-std::string MeshDegrees::text() const { return text_of(*this, all()); }
+std::string MeshDegrees::text() const { return to_text(cut(*this, all())); }
 
-std::string MeshDegrees::axes_text() const { return text_of(*this, axes()); }
+std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees) {
+  auto axes = cut(degrees, MeshDegrees::axes());
+  const int64_t part = shard_part_of_experts(degrees);
+  if (part == 1 || part == degrees.dp_shard) return axes;
+  const auto shard = std::ranges::find(axes, axis::kShard, &MeshAxis::name);
+  shard->size /= part;
+  axes.insert(shard + 1, {axis::kShardInExperts, part});
+  return axes;
+}
 
 MeshDegrees mesh_of(const Job& job) {
   MeshDegrees degrees;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/mesh_text.h"
 #include "trainer/job/job.h"
 
 /// The size of every mesh axis of a job, as plain numbers; runtime/tensor/mesh.h holds the mesh itself.
@@ -18,6 +19,8 @@ inline constexpr char kReplicate[] = "dp_replicate";
 inline constexpr char kShard[] = "dp_shard";
 inline constexpr char kContext[] = "cp";
 inline constexpr char kTensor[] = "tp";
+/// The inner part of dp_shard, where experts are divided over that part alone.
+inline constexpr char kShardInExperts[] = "dp_shard_in_ep";
 // Not of the mesh: how experts are divided over its axes (trainer/job/expert_degrees.h).
 inline constexpr char kExpert[] = "ep";
 inline constexpr char kExpertTensor[] = "etp";
@@ -48,11 +51,13 @@ struct MeshDegrees {
   int64_t data_parallel() const { return dp_replicate * dp_shard; }
   /// "dp_shard=2,tp=2,ep=2"; "one device" when every axis is 1.
   std::string text() const;
-  /// The same of the axes alone: "dp_shard=2,tp=2".
-  std::string axes_text() const;
 
   friend bool operator==(const MeshDegrees&, const MeshDegrees&) = default;
 };
+
+/// The axes of the mesh, outermost first, of size above 1: dp_shard in two where experts are divided over a part of it.
+/// Throws as expert_axes().
+std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees);
 
 /// The mesh of a resolved job.
 MeshDegrees mesh_of(const Job& job);

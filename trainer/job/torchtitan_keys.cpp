@@ -137,7 +137,6 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"parallelism.fsdp_reshard_after_forward", "with never, recomputed layers are gathered again.", gathered_again},
     {"parallelism.context_parallel_load_balancer",
      "there is none, sequences are not reordered: late ranks attend to more keys.", unbalanced_context},
-    {"parallelism.expert_parallel_degree", "experts are divided over whole mesh axes, not over a part of one."},
     {"activation_checkpoint.mode", "the default is none, not selective."},
     {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},
     {"activation_checkpoint.selective_ac_option", "with op, what was reduced or gathered is not kept."},

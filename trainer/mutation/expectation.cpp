@@ -18,7 +18,7 @@ Expectation of_op(const Mutant& mutant, const char* kind) {
 std::vector<int> group_of(const Mutant& mutant) {
   if (mutant.ranks.empty()) return {};
   World world({.rank_count = static_cast<int>(parse_mesh(mutant.setup.mesh).ranks())});
-  const auto& mesh = world.mesh(parse_mesh(mutant.setup.mesh).axes_text());
+  const auto& mesh = world.mesh(mesh_axes(parse_mesh(mutant.setup.mesh)));
   const int axis = mesh.find_axis(mutant.site.axis);
   return axis < 0 ? std::vector<int>{} : mesh.group(mutant.ranks[0], axis);
 }

@@ -15,7 +15,6 @@ namespace lockstep::trainer {
 struct GatherRecipe {
   std::vector<Layout> layouts;  ///< of computation, one per parameter
   c10::ScalarType dtype;        ///< of computation
-  int shard_axis;               ///< the mesh axis whose cut is undone (-1: none)
   /// Of each parameter whether it is quantised first: one byte an element travels, and what comes is float32 (empty: of
   /// none). The scale is that of the whole parameter.
   std::vector<bool> float8 = {};

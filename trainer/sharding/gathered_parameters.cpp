@@ -26,10 +26,8 @@ std::vector<Tensor> gathered_by(GatherOrder& order, at::TensorList parameters, c
 
 /// What backward knows of its parameters.
 struct Leaves : torch::CustomClassHolder {
-  Leaves(at::TensorList parameters, int axis, const GradientTaker& who)
-      : tensors(parameters.vec()), shard_axis(axis), taker(who) {}
+  Leaves(at::TensorList parameters, const GradientTaker& who) : tensors(parameters.vec()), taker(who) {}
   std::vector<Tensor> tensors;
-  int shard_axis;
   GradientTaker taker;
 };
 
@@ -37,7 +35,7 @@ struct Gather : torch::autograd::Function<Gather> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters, const GatherRecipe* recipe,
                                GatherOrder* order, const GradientTaker* taker) {
     context->saved_data["leaves"] =
-        c10::IValue::make_capsule(c10::make_intrusive<Leaves>(parameters, recipe->shard_axis, *taker));
+        c10::IValue::make_capsule(c10::make_intrusive<Leaves>(parameters, *taker));
     auto gathered = gathered_by(*order, parameters, *recipe);
     variable_list frozen;
     for (size_t p = 0; p < gathered.size(); ++p) {  // a node of the graph needs a tensor of its own
@@ -53,7 +51,7 @@ struct Gather : torch::autograd::Function<Gather> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto leaves = c10::static_intrusive_pointer_cast<Leaves>(context->saved_data["leaves"].toCapsule());
-    BlockReduction reduction(leaves->shard_axis, leaves->taker);
+    BlockReduction reduction(leaves->taker);
     std::vector<size_t> owners;
     for (size_t p = 0; p < gradients.size(); ++p)
       if (gradients[p].defined()) {
@@ -90,7 +88,7 @@ struct GatheredParameters::Source {
     return again[p].empty() ? fetch_alone(p) : std::move(again[p]);
   }
   Shards fetch_alone(size_t p) const {
-    GatherRecipe alone{{recipe.layouts[p]}, recipe.dtype, recipe.shard_axis};
+    GatherRecipe alone{{recipe.layouts[p]}, recipe.dtype};
     if (!recipe.float8.empty()) alone.float8 = {recipe.float8[p]};
     const CommunicationScope scope(alone.layouts[0].mesh().world(), kGather);
     return sharded(order->gather_alone(parameters[p], alone)).shards()->whole();

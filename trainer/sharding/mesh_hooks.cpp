@@ -174,7 +174,7 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
   const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it
   GatheredParameters gathered(
       tensors,
-      {layouts, options_.compute_dtype, plan_.mesh().find_axis(axis::kShard), float8, options_.float8_scales_at_once},
+      {layouts, options_.compute_dtype, float8, options_.float8_scales_at_once},
       gather_order_, options_.gradient_taker);
   if (split_ && at::GradMode::is_enabled()) gathered.cut(*split_);
   return gathered;

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/kernels/sums/sum_tree.h"
+#include "trainer/gradients/shard_axes.h"
 #include "trainer/job/expert_degrees.h"
 
 namespace lockstep::trainer {
@@ -22,6 +23,19 @@ std::vector<std::string_view> words(std::string_view text) {
   return result;
 }
 
+/// Whether a shard axis is left over by what cuts in computation.
+bool cuts_at_rest(const Layout& computing, int axis) {
+  return is_shard_axis(computing.mesh(), axis) && !computing[axis].is_shard();
+}
+
+/// The first dimension, if each rank gets some of it; else the second, if there is one.
+int dim_at_rest(at::IntArrayRef sizes, const Layout& computing) {
+  int64_t ranks = 1;
+  for (int axis = 0; axis < computing.axis_count(); ++axis)
+    if (computing[axis].is_shard(0) || cuts_at_rest(computing, axis)) ranks *= computing.mesh().axis_size(axis);
+  return sizes[0] < ranks && sizes.size() > 1 ? 1 : 0;
+}
+
 }  // namespace
 
 AxisRules axis_rules(const MeshDegrees& mesh) {
@@ -32,14 +46,15 @@ AxisRules axis_rules(const MeshDegrees& mesh) {
     return axes;
   };
   const std::vector<std::string> tensor{axis::kTensor}, context{axis::kContext};
-  return {{"batch", {axis::kReplicate, axis::kShard}},
+  const std::vector<std::string> data{axis::kReplicate, axis::kShard, axis::kShardInExperts};
+  return {{"batch", data},
           {"heads", tensor},
           {"ffn", tensor},
           {"vocab", tensor},
           {"length", context},
           {"norm_length", {axis::kContext, axis::kTensor}},
           {kExperts, experts},
-          {"expert_batch", others({axis::kReplicate, axis::kShard})},
+          {"expert_batch", others(data)},
           {"expert_length", others(context)},
           {"expert_ffn", cuts_matrices_of_experts(mesh) ? tensor : std::vector<std::string>{}}};
 }
@@ -77,9 +92,12 @@ Layout ShardingPlan::computing(const models::Parameter& parameter) const {
 
 Layout ShardingPlan::stored(const models::Parameter& parameter) const {
   if (parameter.is_buffer()) return Layout::replicated(*mesh_);
-  const auto layout = computing(parameter);
-  const int axis = mesh_->find_axis(axis::kShard);
-  return axis < 0 || parameter.sizes().empty() ? layout : layout.with(axis, Placement::shard(0));
+  auto layout = computing(parameter);
+  if (parameter.sizes().empty()) return layout;
+  const int dim = dim_at_rest(parameter.sizes(), layout);
+  for (int axis = layout.axis_count(); axis-- > 0;)  // sums join neighbours first: they are scattered as they join
+    if (cuts_at_rest(layout, axis)) layout = layout.with(axis, Placement::shard(dim));
+  return layout;
 }
 
 }  // namespace lockstep::trainer

@@ -64,14 +64,6 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
   return std::make_unique<World>(std::move(world));
 }
 
-/// Those of size above 1.
-std::vector<MeshAxis> mesh_axes(const MeshDegrees& degrees) {
-  std::vector<MeshAxis> axes;
-  for (const auto& axis : MeshDegrees::axes())
-    if (degrees.*axis.size > 1) axes.push_back({std::string(axis.name), degrees.*axis.size});
-  return axes;
-}
-
 /// Gradients of 16-bit computation stay unrounded while they are Partial, and sums over microbatches are told from
 /// sums of a parameter's uses. So that one device's are, too, it is a mesh of one replica; and so that experts' are, of
 /// which a rank has all samples' rows.

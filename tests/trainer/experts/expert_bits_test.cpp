@@ -45,6 +45,15 @@ constexpr ExpertMesh kMeshes[] = {
     {"pp=2,dp_shard=2,tp=2,ep=2,etp=2", 4, 1},
     {"dp_shard=2,tp=2", 4, 1},
     {"cp=2,tp=2", 3, 1},
+    {"dp_shard=4,ep=2", 8, 1},
+    {"dp_shard=4,ep=2", 4, 1},
+    {"dp_shard=6,ep=2", 12, 2},
+    {"dp_shard=6,ep=3", 6, 1},
+    {"dp_replicate=2,dp_shard=4,ep=2", 8, 1},
+    {"dp_shard=4,cp=2,ep=4", 8, 1},
+    {"dp_shard=4,tp=2,ep=4", 4, 1},
+    {"dp_shard=4,tp=2,ep=2,etp=2", 8, 1},
+    {"pp=2,dp_shard=4,ep=2", 8, 1},
 };
 
 /// Which experts have tokens.

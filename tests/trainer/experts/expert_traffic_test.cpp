@@ -84,6 +84,20 @@ TEST(ExpertTraffic, DividedExpertsAreNotGathered) {
   EXPECT_EQ(whole.on("dp_shard", CollectiveKind::kAllToAll).count, 0);
 }
 
+/// Of a part of dp_shard rows go within it; a rank of the other part has as many experts' gradients to add to them.
+TEST(ExpertTraffic, APartOfTheShardAxisMovesRowsAndTheRestSums) {
+  const auto part = step_on("dp_shard=4,ep=2");
+  expect_rows_go_and_come(part.on("dp_shard_in_ep", CollectiveKind::kAllToAll), rows(4) / 2);
+  EXPECT_EQ(part.on("dp_shard", CollectiveKind::kAllToAll).count, 0);
+  const double table = kVocabulary * kWidth;  // which backward does not read
+  for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    const double passes = kind == CollectiveKind::kAllGather ? 2 : 1, unread = passes - 1;
+    const double dense = passes * kDenseElements - unread * table, experts = passes * kExpertElements / 2;
+    EXPECT_EQ(part.on("dp_shard", kind).bytes, 4 * (dense / 4 + experts / 2)) << to_text(kind);
+    EXPECT_EQ(part.on("dp_shard_in_ep", kind).bytes, 4 * dense / 2) << to_text(kind);
+  }
+}
+
 /// Matrices that tp cuts take all its ranks' rows: those are gathered, and what they give is reduced to positions.
 TEST(ExpertTraffic, CutMatricesGatherRows) {
   const auto cut = step_on("tp=2"), divided = step_on("tp=2,ep=2");
@@ -98,7 +112,7 @@ TEST(ExpertTraffic, CutMatricesGatherRows) {
 
 /// Before anything is computed, tokens are taken to choose evenly: so they do here.
 TEST(ExpertTraffic, IsTheSameWithoutValues) {
-  for (const char* mesh : {"dp_shard=2,ep=2", "tp=2,ep=2", "dp_shard=2,cp=2,ep=4", "tp=2"}) {
+  for (const char* mesh : {"dp_shard=2,ep=2", "tp=2,ep=2", "dp_shard=2,cp=2,ep=4", "tp=2", "dp_shard=4,ep=2"}) {
     const auto dry = step_on(mesh, /*meta=*/true), wet = step_on(mesh);
     ASSERT_EQ(dry.by_axis().size(), wet.by_axis().size()) << mesh;
     for (const auto& [axis, kinds] : dry.by_axis())

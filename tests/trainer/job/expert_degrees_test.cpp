@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(ExpertDegrees, FoldOverWholeAxesFromTheInnermost) {
+TEST(ExpertDegrees, FoldOverAxesFromTheInnermost) {
   EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5")), IsEmpty());
   EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=5")), ElementsAre("tp"));
   EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=15")), ElementsAre("tp", "cp"));
@@ -20,6 +20,17 @@ TEST(ExpertDegrees, FoldOverWholeAxesFromTheInnermost) {
   EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=3,etp=5")), ElementsAre("cp"));
   EXPECT_THAT(expert_axes(parse_mesh("dp_shard=2,cp=3,tp=5,ep=6,etp=5")), ElementsAre("cp", "dp_shard"));
   EXPECT_THAT(expert_axes(parse_mesh("pp=2,dp_replicate=2,dp_shard=4,ep=4")), ElementsAre("dp_shard"));
+}
+
+TEST(ExpertDegrees, TakeAPartOfTheShardAxisWhichIsTwoThen) {
+  const auto mesh = parse_mesh("pp=2,dp_shard=6,tp=5,ep=15");
+  EXPECT_THAT(expert_axes(mesh), ElementsAre("tp", "dp_shard_in_ep"));
+  EXPECT_EQ(shard_part_of_experts(mesh), 3);
+  EXPECT_EQ(to_text(mesh_axes(mesh)), "pp=2,dp_shard=2,dp_shard_in_ep=3,tp=5");
+  EXPECT_EQ(mesh.text(), "pp=2,dp_shard=6,tp=5,ep=15");
+  EXPECT_EQ(to_text(mesh_axes(parse_mesh("dp_shard=6,ep=6"))), "dp_shard=6");
+  EXPECT_EQ(to_text(mesh_axes(parse_mesh("dp_shard=6,tp=2,ep=2"))), "dp_shard=6,tp=2");
+  EXPECT_THAT(expert_degrees(parse_mesh("dp_shard=6,cp=2")), ElementsAre(1, 2, 4, 6, 12));
 }
 
 TEST(ExpertDegrees, CutMatricesWhereTheTensorAxisIsNotFolded) {
@@ -40,16 +51,16 @@ std::string refusal(const char* mesh, const char* model = "moe") {
   return "";
 }
 
-TEST(ExpertDegrees, NameTheChoicesWhereNoWholeAxesFit) {
+TEST(ExpertDegrees, NameTheChoicesWhereNoneFits) {
   EXPECT_EQ(
-      refusal("dp_shard=4,tp=2,ep=4"),
-      "mesh dp_shard=4,tp=2,ep=4: parallelism.expert_parallel_degree 4 is no product of whole axes; experts are "
-      "divided over tp (where expert_tensor_parallel_degree is 1), then cp, then dp_shard: choose one of 1, 2 (tp), "
-      "8 (tp, dp_shard).");
+      refusal("dp_shard=4,tp=2,ep=3"),
+      "mesh dp_shard=4,tp=2,ep=3: experts cannot be divided over 3 of its ranks (parallelism.expert_parallel_degree): "
+      "over tp (where expert_tensor_parallel_degree is 1), then cp, then dp_shard or a divisor of it. Choose one of 1, "
+      "2 (tp), 4 (tp, 2 of dp_shard), 8 (tp, dp_shard).");
   EXPECT_EQ(refusal("dp_shard=2,tp=4,ep=2,etp=2"),
             "mesh dp_shard=2,tp=4,ep=2,etp=2: parallelism.expert_tensor_parallel_degree 2 must be 1 or "
             "parallelism.tensor_parallel_degree 4.");
-  EXPECT_EQ(refusal("pp=2,ep=2").substr(0, 50), "mesh pp=2,ep=2: parallelism.expert_parallel_degree");
+  EXPECT_EQ(refusal("pp=2,ep=2").substr(0, 42), "mesh pp=2,ep=2: experts cannot be divided ");
 }
 
 TEST(ExpertDegrees, AreOfModelsWithExperts) {
@@ -63,6 +74,7 @@ TEST(ExpertDegrees, AreOfModelsWithExperts) {
 TEST(ExpertDegrees, StayWhereAMeshShrinks) {
   EXPECT_EQ(largest_mesh(parse_mesh("dp_shard=4,tp=2,ep=2"), 8, 5)->text(), "dp_shard=2,tp=2,ep=2");
   EXPECT_EQ(largest_mesh(parse_mesh("dp_replicate=2,dp_shard=2,ep=2"), 8, 3)->text(), "dp_shard=2,ep=2");
+  EXPECT_EQ(largest_mesh(parse_mesh("dp_shard=8,ep=2"), 8, 5)->text(), "dp_shard=4,ep=2");
   EXPECT_EQ(largest_mesh(parse_mesh("dp_shard=4,ep=4"), 8, 3), std::nullopt);
 }
 
