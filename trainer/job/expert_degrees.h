@@ -8,8 +8,8 @@
 /// that cut tokens, the innermost first: tp (unless it cuts each expert's matrices), cp, and dp_shard or a part of it.
 namespace lockstep::trainer {
 
-/// The mesh axes (mesh_axes()) that divide the experts, innermost first; none where ep is 1. BadInput naming the choices
-/// where mesh.ep is none of expert_degrees(), or where mesh.etp is neither 1 nor tp.
+/// The mesh axes (mesh_axes()) that divide the experts, innermost first; none where ep is 1. BadInput naming the
+/// choices where mesh.ep is none of expert_degrees(), or where mesh.etp is neither 1 nor tp.
 std::vector<std::string_view> expert_axes(const MeshDegrees& mesh);
 
 /// Over how many of dp_shard's ranks experts are divided: 1, dp_shard or a divisor of it. Throws as expert_axes().

@@ -34,8 +34,7 @@ struct Leaves : torch::CustomClassHolder {
 struct Gather : torch::autograd::Function<Gather> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters, const GatherRecipe* recipe,
                                GatherOrder* order, const GradientTaker* taker) {
-    context->saved_data["leaves"] =
-        c10::IValue::make_capsule(c10::make_intrusive<Leaves>(parameters, *taker));
+    context->saved_data["leaves"] = c10::IValue::make_capsule(c10::make_intrusive<Leaves>(parameters, *taker));
     auto gathered = gathered_by(*order, parameters, *recipe);
     variable_list frozen;
     for (size_t p = 0; p < gathered.size(); ++p) {  // a node of the graph needs a tensor of its own

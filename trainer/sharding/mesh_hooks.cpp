@@ -172,10 +172,8 @@ GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& para
     layouts.push_back(plan_.computing(*parameter));
   }
   const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it
-  GatheredParameters gathered(
-      tensors,
-      {layouts, options_.compute_dtype, float8, options_.float8_scales_at_once},
-      gather_order_, options_.gradient_taker);
+  GatheredParameters gathered(tensors, {layouts, options_.compute_dtype, float8, options_.float8_scales_at_once},
+                              gather_order_, options_.gradient_taker);
   if (split_ && at::GradMode::is_enabled()) gathered.cut(*split_);
   return gathered;
 }

@@ -35,9 +35,9 @@ class ShardingPlan {
   /// Of a parameter in computation: tensor-parallel cuts only, in the parameter's units.
   Layout computing(const models::Parameter& parameter) const;
 
-  /// Of a parameter at rest: as computed with, and cut by all shard axes that do not cut it yet (is_shard_axis()), inside
-  /// the other cuts: along its first dimension, or the second if the first is too short to give each rank some. A buffer
-  /// is whole.
+  /// Of a parameter at rest: as computed with, and cut by all shard axes that do not cut it yet (is_shard_axis()),
+  /// inside the other cuts: along its first dimension, or the second if the first is too short to give each rank some.
+  /// A buffer is whole.
   Layout stored(const models::Parameter& parameter) const;
 
  private:

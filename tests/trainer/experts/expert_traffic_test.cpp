@@ -84,6 +84,19 @@ TEST(ExpertTraffic, DividedExpertsAreNotGathered) {
   EXPECT_EQ(whole.on("dp_shard", CollectiveKind::kAllToAll).count, 0);
 }
 
+TEST(ExpertTraffic, NorAreThoseThatFurtherAxesDivide) {
+  const double table = kVocabulary * kWidth;
+  for (const char* mesh : {"dp_shard=2,cp=2,ep=4", "dp_shard=2,tp=2,ep=4", "dp_shard=2,tp=2"}) {
+    const bool divided = parse_mesh(mesh).ep > 1, is_cut = parse_mesh(mesh).tp > 1;
+    const auto gathered = step_on(mesh).on("dp_shard", CollectiveKind::kAllGather);
+    const double norms =
+        kWidth * (1 + 2 * kLayers) + kLayers * kExperts * kWidth;  // and routers, which tp does not cut
+    const double cut = kDenseElements - norms, share = is_cut ? 2 : 1;
+    const double experts = divided ? 0 : 2 * kExpertElements / share;
+    EXPECT_EQ(gathered.bytes, 4 * (2 * (norms + cut / share) - table / share + experts) / 2) << mesh;
+  }
+}
+
 /// Of a part of dp_shard rows go within it; a rank of the other part has as many experts' gradients to add to them.
 TEST(ExpertTraffic, APartOfTheShardAxisMovesRowsAndTheRestSums) {
   const auto part = step_on("dp_shard=4,ep=2");

@@ -34,7 +34,7 @@ AtRest at_rest(const char* mesh, const char* name) {
   return {};
 }
 
-constexpr const char* kExperts = "layers.0.feed_forward.experts.w1";
+constexpr const char* kExperts = "layers.0.moe.experts.w1";
 
 TEST(ShardingPlan, CutsTheFirstDimensionOverWhatIsLeft) {
   EXPECT_EQ(at_rest("dp_shard=4", kExperts).layout, "[dp_shard=S(0)]");
