@@ -262,8 +262,7 @@ TEST(CommandLine, SaysAtTheStartWhatTorchtitanWouldDoOtherwise) {
             "compute float32, seed 42, 60 steps of 24 x 128 tokens (local batch 4, accumulated 3 times)\n"
             "unlike torchtitan: training.local_batch_size 6 is lowered to 4: 24 samples on 2 data-parallel ranks are "
             "summed in complete subtrees\n"
-            "unlike torchtitan: no load balancer of context parallelism: each rank has one run of a sequence, late "
-            "ranks attend to more keys\n");
+            "unlike torchtitan: no load balancer of context parallelism: late ranks attend to more keys\n");
   EXPECT_EQ(run_lockstep(job + " -q").err, "");
 }
 

@@ -79,6 +79,9 @@ inline constexpr Allowed kMeshes{
     "empty or meshes of pp, dp_replicate, dp_shard, cp, tp, ep and etp such as \"tp=2; dp_shard=2,tp=2\"", nullptr,
     is_mesh_list};
 
+inline bool is_load_balancer(std::string_view text) { return text.empty() || text == kHeadTail; }
+inline constexpr Allowed kLoadBalancer{"empty or headtail", nullptr, is_load_balancer};
+
 inline constexpr Allowed one_of(Choices choices) { return {{}, nullptr, nullptr, choices}; }
 inline constexpr Choice kComputeTypes[] = {{"float32"}, {"bfloat16"}};
 inline constexpr Choice kFloat32[] = {{"float32"}};

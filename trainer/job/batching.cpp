@@ -52,12 +52,16 @@ void require_device_offered(const Job& job, const Launch& launch) {
 }
 
 void require_ring_offered(const Job& job, const Launch& launch) {
-  if (job.parallelism.context_parallel_degree == 1 || job.parallelism.context_parallel_rotate_method != kRing) return;
-  if (job.training.device == "cuda" && !launch.simulated)
+  if (job.parallelism.context_parallel_degree == 1) return;
+  const bool is_ring = job.parallelism.context_parallel_rotate_method == kRing;
+  const bool is_balanced = job.parallelism.context_parallel_load_balancer == kHeadTail;
+  if (job.training.device == "cuda" && !launch.simulated && (is_ring || is_balanced))
     fail<BadInput>(
         "training.device \"cuda\" in several processes carries no transfers between parts of a sequence yet: "
-        "parallelism.context_parallel_rotate_method \"{}\" must be allgather or {}.",
-        kRing, kUlysses);
+        "parallelism.context_parallel_rotate_method \"{}\" must be allgather or {}, and context_parallel_load_balancer "
+        "empty.",
+        job.parallelism.context_parallel_rotate_method, kUlysses);
+  if (!is_ring) return;
   const bool drops = job.model.attention_dropout.value_or(0) > 0;
   if (drops || job.training.pack_documents)
     fail<BadInput>("parallelism.context_parallel_rotate_method \"{}\" cannot {}; choose allgather or {}.", kRing,

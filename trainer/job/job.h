@@ -135,6 +135,7 @@ struct ParallelismSection {
   int64_t tensor_parallel_degree = 1;
   int64_t context_parallel_degree = 1;
   std::string context_parallel_rotate_method = "allgather";
+  std::string context_parallel_load_balancer;
   int64_t expert_parallel_degree = 1, expert_tensor_parallel_degree = 1;
   int64_t pipeline_parallel_degree = 1;
   std::string pipeline_parallel_schedule = "1F1B";
@@ -201,6 +202,7 @@ struct ValidationSection {
 
 /// Values of training.loss.
 inline constexpr std::string_view kPreferenceLoss = "dpo";
+inline constexpr const char* kHeadTail = "headtail";  // context_parallel_load_balancer
 // context_parallel_rotate_method, besides allgather:
 inline constexpr const char *kRing = "alltoall", *kUlysses = "ulysses";
 

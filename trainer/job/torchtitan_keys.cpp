@@ -37,7 +37,6 @@ constexpr TorchtitanKey kKeys[] = {
     {"parallelism.enable_async_tensor_parallel", "false"},
     {"parallelism.module_fqns_per_model_part", "[]"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
-    {"parallelism.context_parallel_load_balancer", "headtail|"},
     {"parallelism.expert_parallel_comm_backend", "standard"},
 
     {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "[]|[\"moe.router.gate\"]"},
@@ -105,8 +104,11 @@ std::string lowered_batch(const Job& asked, const Job& resolved) {
 }
 
 std::string unbalanced_context(const Job&, const Job& resolved) {
-  if (resolved.parallelism.context_parallel_degree == 1) return "";
-  return "no load balancer of context parallelism: each rank has one run of a sequence, late ranks attend to more keys";
+  const auto& parallelism = resolved.parallelism;
+  if (parallelism.context_parallel_degree == 1 || parallelism.context_parallel_rotate_method == kUlysses) return "";
+  const bool is_asked = parallelism.context_parallel_load_balancer == kHeadTail;
+  if (is_asked && parallelism.context_parallel_rotate_method != kRing && !resolved.training.pack_documents) return "";
+  return "no load balancer of context parallelism: late ranks attend to more keys";
 }
 
 std::string gathered_again(const Job&, const Job& resolved) {
@@ -136,7 +138,9 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"training.mixed_precision_param", "the default is float32, not bfloat16."},
     {"parallelism.fsdp_reshard_after_forward", "with never, recomputed layers are gathered again.", gathered_again},
     {"parallelism.context_parallel_load_balancer",
-     "there is none, sequences are not reordered: late ranks attend to more keys.", unbalanced_context},
+     "the default is none, and sequences are not reordered: of allgather halves of queries are exchanged; a ring and "
+     "packed documents have none; ulysses needs none.",
+     unbalanced_context},
     {"activation_checkpoint.mode", "the default is none, not selective."},
     {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},
     {"activation_checkpoint.selective_ac_option", "with op, what was reduced or gathered is not kept."},

@@ -89,8 +89,8 @@ std::pair<Tensor, Tensor> BlockAttention::add_backward(const std::vector<Tensor>
 
 Tensor BlockAttention::query_gradient() const { return query_gradient_.to(query_.scalar_type()); }
 
-GradientOfKeys::GradientOfKeys(const Tensor& like, int64_t length)
-    : canonical_(is_canonical(spec_of(like))), tree_(SumTree::over_elements(length)), joiner_(tree_) {}
+GradientOfKeys::GradientOfKeys(const TensorSpec& like, int64_t length)
+    : canonical_(is_canonical(like)), tree_(SumTree::over_elements(length)), joiner_(tree_) {}
 
 int64_t GradientOfKeys::nodes(const TensorSpec& like, Range rows, int64_t length) {
   const auto tree = SumTree::over_elements(length);

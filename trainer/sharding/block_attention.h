@@ -48,7 +48,7 @@ class BlockAttention {
 /// nodes of the tree over rows, or one sum (native).
 class GradientOfKeys {
  public:
-  GradientOfKeys(const at::Tensor& like, int64_t length);
+  GradientOfKeys(const TensorSpec& like, int64_t length);
   /// How many pieces some rows are.
   static int64_t nodes(const TensorSpec& like, Range rows, int64_t length);
 

@@ -12,6 +12,7 @@
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/job/mesh_degrees.h"
 #include "trainer/sharding/activation_checkpoint.h"
+#include "trainer/sharding/balanced_attention.h"
 #include "trainer/sharding/ring_attention.h"
 
 namespace lockstep::trainer {
@@ -88,6 +89,7 @@ BlockOptions block_options(const Job& job, models::Model& model) {
           chooses_ops(job.activation_checkpoint),
           job.float8.precompute_float8_dynamic_scale_for_fsdp,
           job.parallelism.context_parallel_rotate_method,
+          job.parallelism.context_parallel_load_balancer == kHeadTail,
           job.parallelism.data_parallel_bucket_cap_mb << 20};
 }
 
@@ -110,6 +112,8 @@ at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, con
     require_plain(attention);
     return ring_attention(query, key, value);
   }
+  if (is_cut && !cache_ && method != kUlysses && options_.balances_attention && attention.is_plain)
+    return balanced_attention(query, key, value);
   if (!is_cut || cache_ || method != kUlysses)
     return attention.run(query, whole_sequences(key), whole_sequences(value));
   const int64_t group = key.size(1) > 0 ? query.size(1) / key.size(1) : 1;

@@ -22,6 +22,7 @@ struct BlockOptions {
   bool keeps_results = false;                          ///< but those of the dearest ops: of checkpointed()
   bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
   std::string rotate_method = "allgather";             ///< parallelism.context_parallel_rotate_method
+  bool balances_attention = false;                     ///< parallelism.context_parallel_load_balancer
   int64_t bucket_bytes = 0;                            ///< parallelism.data_parallel_bucket_cap_mb
   int64_t sequences = 1;                               ///< of the global batch
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <optional>
 
-#include "core/digest/digest.h"
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
@@ -31,7 +30,7 @@ using torch::autograd::variable_list;
 
 enum class Kind : uint8_t { kKey, kValue, kKeyGradient, kValueGradient };
 
-/// Of what part `of` has, or is to have, in a ring (this_ring()).
+/// Of what part `of` has, or is to have, in a ring (attention_number()).
 uint64_t tag_of(uint64_t ring, Kind kind, int64_t of) {
   return ring << 24 | static_cast<uint64_t>(of) << 2 | static_cast<uint64_t>(kind);
 }
@@ -62,8 +61,10 @@ class Passing {
   void expect(int64_t from) {
     if (from >= part_) return;
     const auto& sender = parts_.mesh(part_ - 1);
-    expected_[0].emplace(parts_.spec(key_, part_, from), sender, tag_of(ring_, Kind::kKey, from));
-    expected_[1].emplace(parts_.spec(value_, part_, from), sender, tag_of(ring_, Kind::kValue, from));
+    expected_[0].emplace(parts_.spec(spec_of(key_), part_, parts_.positions(from).length), sender,
+                         tag_of(ring_, Kind::kKey, from));
+    expected_[1].emplace(parts_.spec(spec_of(value_), part_, parts_.positions(from).length), sender,
+                         tag_of(ring_, Kind::kValue, from));
   }
 
   const SequenceParts& parts_;
@@ -72,12 +73,6 @@ class Passing {
   const Tensor &key_, &value_;
   std::optional<PendingTransfer> expected_[2];
 };
-
-/// Which ring of a step it is: the same on all ranks, and when one of them is replayed alone.
-uint64_t this_ring() {
-  const auto& context = RunContext::current();
-  return digest(fmt::format("{} {} {}", context.microbatch(), static_cast<int>(context.phase()), context.module())).low;
-}
 
 /// The first position at which a sequence may not be cut; none: it is cut well.
 std::optional<int64_t> wrong_cut(const ShardingPlan& plan, int64_t length) {
@@ -96,32 +91,6 @@ int64_t fitting_length(const ShardingPlan& plan, int64_t length) {
   for (int64_t other = (length / kBlock + 1) * kBlock; other <= 64 * length + 64 * kBlock; other += kBlock)
     if (!wrong_cut(plan, other)) return other;
   return 0;
-}
-
-/// All parts, one after the other, in scopes of their own: ops are called alike whichever ranks live here.
-template <class Work>
-void for_each_part_here(const SequenceParts& parts, const std::string& module, const Work& work) {
-  for (int64_t part = 0; part < parts.count(); ++part) {
-    if (!parts.is_here(part)) continue;
-    const ModuleScope scope(fmt::format("{}context.{}", module.empty() ? "" : module + ".", part));
-    work(part);
-  }
-}
-
-std::vector<Tensor> parts_of(const Tensor& whole, const SequenceParts& parts) {
-  std::vector<Tensor> all(static_cast<size_t>(parts.count()));
-  for (int64_t part = 0; part < parts.count(); ++part)
-    if (parts.is_here(part)) all[static_cast<size_t>(part)] = parts.of(whole, part);
-  return all;
-}
-
-/// Laid out as `like`, with other sizes in its last dimension, or none (`size` < 0).
-const TensorSpec* spec_like(const Tensor& like, int64_t size, c10::ScalarType dtype) {
-  const auto& spec = spec_of(like);
-  auto sizes = spec.sizes;
-  sizes.pop_back();
-  if (size >= 0) sizes.push_back(size);
-  return spec.layout.mesh().specs().intern(spec.layout, sizes, dtype);
 }
 
 /// What one part's queries make of the gradient.
@@ -147,7 +116,7 @@ class PartOfBackward {
   /// The gradient of this part's keys, or values, from all parts that attend to them.
   Tensor joined(bool of_values) const {
     const auto& own = of_values ? own_.second : own_.first;
-    GradientOfKeys sum(own, parts_.length());
+    GradientOfKeys sum(spec_of(own), parts_.length());
     for (int64_t from = 0; from < parts_.count(); ++from)
       sum.add(parts_.positions(from), from < part_ ? Tensor() : from == part_ ? own : arrived(of_values, own, from));
     return sum.finish();
@@ -173,9 +142,9 @@ class PartOfBackward {
 struct Ring : torch::autograd::Function<Ring> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value) {
     const at::AutoDispatchBelowAutograd below;
-    const SequenceParts parts(query);
-    const auto ring = this_ring();
-    const auto queries = parts_of(query, parts);
+    const SequenceParts parts(spec_of(query));
+    const auto ring = attention_number();
+    const auto queries = parts.each(query);
     auto outputs = queries, log_sums = queries;
     for_each_part_here(parts, "", [&](int64_t part) {
       const auto at = static_cast<size_t>(part);
@@ -187,8 +156,8 @@ struct Ring : torch::autograd::Function<Ring> {
       }
       std::tie(outputs[at], log_sums[at]) = attention.result();
     });
-    auto output = parts.joined(outputs, spec_like(query, value.size(3), query.scalar_type()));
-    const auto log_sum = parts.joined(log_sums, spec_like(query, -1, BlockAttention::wide(query)));
+    auto output = parts.joined(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()));
+    const auto log_sum = parts.joined(log_sums, spec_like(spec_of(query), -1, BlockAttention::wide(query)));
     context->save_for_backward({query, key, value, output, log_sum});
     return output;
   }
@@ -199,13 +168,13 @@ struct Ring : torch::autograd::Function<Ring> {
     const at::AutoDispatchBelowAutograd below;
     const auto saved = context->get_saved_variables();
     const auto &query = saved[0], &key = saved[1], &value = saved[2];
-    const SequenceParts parts(query);
-    const auto ring = this_ring();
+    const SequenceParts parts(spec_of(query));
+    const auto ring = attention_number();
     const auto gradient = redistribute_values(gradients[0], layout_of(query), "redistribute");
     const auto module = RunContext::current().module();
     const PhaseScope phase(Phase::kReduce);  // ops that only some meshes have
     std::vector<std::vector<Tensor>> inputs;
-    for (const auto& whole : {gradient, query, saved[3], saved[4]}) inputs.push_back(parts_of(whole, parts));
+    for (const auto& whole : {gradient, query, saved[3], saved[4]}) inputs.push_back(parts.each(whole));
     auto of_query = inputs[0], of_key = of_query, of_value = of_query;
     std::vector<PartOfBackward> work;
     for (int64_t part = 0; part < parts.count(); ++part) work.emplace_back(parts, ring, part);
@@ -227,16 +196,7 @@ struct Ring : torch::autograd::Function<Ring> {
 
 }  // namespace
 
-/// On all ranks alike: what is pending, or an unfinished sum, is finished before parts go ways of their own.
 Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& value) {
-  const auto finished = [](const Tensor& x) {
-    auto placements = layout_of(x).placements();
-    for (auto& placement : placements)
-      if (placement.is_partial()) placement = Placement::replicate();
-    auto result = redistribute(x, Layout(layout_of(x).mesh(), std::move(placements)));
-    sharded(result).shards()->whole();
-    return result;
-  };
   return Ring::apply(finished(query), finished(key), finished(value));
 }
 

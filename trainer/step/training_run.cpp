@@ -31,9 +31,11 @@ Numerics numerics_of(const Job& job, Domain domain) {
   return job.numerics.is_canonical() && domain == Domain::kDeclared ? Numerics::kCanonical : Numerics::kNative;
 }
 
-/// The first of each stage, and of each part of a sequence that goes round: the others do alike.
+/// The first of each stage, and of each part of a sequence that sends of its own: the others do alike.
 std::vector<int> ranks_that_differ(const MeshDegrees& mesh, const Job& job) {
-  const int64_t parts = job.parallelism.context_parallel_rotate_method == kRing ? mesh.cp : 1;
+  const bool transfers = job.parallelism.context_parallel_rotate_method == kRing ||
+                         job.parallelism.context_parallel_load_balancer == kHeadTail;
+  const int64_t parts = transfers ? mesh.cp : 1;
   std::vector<int> ranks;
   for (int64_t stage = 0; stage < mesh.pp; ++stage)
     for (int64_t part = 0; part < parts; ++part)

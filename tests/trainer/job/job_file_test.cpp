@@ -281,6 +281,7 @@ T any_value(const Key& key) {
                              "tcp",
                              "cuda",
                              "ulysses",
+                             "headtail",
                              "rowwise",
                              "mxfp4_emulated",
                              "tp=2; dp_shard=2,tp=3",

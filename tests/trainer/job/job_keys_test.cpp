@@ -123,8 +123,11 @@ TEST(TorchtitanDifferences, OfContextParallelAndOfResharding) {
   job.parallelism.data_parallel_shard_degree = 2;
   job.parallelism.fsdp_reshard_after_forward = "never";
   EXPECT_EQ(differences(job),
-            (std::vector<std::string>{"no load balancer of context parallelism: each rank has one run of a sequence, "
-                                      "late ranks attend to more keys"}));
+            (std::vector<std::string>{"no load balancer of context parallelism: late ranks attend to more keys"}));
+  job.parallelism.context_parallel_load_balancer = kHeadTail;
+  EXPECT_EQ(differences(job), std::vector<std::string>{});
+  job.parallelism.context_parallel_rotate_method = kRing;
+  EXPECT_EQ(differences(job).size(), 1);
   job.parallelism.context_parallel_degree = 1;
   job.activation_checkpoint.mode = "full";
   EXPECT_EQ(differences(job), (std::vector<std::string>{"parameters of recomputed layers are gathered again, although "

@@ -31,7 +31,7 @@ struct Trial {
   int64_t batch;
   const char* schedule = "1F1B";
   const char* dtype = "float32";
-  const char* method = "allgather";
+  const char* method = "allgather";  ///< or kHeadTail
   int64_t length = 12;
 };
 
@@ -46,7 +46,10 @@ Job job_of(const Trial& trial) {
   job.training.local_batch_size = trial.batch / parse_mesh(trial.mesh).data_parallel();
   job.training.mixed_precision_param = trial.dtype;
   job.parallelism.pipeline_parallel_schedule = trial.schedule;
-  job.parallelism.context_parallel_rotate_method = trial.method;
+  if (trial.method == std::string_view(kHeadTail))
+    job.parallelism.context_parallel_load_balancer = kHeadTail;
+  else
+    job.parallelism.context_parallel_rotate_method = trial.method;
   job.training.seq_len = trial.length;
   return job;
 }
@@ -158,16 +161,16 @@ TEST_P(PipelineProcesses, ReplayOneRankAlone) {
 
 INSTANTIATE_TEST_SUITE_P(
     Meshes, PipelineProcesses,
-    ::testing::Values(Trial{"pp=2", 1}, Trial{"pp=2", 4, "GPipe"}, Trial{"pp=3", 6, "Interleaved1F1B"},
-                      Trial{"pp=2", 8, "Interleaved1F1B", "bfloat16"}, Trial{"pp=4", 5}, Trial{"pp=2,dp_shard=2", 8},
-                      Trial{"pp=2,dp_replicate=2,tp=2", 6, "Interleaved1F1B"}, Trial{"pp=4", 6, "ZBH1"},
-                      Trial{"pp=3", 6, "ZBVZeroBubble", "bfloat16"}, Trial{"pp=2,dp_shard=2,tp=2", 8, "DualPipeV"},
-                      Trial{"pp=2,dp_replicate=2,cp=2", 8, "InterleavedZeroBubble"},
-                      Trial{"pp=2,cp=2", 3, "ZBH1", "float32", kUlysses},
-                      Trial{"cp=4", 1, "1F1B", "float32", kRing, 1024},
-                      Trial{"cp=2,tp=2", 2, "1F1B", "bfloat16", kRing, 512},
-                      Trial{"pp=2,cp=2", 2, "1F1B", "float32", kRing, 512}, Trial{"pp=2,cp=2", 3},
-                      Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"}));
+    ::testing::Values(
+        Trial{"pp=2", 1}, Trial{"pp=2", 4, "GPipe"}, Trial{"pp=3", 6, "Interleaved1F1B"},
+        Trial{"pp=2", 8, "Interleaved1F1B", "bfloat16"}, Trial{"pp=4", 5}, Trial{"pp=2,dp_shard=2", 8},
+        Trial{"pp=2,dp_replicate=2,tp=2", 6, "Interleaved1F1B"}, Trial{"pp=4", 6, "ZBH1"},
+        Trial{"pp=3", 6, "ZBVZeroBubble", "bfloat16"}, Trial{"pp=2,dp_shard=2,tp=2", 8, "DualPipeV"},
+        Trial{"pp=2,dp_replicate=2,cp=2", 8, "InterleavedZeroBubble"},
+        Trial{"pp=2,cp=2", 3, "ZBH1", "float32", kUlysses}, Trial{"cp=4", 1, "1F1B", "float32", kRing, 1024},
+        Trial{"cp=2,tp=2", 2, "1F1B", "bfloat16", kRing, 512}, Trial{"pp=2,cp=2", 2, "1F1B", "float32", kRing, 512},
+        Trial{"pp=2,cp=2", 3}, Trial{"cp=4", 2, "1F1B", "float32", kHeadTail, 256},
+        Trial{"pp=2,cp=2", 2, "ZBH1", "bfloat16", kHeadTail, 128}, Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"}));
 
 }  // namespace
 }  // namespace lockstep::trainer

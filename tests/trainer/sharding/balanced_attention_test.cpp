@@ -1,0 +1,176 @@
+// Causal attention over cp in which early and late ranks exchange halves of their queries: one device's bits, the
+// gathering form but for rounding in native numerics, and what is sent and computed in closed forms.
+#include "trainer/sharding/balanced_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runtime/context/world.h"
+#include "tests/support/small_models.h"
+#include "tests/trainer/stages/two_steps.h"
+#include "trainer/sharding/balanced_rows.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using testing::two_steps;
+
+struct BalancedTrial {
+  const char* mesh;
+  int64_t length;
+  int64_t local_batch = 2;
+  const char* dtype = "float32";
+  const char* recompute = "none";
+  const char* schedule = "1F1B";
+};
+
+/// Parts that are one node of the tree over rows, several, uneven, and none; an odd number of them, of which the middle
+/// one has no partner.
+constexpr BalancedTrial kTrials[] = {{"cp=2", 128},
+                                     {"cp=2", 160, 1, "bfloat16"},
+                                     {"cp=3", 256, 1, "float32", "full"},
+                                     {"cp=3", 300, 2},
+                                     {"cp=4", 530, 2, "bfloat16"},
+                                     {"cp=5", 600, 1},
+                                     {"cp=8", 555, 1},
+                                     {"cp=7", 9, 2},
+                                     {"dp_shard=2,cp=2,tp=2", 128, 1},
+                                     {"dp_shard=3,cp=4", 256, 1},
+                                     {"cp=2,tp=3", 130, 2, "bfloat16", "full"},
+                                     {"pp=2,cp=4", 300, 2, "float32", "none", "ZBH1"},
+                                     {"pp=2,dp_replicate=2,cp=2", 129, 1, "bfloat16", "selective"}};
+
+/// Six heads of queries, three of keys.
+std::unique_ptr<models::Model> long_llama() {
+  auto options = testing::small_llama_options();
+  options.length = 600;
+  return std::make_unique<models::Llama>(options);
+}
+
+Job job_of(const BalancedTrial& trial, const char* balancer) {
+  auto job = testing::small_job();
+  job.training.seq_len = trial.length;
+  job.training.global_batch_size = 6, job.training.local_batch_size = trial.local_batch;
+  job.training.mixed_precision_param = trial.dtype;
+  job.activation_checkpoint.mode = trial.recompute;
+  job.activation_checkpoint.selective_ac_option = "op";
+  job.parallelism.pipeline_parallel_schedule = trial.schedule;
+  job.parallelism.context_parallel_load_balancer = balancer;
+  return job;
+}
+
+TEST(BalancedAttention, HasTheBitsOfOneDevice) {
+  for (const auto& trial : kTrials)
+    EXPECT_EQ(two_steps(job_of(trial, kHeadTail), trial.mesh, long_llama),
+              two_steps(job_of(trial, ""), "one device", long_llama))
+        << trial.mesh << " " << trial.length;
+}
+
+/// A job that exchanges heads has whole sequences, one whose attention drops weights is not balanced: bits all the
+/// same.
+TEST(BalancedAttention, LeavesOthersAsTheyAre) {
+  const auto make_model = [] {
+    auto options = testing::small_llama_options();
+    options.length = 600, options.attention_dropout = 0.1;
+    return std::make_unique<models::Llama>(options);
+  };
+  const BalancedTrial trial{"cp=2", 128};
+  EXPECT_EQ(two_steps(job_of(trial, kHeadTail), "cp=2", make_model),
+            two_steps(job_of(trial, ""), "one device", make_model));
+  auto exchanged = job_of(trial, kHeadTail);
+  exchanged.parallelism.context_parallel_rotate_method = kUlysses;
+  EXPECT_EQ(two_steps(exchanged, "cp=2", long_llama), two_steps(job_of(trial, ""), "one device", long_llama));
+}
+
+std::pair<double, double> native_step(const BalancedTrial& trial, const char* balancer) {
+  auto job = job_of(trial, balancer);
+  job.numerics.mode = "native";
+  TrainingRun::Options options;
+  options.mesh = parse_mesh(trial.mesh);
+  options.make_model = long_llama;
+  TrainingRun run(job, std::move(options));
+  run.step(1, testing::batch_for(job, 1), 1e-2);
+  const auto result = run.step(2, testing::batch_for(job, 2), 1e-2);
+  return {result.loss, result.gradient_norm};
+}
+
+TEST(BalancedAttention, NativeAgreesWithTheGatheringFormButForRounding) {
+  for (const auto& trial : kTrials) {
+    if (std::string_view(trial.dtype) != "float32") continue;
+    const auto [loss, norm] = native_step(trial, kHeadTail);
+    const auto [expected, expected_norm] = native_step(trial, "");
+    EXPECT_NEAR(loss, expected, 1e-5) << trial.mesh;
+    EXPECT_NEAR(norm, expected_norm, 1e-4 * expected_norm) << trial.mesh;
+  }
+}
+
+/// Pairs of a query and a key that it sees, of each part of a sequence, canonical numerics.
+std::vector<int64_t> pairs_of(int64_t parts, int64_t length, int64_t leaf) {
+  World world({.rank_count = static_cast<int>(parts), .numerics = Numerics::kCanonical});
+  const auto& mesh = world.mesh(fmt::format("cp={}", parts));
+  const auto* query = mesh.specs().intern(Layout(mesh, {Placement::shard(2, leaf)}), {1, 1, length, 1}, c10::kFloat);
+  const BalancedRows rows(*query);
+  std::vector<int64_t> pairs(static_cast<size_t>(parts));
+  for (int64_t part = 0; part < rows.parts().count(); ++part)
+    for (const auto& half : rows.computed_by(part))
+      for (int64_t row = 0; row < half.positions.length; ++row)
+        pairs[static_cast<size_t>(part)] += half.positions.start + row + 1;
+  return pairs;
+}
+
+TEST(BalancedAttention, EveryPartSeesAsManyKeys) {
+  EXPECT_EQ(pairs_of(2, 128, 32), std::vector<int64_t>(2, 128 * 129 / 4));
+  EXPECT_EQ(pairs_of(4, 8192, 128), std::vector<int64_t>(4, 8192 * 8193 / 8));
+  const auto odd = pairs_of(3, 8192, 128);  // 22, 22 and 20 leaves; the middle part has no partner
+  const auto [least, most] = std::ranges::minmax(odd);
+  EXPECT_LT(static_cast<double>(most), 1.2 * static_cast<double>(least));
+}
+
+constexpr int64_t kWidth = 32, kLength = 32, kLayers = 3, kRows = 4;
+
+/// Of one native step, on the axis cp.
+Traffic traffic_of(const char* balancer, int64_t ranks, bool meta) {
+  auto job = testing::native_job();
+  job.training.seq_len = kLength;
+  job.training.global_batch_size = job.training.local_batch_size = kRows;
+  job.parallelism.strict = true;  // nothing moves without being asked to
+  job.parallelism.context_parallel_load_balancer = balancer;
+  TrainingRun::Options options;
+  options.mesh = parse_mesh(fmt::format("cp={}", ranks));
+  options.meta = meta;
+  options.make_model = [] {
+    models::LlamaOptions sizes;
+    sizes.width = kWidth, sizes.layers = kLayers, sizes.heads = sizes.key_value_heads = 4, sizes.hidden = 64;
+    sizes.vocabulary = 29, sizes.length = kLength;
+    return std::make_unique<models::Llama>(sizes);
+  };
+  TrainingRun run(job, options);
+  run.world().traffic().clear();
+  run.step(1, testing::batch_for(job, 1), 1e-3);
+  return run.world().traffic();
+}
+
+/// Half of a rank's queries go, and what attention gives of its partner's, forward and backward. Keys and values are
+/// gathered as before; their gradients go to each part that a rank's rows see, at most all: rank r of n sends to all up
+/// to its partner's (or its own) but itself.
+TEST(BalancedAttention, TrafficIsItsClosedForm) {
+  for (const auto& [ranks, meta] : {std::pair<int64_t, bool>{2, false}, {4, false}, {2, true}, {4, true}}) {
+    const auto balanced = traffic_of(kHeadTail, ranks, meta), gathered = traffic_of("", ranks, meta);
+    const auto part = static_cast<double>(4 * kRows * kLength * kWidth) / static_cast<double>(ranks);
+    int64_t pieces = 0;
+    for (int64_t r = 0; r < ranks; ++r) pieces += std::max(r, ranks - 1 - r);
+    const auto sent = balanced.on("cp", CollectiveKind::kTransfer);
+    EXPECT_EQ(sent.count, kLayers * (4 * ranks + 2 * pieces));
+    EXPECT_EQ(sent.bytes,
+              static_cast<double>(kLayers) * (2 * static_cast<double>(ranks) + 2 * static_cast<double>(pieces)) * part);
+    const auto more = [&](CollectiveKind kind) {
+      return gathered.on("cp", kind).count - balanced.on("cp", kind).count;
+    };
+    EXPECT_EQ(more(CollectiveKind::kAllGather), 0);
+    EXPECT_EQ(more(CollectiveKind::kReduceScatter), 2 * kLayers);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::trainer

@@ -1,0 +1,172 @@
+#include "trainer/sharding/balanced_attention.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "runtime/context/scopes.h"
+#include "runtime/context/world.h"
+#include "runtime/own_ops/double_backward.h"
+#include "runtime/own_ops/mesh_ops.h"
+#include "runtime/redistribution/redistribute.h"
+#include "trainer/sharding/key_gradients.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr int kLength = 2;
+
+enum Kind : uint8_t { kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient };
+
+double scale_of(const Tensor& query) { return 1 / std::sqrt(static_cast<double>(query.size(3))); }
+
+bool is_canonical(const Tensor& x) { return layout_of(x).mesh().world().canonical(); }
+
+Tensor gathered(const Tensor& x) {
+  auto layout = layout_of(x);
+  for (const int axis : layout.cutters(kLength)) layout = layout.with(axis, Placement::replicate());
+  return redistribute_values(x, layout, "redistribute");
+}
+
+/// What is pending, or an unfinished sum, is finished before parts go ways of their own.
+Tensor laid_out_as(const Tensor& x, const Layout& layout) { return redistribute_values(x, layout, "redistribute"); }
+
+/// What one part attends to.
+class Keys {
+ public:
+  Keys(const BalancedRows& rows, int64_t part, const Tensor& keys, const Tensor& values)
+      : rows_(rows), keys_(rows.parts().gathered(keys, part)), values_(rows.parts().gathered(values, part)) {}
+
+  std::pair<Tensor, Tensor> of(const BalancedRows::Half& half) const {
+    const auto seen = rows_.keys_of(half).length;
+    return {keys_.narrow(kLength, 0, seen).contiguous(), values_.narrow(kLength, 0, seen).contiguous()};
+  }
+
+ private:
+  const BalancedRows& rows_;
+  Tensor keys_, values_;
+};
+
+/// Of a half: its query, output and log-sum-exp.
+using SavedHalf = std::array<Tensor, 3>;
+
+/// Gradients of the query, and of keys and values as pieces.
+std::array<Tensor, 3> backward_of(const Tensor& gradient, const SavedHalf& half, const Tensor& key, const Tensor& value,
+                                  Range rows, int64_t length) {
+  const auto& [query, output, log_sum] = half;
+  const auto wide = BlockAttention::wide(query);
+  const double scale = scale_of(query);
+  if (!is_canonical(query)) {
+    const auto [of_query, of_key, of_value] =
+        mesh_ops::attention_backward(gradient, query, key, value, output, log_sum, true, scale, rows.start);
+    return {of_query, of_key.to(wide).unsqueeze(0), of_value.to(wide).unsqueeze(0)};
+  }
+  const auto [of_query, of_key, of_value] = mesh_ops::attention_over_backward(
+      gradient, query, key, value, output, log_sum, at::zeros_like(query, at::TensorOptions().dtype(wide)), true, scale,
+      rows.start, rows.start, length);
+  return {of_query.to(query.scalar_type()), of_key, of_value};
+}
+
+/// What backward knows besides tensors.
+struct Specs : torch::CustomClassHolder {
+  Specs(const Tensor& of_query, const Tensor& of_key, const Tensor& of_value)
+      : query(&spec_of(of_query)), key(&spec_of(of_key)), value(&spec_of(of_value)) {}
+  const TensorSpec *query, *key, *value;
+};
+
+/// Computes what a part does, and appends to `saved` what its backward needs of each half.
+std::array<Tensor, 2> outputs_of(const BalancedRows& rows, int64_t part, const std::array<Tensor, 2>& queries,
+                                 const Keys& keys, variable_list& saved) {
+  std::array<Tensor, 2> outputs;
+  const auto halves = rows.computed_by(part);
+  for (size_t i = 0; i < halves.size(); ++i) {
+    if (!queries[i].defined()) continue;
+    const auto [key, value] = keys.of(halves[i]);
+    const auto [output, log_sum] =
+        mesh_ops::attention(queries[i], key, value, true, scale_of(queries[i]), halves[i].positions.start);
+    outputs[i] = output;
+    saved.insert(saved.end(), {queries[i], output, log_sum});
+  }
+  return outputs;
+}
+
+/// Of a part's halves, whose output's gradients are `gradients`: the query's in their place, keys' and values' sent.
+class PartOfBackward {
+ public:
+  PartOfBackward(const BalancedRows& rows, KeyGradients& of_keys, KeyGradients& of_values)
+      : rows_(rows), of_keys_(of_keys), of_values_(of_values) {}
+
+  void run(int64_t part, std::array<Tensor, 2>& gradients, const Keys& keys, const Tensor*& saved) {
+    std::array<Tensor, 2> of_keys, of_values;
+    const auto halves = rows_.computed_by(part);
+    for (size_t i = 0; i < halves.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      const auto [key, value] = keys.of(halves[i]);
+      std::tie(gradients[i], of_keys[i], of_values[i]) = std::tuple_cat(backward_of(
+          gradients[i], {saved[0], saved[1], saved[2]}, key, value, halves[i].positions, rows_.parts().length()));
+      saved += 3;
+    }
+    of_keys_.send_from(part, of_keys), of_values_.send_from(part, of_values);
+  }
+
+ private:
+  const BalancedRows& rows_;
+  KeyGradients &of_keys_, &of_values_;
+};
+
+struct Attention : torch::autograd::Function<Attention> {
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value) {
+    const at::AutoDispatchBelowAutograd below;
+    const BalancedRows rows(spec_of(query));
+    variable_list saved{gathered(key), gathered(value)};
+    auto halves = rows.spread(query, kQuery);
+    rows.for_each_here([&](int64_t part) {
+      auto& mine = halves[static_cast<size_t>(part)];
+      mine = outputs_of(rows, part, mine, {rows, part, saved[0], saved[1]}, saved);
+    });
+    context->save_for_backward(saved);
+    context->saved_data["specs"] = c10::IValue::make_capsule(c10::make_intrusive<Specs>(query, key, value));
+    return rows.collect(halves, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    if (own_ops::is_differentiated_again())
+      fail<BadInput>(
+          "balanced attention has no second derivative; set parallelism.context_parallel_load_balancer \"\"");
+    const at::AutoDispatchBelowAutograd below;
+    const auto specs = c10::static_intrusive_pointer_cast<Specs>(context->saved_data["specs"].toCapsule());
+    const auto saved = context->get_saved_variables();
+    const auto gradient = laid_out_as(gradients[0], specs->query->layout);
+    const auto module = RunContext::current().module();
+    const PhaseScope phase(Phase::kReduce);  // ops that only some meshes have
+    const BalancedRows rows(*specs->query, module);
+    auto halves = rows.spread(gradient, kGradient);
+    const bool canonical = is_canonical(gradient);
+    KeyGradients of_keys(rows, canonical, kKeyGradient), of_values(rows, canonical, kValueGradient);
+    PartOfBackward work(rows, of_keys, of_values);
+    const Tensor* next = saved.data() + 2;
+    rows.for_each_here([&](int64_t part) {
+      work.run(part, halves[static_cast<size_t>(part)], {rows, part, saved[0], saved[1]}, next);
+    });
+    const auto all = [&](const KeyGradients& from, const TensorSpec* spec) {
+      std::vector<Tensor> joined(halves.size());
+      rows.for_each_here([&](int64_t part) { joined[static_cast<size_t>(part)] = from.joined(part).to(spec->dtype); });
+      return rows.parts().joined(joined, spec);
+    };
+    const auto of_key = all(of_keys, specs->key), of_value = all(of_values, specs->value);
+    return {rows.collect(halves, specs->query, kQueryGradient), of_key, of_value};
+  }
+};
+
+}  // namespace
+
+Tensor balanced_attention(const Tensor& query, const Tensor& key, const Tensor& value) {
+  return Attention::apply(finished(query), finished(key), finished(value));
+}
+
+}  // namespace lockstep::trainer

@@ -1,0 +1,88 @@
+#include "trainer/sharding/balanced_rows.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+
+#include "runtime/context/world.h"
+#include "runtime/kernels/sums/sum_tree.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep::trainer {
+namespace {
+
+using at::Tensor;
+
+constexpr int kLength = 2;
+
+Tensor joined(const Tensor& first, const Tensor& second) {
+  return second.defined() ? at::cat({first, second}, kLength) : first;
+}
+
+}  // namespace
+
+int64_t BalancedRows::middle(int64_t part) const {
+  const auto rows = parts_.positions(part);
+  const bool canonical = parts_.mesh(part).world().canonical();
+  const int64_t leaf = canonical ? SumTree::over_elements(parts_.length()).leaf : 1;
+  return std::min((rows.start + (rows.length + 1) / 2 + leaf - 1) / leaf * leaf, rows.end());
+}
+
+BalancedRows::Half BalancedRows::first(int64_t part) const {
+  const auto start = parts_.positions(part).start;
+  return {part, {start, middle(part) - start}};
+}
+
+BalancedRows::Half BalancedRows::second(int64_t part) const {
+  return {part, {middle(part), parts_.positions(part).end() - middle(part)}};
+}
+
+/// Of what their owner has.
+Tensor BalancedRows::rows_of(const Tensor& mine, const Half& half) const {
+  if (half.positions.length == 0) return {};
+  const int64_t first = half.positions.start - parts_.positions(half.owner).start;
+  return mine.narrow(kLength, first, half.positions.length).contiguous();
+}
+
+/// Between a part and its partner: what leaves, if it is defined, and what comes, if there is any.
+void BalancedRows::exchange(int64_t part, const Tensor& leaving, const TensorSpec& whole, const Half& coming,
+                            uint64_t kind, Arriving& arriving) const {
+  const auto& other = parts_.mesh(partner(part));
+  if (partner(part) == part) return;
+  if (leaving.defined()) send(leaving, other, tag(kind));
+  if (coming.positions.length > 0)
+    arriving[static_cast<size_t>(part)].emplace(parts_.spec(whole, part, coming.positions.length), other, tag(kind));
+}
+
+/// All send before anybody waits.
+BalancedRows::Halves BalancedRows::spread(const Tensor& whole, uint64_t kind) const {
+  const auto mine = parts_.each(whole);
+  Halves halves(mine.size());
+  Arriving arriving(mine.size());
+  for_each_here([&](int64_t part) {
+    const auto at = static_cast<size_t>(part);
+    exchange(part, rows_of(mine[at], second(part)), spec_of(whole), second(partner(part)), kind, arriving);
+  });
+  for_each_here([&](int64_t part) {
+    const auto at = static_cast<size_t>(part);
+    halves[at][0] = rows_of(mine[at], first(part));
+    if (arriving[at]) halves[at][1] = arriving[at]->finish();
+    if (partner(part) == part) halves[at][1] = rows_of(mine[at], second(part));
+  });
+  return halves;
+}
+
+Tensor BalancedRows::collect(const Halves& halves, const TensorSpec* spec, uint64_t kind) const {
+  Arriving arriving(halves.size());
+  for_each_here(
+      [&](int64_t part) { exchange(part, halves[static_cast<size_t>(part)][1], *spec, second(part), kind, arriving); });
+  std::vector<Tensor> whole(halves.size());
+  for_each_here([&](int64_t part) {
+    const auto at = static_cast<size_t>(part);
+    const auto mine = partner(part) == part ? halves[at][1] : arriving[at] ? arriving[at]->finish() : Tensor();
+    whole[at] = joined(halves[at][0], mine);
+  });
+  return parts_.joined(whole, spec);
+}
+
+}  // namespace lockstep::trainer
