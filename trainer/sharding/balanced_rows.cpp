@@ -21,6 +21,10 @@ Tensor joined(const Tensor& first, const Tensor& second) {
 
 }  // namespace
 
+bool BalancedRows::Half::meets(int64_t of) const { return positions.length > 0 && owner >= of; }
+
+int64_t BalancedRows::partner(int64_t part) const { return parts_.count() - 1 - part; }
+
 int64_t BalancedRows::middle(int64_t part) const {
   const auto rows = parts_.positions(part);
   const bool canonical = parts_.mesh(part).world().canonical();

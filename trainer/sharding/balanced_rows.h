@@ -26,7 +26,7 @@ class BalancedRows {
     int64_t owner;    ///< the part that has these rows
     Range positions;  ///< in the sequence; perhaps none
     /// Whether it attends to keys of part `of`.
-    bool meets(int64_t of) const { return positions.length > 0 && owner >= of; }
+    bool meets(int64_t of) const;
   };
 
   const SequenceParts& parts() const { return parts_; }
@@ -52,7 +52,7 @@ class BalancedRows {
   uint64_t tag(uint64_t kind) const { return number_ << 3 | kind; }
 
  private:
-  int64_t partner(int64_t part) const { return parts_.count() - 1 - part; }
+  int64_t partner(int64_t part) const;
   int64_t middle(int64_t part) const;
   Half first(int64_t part) const;
   Half second(int64_t part) const;
