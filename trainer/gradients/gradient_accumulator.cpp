@@ -10,7 +10,9 @@
 #include "runtime/context/scopes.h"
 #include "runtime/context/told_values.h"
 #include "runtime/context/world.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "trainer/gradients/shard_axes.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -76,18 +78,23 @@ struct GradientAccumulator::Use {
 
 GradientAccumulator::GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching,
                                          Numerics numerics, std::vector<std::string> names, std::string place,
-                                         int64_t bucket_bytes)
+                                         int64_t bucket_bytes, bool replicas_share)
     : parameters_(std::move(parameters)),
       names_(std::move(names)),
       reductions_(bucket_bytes, std::move(place)),
       microbatches_(batching.accumulation_steps),
       nodes_(batching.nodes_per_microbatch()),
-      numerics_(numerics) {
+      numerics_(numerics),
+      replicas_share_(replicas_share) {
   LOCKSTEP_CHECK_EQ(names_.size(), parameters_.size());
   for (size_t p = 0; p < parameters_.size(); ++p) index_[parameters_[p].unsafeGetTensorImpl()] = p;
 }
 
 GradientAccumulator::~GradientAccumulator() = default;
+
+Layout GradientAccumulator::target_of(const at::Tensor& parameter) const {
+  return update_layout(layout_of(parameter), spec_of(parameter).sizes, replicas_share_);
+}
 
 at::Tensor GradientAccumulator::leaf(const at::Tensor& parameter) {
   const auto found = index_.find(parameter.unsafeGetTensorImpl());
@@ -134,11 +141,10 @@ void GradientAccumulator::add(Use& use, at::Tensor gradient) {
 
 /// The last microbatch gives a leaf its last gradient.
 void GradientAccumulator::reduce_early(Use& use) {
-  const auto& layout = layout_of(use.leaf);
   const bool is_last = static_cast<int64_t>(ended_.size()) + 1 == microbatches_;
-  if (!is_last || !layout.mesh().world().observers().empty()) return;
+  if (!is_last || !layout_of(use.leaf).mesh().world().observers().empty()) return;
   end_microbatch(microbatch_, use);
-  if (auto sum = sum_of_step(use); sum.defined()) use.reduction = reductions_.add(std::move(sum), layout);
+  if (auto sum = sum_of_step(use); sum.defined()) use.reduction = reductions_.add(std::move(sum), target_of(use.leaf));
 }
 
 void GradientAccumulator::end_microbatch(int64_t microbatch, Use& use) {
@@ -173,7 +179,7 @@ std::vector<at::Tensor> GradientAccumulator::finish() {
     auto sum = sum_of_step(*use);
     if (!sum.defined()) continue;
     if (canonical()) tell_tensor(sum, "accumulate_gradients", "");
-    use->reduction = reductions_.add(std::move(sum), layout_of(use->leaf));
+    use->reduction = reductions_.add(std::move(sum), target_of(use->leaf));
   }
   ended_.clear();
   std::vector<at::Tensor> gradients(parameters_.size());
@@ -186,7 +192,8 @@ std::vector<at::Tensor> GradientAccumulator::finish() {
   }
   for (size_t p = 0; p < gradients.size(); ++p) {
     const ModuleScope scope(names_[p]);
-    if (!gradients[p].defined()) gradients[p] = at::zeros_like(parameters_[p]);
+    if (!gradients[p].defined())
+      gradients[p] = redistribute_values(at::zeros_like(parameters_[p]), target_of(parameters_[p]), "redistribute");
   }
   return gradients;
 }

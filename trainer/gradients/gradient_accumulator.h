@@ -35,8 +35,10 @@ class GradientAccumulator {
  public:
   /// `parameters` of one mesh, in the order of finish(), and their names, for observers. `place`: the stage that they
   /// are of, which names what it communicates; empty: there is one. `bucket_bytes`: as of BucketedReductions.
+  /// `replicas_share`: as of update_layout().
   GradientAccumulator(std::vector<at::Tensor> parameters, const Batching& batching, Numerics numerics,
-                      std::vector<std::string> names, std::string place, int64_t bucket_bytes);
+                      std::vector<std::string> names, std::string place, int64_t bucket_bytes,
+                      bool replicas_share = false);
   ~GradientAccumulator();
   GradientAccumulator(const GradientAccumulator&) = delete;
   GradientAccumulator& operator=(const GradientAccumulator&) = delete;
@@ -61,7 +63,7 @@ class GradientAccumulator {
   /// To be called after the backward of each of the step's microbatches, once.
   void end_microbatch(int64_t microbatch);
 
-  /// The step's gradients in the parameters' layouts, zero where there was none; starts the next step. REQUIRES: all
+  /// The step's gradients in the parameters' update_layout(), zero where there was none; starts the next step. REQUIRES: all
   /// microbatches have ended.
   std::vector<at::Tensor> finish();
 
@@ -77,6 +79,7 @@ class GradientAccumulator {
   bool canonical() const { return numerics_ == Numerics::kCanonical; }
   void add(Use& use, at::Tensor gradient);
   at::Tensor sum_of_step(Use& use);
+  Layout target_of(const at::Tensor& parameter) const;
   void end_microbatch(int64_t microbatch, Use& use);
   void reduce_early(Use& use);
 
@@ -85,6 +88,7 @@ class GradientAccumulator {
   BucketedReductions reductions_;
   int64_t microbatches_, nodes_;
   Numerics numerics_;
+  bool replicas_share_;
   std::unordered_map<const c10::TensorImpl*, size_t> index_;  ///< of each parameter
   std::map<UseKey, std::unique_ptr<Use>> uses_;
   std::unordered_map<const c10::TensorImpl*, Use*> use_of_;  ///< by leaf

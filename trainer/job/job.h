@@ -132,6 +132,7 @@ struct ParallelismSection {
   int64_t data_parallel_shard_degree = -1;  ///< -1: the rest of the ranks; resolve() fills it in
   std::string fsdp_reshard_after_forward = "default";
   int64_t data_parallel_bucket_cap_mb = 25;
+  bool shard_optimizer_state = false;
   int64_t tensor_parallel_degree = 1;
   int64_t context_parallel_degree = 1;
   std::string context_parallel_rotate_method = "allgather";

@@ -125,6 +125,9 @@ constexpr Key kOthers[] = {
      at<&Job::parallelism, &ParallelismSection::data_parallel_bucket_cap_mb>(), kMebibytes,
      "Gradients that are reduced once a step (over dp_replicate; of norms over tp; in native numerics over cp) are as "
      "soon as so many MiB of a rank's are ready, while backward goes on; 0 = each by itself. (Not in torchtitan.)"},
+    {"parallelism", "shard_optimizer_state", at<&Job::parallelism, &ParallelismSection::shard_optimizer_state>(), {},
+     "Of dp_replicate: each replica keeps a part of the optimizer's state, gets that part's gradients alone, updates it and "
+     "gives it to the others (ZeRO-1). The same bits, about as many bytes sent. (Not in torchtitan.)"},
     {"parallelism", "tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::tensor_parallel_degree>(),
      kDegree, "Mesh axis tp, with sequence parallel."},
     {"parallelism", "context_parallel_degree", at<&Job::parallelism, &ParallelismSection::context_parallel_degree>(),

@@ -70,7 +70,7 @@ double weight_decay_of(const OptimizerSection& settings, const ParameterState& p
 /// 1 - beta^step, multiplied up: no libm.
 double bias_correction(double beta, int64_t step);
 
-/// The optimizer's slots for a parameter, as they are before the first step.
+/// The optimizer's slots for a parameter, as they are before the first step, each laid out as its value.
 std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const ParameterState& parameter);
 
 using OptimizerBuilder = std::unique_ptr<Optimizer> (*)(const Job& job);

@@ -33,7 +33,7 @@ struct ParameterSettings {
   bool muon = false;                        ///< Muon makes its updates orthogonal
 };
 
-/// A parameter and its optimizer state, all in the parameter's stored layout.
+/// A parameter and its optimizer state, all in the parameter's stored layout; slots in its update_layout().
 struct ParameterState {
   std::string name;
   at::Tensor value;

@@ -90,7 +90,8 @@ BlockOptions block_options(const Job& job, models::Model& model) {
           job.float8.precompute_float8_dynamic_scale_for_fsdp,
           job.parallelism.context_parallel_rotate_method,
           job.parallelism.context_parallel_load_balancer == kHeadTail,
-          job.parallelism.data_parallel_bucket_cap_mb << 20};
+          job.parallelism.data_parallel_bucket_cap_mb << 20,
+          job.parallelism.shard_optimizer_state};
 }
 
 MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}

@@ -24,6 +24,7 @@ struct BlockOptions {
   std::string rotate_method = "allgather";             ///< parallelism.context_parallel_rotate_method
   bool balances_attention = false;                     ///< parallelism.context_parallel_load_balancer
   int64_t bucket_bytes = 0;                            ///< parallelism.data_parallel_bucket_cap_mb
+  bool replicas_share = false;                         ///< parallelism.shard_optimizer_state
   int64_t sequences = 1;                               ///< of the global batch
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const models::Parameter&)> leaf = {};

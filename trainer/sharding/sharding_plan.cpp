@@ -28,12 +28,11 @@ bool cuts_at_rest(const Layout& computing, int axis) {
   return is_shard_axis(computing.mesh(), axis) && !computing[axis].is_shard();
 }
 
-/// The first dimension, if each rank gets some of it; else the second, if there is one.
 int dim_at_rest(at::IntArrayRef sizes, const Layout& computing) {
   int64_t ranks = 1;
   for (int axis = 0; axis < computing.axis_count(); ++axis)
     if (computing[axis].is_shard(0) || cuts_at_rest(computing, axis)) ranks *= computing.mesh().axis_size(axis);
-  return sizes[0] < ranks && sizes.size() > 1 ? 1 : 0;
+  return dim_for_ranks(sizes, ranks);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include "runtime/context/named_draws.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
+#include "runtime/tensor/sharded_tensor.h"
+#include "trainer/gradients/shard_axes.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -29,6 +31,7 @@ Stage::Stage(models::Model& model, ShardingPlan plan, Place place, const Batchin
       batching_(batching),
       dtype_(options.compute_dtype),
       bucket_bytes_(options.bucket_bytes),
+      replicas_share_(options.replicas_share),
       parameters_(parameters_of(model, place)),
       plan_(std::move(plan)),
       hooks_(plan_, with_leaves(std::move(options), batching)) {}
@@ -79,10 +82,16 @@ void Stage::start(std::vector<SharedParameter> shared, const GradientCallback& c
   for (const auto* parameter : parameters_) add(*parameter, parameter->tensor());
   for (const auto& each : shared_) add(*each.parameter, each.copy);
   accumulator_ = std::make_unique<GradientAccumulator>(std::move(values), batching_, mesh().world().numerics(), names,
-                                                       place_.count > 1 ? path() : "", bucket_bytes_);
+                                                       place_.count > 1 ? path() : "", bucket_bytes_, replicas_share_);
   accumulator_->on_gradient([callback, names](int64_t microbatch, size_t parameter, at::Tensor& gradient) {
     callback(microbatch, names[parameter], gradient);
   });
+}
+
+const TensorSpec& Stage::gradient_spec(const models::Parameter& parameter) const {
+  const auto& spec = spec_of(parameter.tensor());
+  const auto layout = update_layout(spec.layout, spec.sizes, replicas_share_);
+  return *layout.mesh().specs().intern(layout, spec.sizes, spec.dtype);
 }
 
 void Stage::end_microbatch(int64_t microbatch) {

@@ -57,6 +57,9 @@ class Stage {
   /// Of parameters() and shared() that are trainable, in this order.
   GradientAccumulator& accumulator() { return *accumulator_; }
 
+  /// How a step's gradient of a parameter lies where the parameter is.
+  const TensorSpec& gradient_spec(const models::Parameter& parameter) const;
+
   /// To be called after the backward of each microbatch, once: what is under way of its gradients arrives.
   void end_microbatch(int64_t microbatch);
   /// Forgets the gradients of a step that did not come to its end.
@@ -79,6 +82,7 @@ class Stage {
   Batching batching_;
   c10::ScalarType dtype_;
   int64_t bucket_bytes_;
+  bool replicas_share_;
   std::vector<models::Parameter*> parameters_;
   ShardingPlan plan_;
   BlockReductions reductions_;

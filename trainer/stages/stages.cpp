@@ -158,7 +158,7 @@ void Stages::add_shared(Stage& stage, std::vector<at::Tensor> found, std::vector
     const auto& mine = next < found.size() ? found[next] : at::Tensor();
     ++next;
     const auto arrived =
-        moved(mine, stage, *shared.owner, &spec_of(shared.parameter->tensor()), tag_of(kGradientTag, next));
+        moved(mine, stage, *shared.owner, &shared.owner->gradient_spec(*shared.parameter), tag_of(kGradientTag, next));
     if (shared.owner->is_here()) gradient = sum_of(gradient, arrived);
   }
 }
@@ -177,7 +177,7 @@ std::vector<at::Tensor> Stages::finish() {
   }
   std::vector<at::Tensor> gradients;
   for (const auto* parameter : trainable_)
-    gradients.push_back(found.contains(parameter) ? found[parameter] : without_shards(spec_of(parameter->tensor())));
+    gradients.push_back(found.contains(parameter) ? found[parameter] : without_shards(stages_[0]->gradient_spec(*parameter)));
   for (size_t s = 0; s < stages_.size(); ++s) add_shared(*stages_[s], std::move(shared[s]), gradients);
   return gradients;
 }

@@ -6,6 +6,7 @@
 #include "core/files/proc_value.h"
 #include "runtime/tensor/mesh.h"
 #include "runtime/tensor/spec.h"
+#include "trainer/gradients/shard_axes.h"
 #include "trainer/step/training_state.h"
 
 namespace lockstep::trainer {
@@ -25,14 +26,19 @@ double elements_here(const models::Parameter& parameter, const Layout& layout) {
 }
 
 double state_bytes(models::Model& model, const Stages& stages, const Optimizer& optimizer,
-                   const std::vector<ParameterSettings>& settings) {
+                   const std::vector<ParameterSettings>& settings, bool replicas_share) {
   double bytes = 0;
   const auto parameters = model.parameters();
   for (size_t p = 0; p < parameters.size(); ++p) {
     const auto slots = optimizer.slots(description_of(*parameters[p], settings[p])).size();
-    const auto tensors = parameters[p]->trainable() ? 2 + static_cast<double>(slots) : 1;  // itself and its gradient
-    bytes +=
-        kFloatBytes * elements_here(*parameters[p], stages.plan_of(*parameters[p]).stored(*parameters[p])) * tensors;
+    const auto layout = stages.plan_of(*parameters[p]).stored(*parameters[p]);
+    double elements = elements_here(*parameters[p], layout);
+    if (parameters[p]->trainable()) {
+      elements *= 2;  // its gradient, before replicas share it out
+      elements += static_cast<double>(slots) *
+                  elements_here(*parameters[p], update_layout(layout, parameters[p]->sizes(), replicas_share));
+    }
+    bytes += kFloatBytes * elements;
   }
   return bytes;
 }
@@ -48,8 +54,8 @@ double logits_bytes(const Mesh& mesh, const models::Model& model, const Batching
 
 void require_memory(models::Model& model, Stages& stages, const Optimizer& optimizer,
                     const std::vector<ParameterSettings>& settings, const Batching& batching, int64_t seq_len,
-                    int64_t logits_copies) {
-  const double state = state_bytes(model, stages, optimizer, settings);
+                    int64_t logits_copies, bool replicas_share) {
+  const double state = state_bytes(model, stages, optimizer, settings, replicas_share);
   const double logits =
       static_cast<double>(logits_copies) * logits_bytes(stages.last().mesh(), model, batching, seq_len);
   const auto memory = static_cast<double>(memory_bytes());

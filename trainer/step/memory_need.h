@@ -11,6 +11,6 @@ namespace lockstep::trainer {
 /// anything of that size is made: a process that takes more than there is is killed, and says nothing.
 void require_memory(models::Model& model, Stages& stages, const Optimizer& optimizer,
                     const std::vector<ParameterSettings>& settings, const Batching& batching, int64_t seq_len,
-                    int64_t logits_copies);
+                    int64_t logits_copies, bool replicas_share);
 
 }  // namespace lockstep::trainer

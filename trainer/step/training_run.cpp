@@ -21,6 +21,7 @@
 #include "trainer/state/adapters.h"
 #include "trainer/step/gradient_norm.h"
 #include "trainer/step/memory_need.h"
+#include "trainer/step/updated_parts.h"
 #include "trainer/weights/exchange/load_weights.h"
 
 namespace lockstep::trainer {
@@ -114,8 +115,10 @@ TrainingRun::~TrainingRun() = default;
 TrainingState TrainingRun::first_state(const std::vector<ParameterSettings>& settings) {
   if (!options_.meta && !world_->shard_device().is_cuda())
     require_memory(*model_, *stages_, *optimizer_, settings, batching_, job_.training.seq_len,
-                   job_.parallelism.disable_loss_parallel ? options_.mesh.tp : 1);
-  auto state = initial_state(*model_, *stages_, *optimizer_, settings, static_cast<uint64_t>(job_.debug.seed));
+                   job_.parallelism.disable_loss_parallel ? options_.mesh.tp : 1,
+                   job_.parallelism.shard_optimizer_state);
+  auto state = initial_state(*model_, *stages_, *optimizer_, settings, static_cast<uint64_t>(job_.debug.seed),
+                             job_.parallelism.shard_optimizer_state);
   if (options_.meta) return state;
   const auto& folder = job_.checkpoint.initial_load_path;
   const bool loads = !folder.empty() && options_.loads_weights;
@@ -202,18 +205,22 @@ at::Tensor TrainingRun::whole(const at::Tensor& scalar) const {
 }
 
 void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<StepScalar>& scalars) {
-  add_measured_root(*optimizer_, state_, gradients, scalars);
+  UpdatedParts parts(state_, gradients);
+  add_measured_root(*optimizer_, parts.state(), gradients, scalars);
   const PhaseScope phase(Phase::kOptimizer);
   const at::NoGradGuard no_grad;
   size_t next = 0;
-  for (const auto& entry : state_) {
+  for (const auto& entry : parts.state()) {
     if (!entry.trainable) continue;
     const auto& gradient = gradients[next++];
     if (layout_of(entry.value).mesh().local_count() == 0) continue;  // another stage's, in other processes
     const ModuleScope scope(entry.name);
     optimizer_->update(entry, gradient, scalars);
-    if (update_callback_) update_callback_(entry);
   }
+  parts.give_back(job_.parallelism.data_parallel_bucket_cap_mb << 20);
+  if (update_callback_)
+    for (const auto& entry : state_)
+      if (entry.trainable && layout_of(entry.value).mesh().local_count() > 0) update_callback_(entry);
   stages_->balance_experts();
 }
 

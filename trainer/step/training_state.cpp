@@ -9,9 +9,11 @@
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transfer/whole_mesh.h"
+#include "trainer/gradients/shard_axes.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -54,6 +56,14 @@ at::Tensor initial_value(const models::Parameter& parameter, const Layout& layou
   return make_sharded(spec, std::move(shards));
 }
 
+/// With the part of its value that is updated here.
+ParameterState as_updated(const ParameterState& entry, bool replicas_share) {
+  auto part = entry;
+  const auto layout = update_layout(layout_of(entry.value), spec_of(entry.value).sizes, replicas_share);
+  part.value = redistribute_values(entry.value, layout, "redistribute");
+  return part;
+}
+
 }  // namespace
 
 ParameterState description_of(const models::Parameter& parameter, const ParameterSettings& settings) {
@@ -61,7 +71,7 @@ ParameterState description_of(const models::Parameter& parameter, const Paramete
 }
 
 TrainingState initial_state(models::Model& model, const Stages& stages, const Optimizer& optimizer,
-                            const std::vector<ParameterSettings>& settings, uint64_t seed) {
+                            const std::vector<ParameterSettings>& settings, uint64_t seed, bool replicas_share) {
   const PhaseScope phase(Phase::kInit);
   const auto parameters = model.parameters();
   LOCKSTEP_CHECK_EQ(parameters.size(), settings.size());
@@ -69,7 +79,7 @@ TrainingState initial_state(models::Model& model, const Stages& stages, const Op
   for (size_t p = 0; p < parameters.size(); ++p) {
     auto& entry = state.emplace_back(description_of(*parameters[p], settings[p]));
     entry.value = initial_value(*parameters[p], stages.plan_of(*parameters[p]).stored(*parameters[p]), seed);
-    if (entry.trainable) entry.slots = new_slots(optimizer, entry);
+    if (entry.trainable) entry.slots = new_slots(optimizer, as_updated(entry, replicas_share));
     entry.value.requires_grad_(entry.trainable);
     parameters[p]->assign(entry.value);
   }

@@ -1,0 +1,92 @@
+#include "trainer/step/updated_parts.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/context/scopes.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep::trainer {
+namespace {
+
+constexpr const char* kGather = "gather_updated";
+
+/// No op: it only is where parts of an update are put together.
+void write(const at::Tensor& value, const at::Tensor& gathered) {
+  const PlainTensors guard;
+  const auto &from = sharded(gathered).shards()->whole(), &to = sharded(value).shards()->whole();
+  for (size_t i = 0; i < to.size(); ++i) at::Tensor(to[i]).copy_(from[i]);
+  value.unsafeGetTensorImpl()->bump_version();
+}
+
+/// Parameters of one mesh whose parts travel together.
+struct Bucket {
+  std::vector<at::Tensor> values, parts;
+  int64_t bytes = 0;
+
+  void give_back() {
+    std::vector<Layout> layouts;
+    for (const auto& value : values) layouts.push_back(layout_of(value));
+    const CommunicationScope scope(layouts[0].mesh().world(), kGather);
+    const auto gathered = redistribute_bucket(parts, layouts);
+    for (size_t i = 0; i < values.size(); ++i) write(values[i], gathered[i]);
+    *this = {};
+  }
+};
+
+/// As all ranks know it alike: of the mean where a cut is uneven.
+int64_t bytes_of(const at::Tensor& part) {
+  const auto& layout = layout_of(part);
+  int64_t ranks = 1;
+  for (int axis = 0; axis < layout.axis_count(); ++axis)
+    if (layout[axis].is_shard()) ranks *= layout.mesh().axis_size(axis);
+  return part.numel() * static_cast<int64_t>(sizeof(float)) / ranks;
+}
+
+bool any_is_shared(const TrainingState& state, const std::vector<at::Tensor>& gradients) {
+  size_t next = 0;
+  for (const auto& entry : state)
+    if (entry.trainable && layout_of(gradients[next++]) != layout_of(entry.value)) return true;
+  return false;
+}
+
+}  // namespace
+
+UpdatedParts::UpdatedParts(const TrainingState& state, const std::vector<at::Tensor>& gradients) : whole_(state) {
+  if (!any_is_shared(state, gradients)) return;
+  const PhaseScope phase(Phase::kOptimizer);
+  const at::NoGradGuard no_grad;
+  parts_ = state;
+  size_t next = 0;
+  for (auto& entry : parts_) {
+    if (!entry.trainable) continue;
+    const ModuleScope scope(entry.name);
+    const auto& layout = layout_of(gradients[next++]);
+    if (layout != layout_of(entry.value)) entry.value = redistribute_values(entry.value, layout, "redistribute").clone();
+  }
+}
+
+void UpdatedParts::give_back(int64_t bucket_bytes) {
+  std::map<const Mesh*, Bucket> buckets;
+  std::vector<const Mesh*> meshes;  // in the order of the parameters, on all ranks alike
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    const auto &part = parts_[p].value, &value = whole_[p].value;
+    if (!parts_[p].trainable || layout_of(part) == layout_of(value)) continue;
+    const auto* mesh = &layout_of(value).mesh();
+    if (mesh->local_count() == 0) continue;  // another stage's, in other processes
+    auto& bucket = buckets[mesh];
+    if (bucket.parts.empty()) meshes.push_back(mesh);
+    bucket.values.push_back(value), bucket.parts.push_back(part);
+    if ((bucket.bytes += bytes_of(part)) >= std::max<int64_t>(bucket_bytes, 1)) bucket.give_back();
+  }
+  for (const auto* mesh : meshes)
+    if (auto& bucket = buckets[mesh]; !bucket.parts.empty()) bucket.give_back();
+  parts_.clear();
+}
+
+}  // namespace lockstep::trainer
