@@ -10,6 +10,7 @@
 #include "consistency/traced_op.h"
 #include "core/digest/digest.h"
 #include "core/error.h"
+#include "core/state_ops.h"
 
 namespace lockstep {
 namespace {
@@ -43,9 +44,10 @@ void OpCheck::before_op(const OpEvent& event) {
   if (is_elsewhere(event)) return;
   ++counts_.ops;
   auto id = event.id.text();
-  const bool is_update = updates_ == Updates::kAll && event.id.phase == Phase::kOptimizer;
-  if (is_update) seen_updates_.push_back(text_of_update(event.id));
-  if ((!is_update && !is_sampled(id)) || is_unwritten(event)) return;
+  const bool watches = updates_ == Updates::kAll;
+  if (watches && event.id.phase == Phase::kOptimizer) seen_updates_.push_back(text_of_update(event.id));
+  const bool is_wanted = (watches && writes_state(event.id.phase, event.id.op)) || is_sampled(id);
+  if (!is_wanted || is_unwritten(event)) return;
   if (!bits_ && !has_bound(event)) return void(++counts_.without_bound);
   if (listener_) listener_(event);
   begun_.push_back({std::move(id), TakenOperands(event, bits_)});
@@ -116,7 +118,8 @@ std::optional<Difference> OpCheck::first_difference(const TakenOp& op, const std
 
 void OpCheck::after_move(const MoveEvent& event) {
   ++counts_.moves;
-  if (!is_sampled(fmt::format("{} {}", event.id.text(), event.axis))) return;
+  const bool is_update = updates_ == Updates::kAll && event.id.op == kGatherUpdated;
+  if (!is_update && !is_sampled(fmt::format("{} {}", event.id.text(), event.axis))) return;
   ++counts_.compared_moves;
   const auto before = all_shards(local_shards(event.before, event.shards_before));
   auto after = all_shards(local_shards(event.after, event.shards_after));

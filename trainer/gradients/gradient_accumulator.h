@@ -63,8 +63,8 @@ class GradientAccumulator {
   /// To be called after the backward of each of the step's microbatches, once.
   void end_microbatch(int64_t microbatch);
 
-  /// The step's gradients in the parameters' update_layout(), zero where there was none; starts the next step. REQUIRES: all
-  /// microbatches have ended.
+  /// The step's gradients in the parameters' update_layout(), zero where there was none; starts the next step.
+  /// REQUIRES: all microbatches have ended.
   std::vector<at::Tensor> finish();
 
   /// Forgets a step that did not come to its end.

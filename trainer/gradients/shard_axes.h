@@ -14,8 +14,8 @@ bool is_data_parallel_axis(const Mesh& mesh, int axis);
 /// gets some of it; else the second, if there is one.
 inline int dim_for_ranks(c10::IntArrayRef sizes, int64_t ranks) { return sizes[0] < ranks && sizes.size() > 1 ? 1 : 0; }
 
-/// Where a parameter's gradient is summed to and the optimizer's state of it lies: as the parameter; where replicas share
-/// the work out, dp_replicate cuts it as well (ZeRO-1: Rajbhandari et al., "ZeRO", 2020).
+/// Where a parameter's gradient is summed to and the optimizer's state of it lies: as the parameter; where replicas
+/// share the work out, dp_replicate cuts it as well (ZeRO-1: Rajbhandari et al., "ZeRO", 2020).
 Layout update_layout(const Layout& parameter, c10::IntArrayRef sizes, bool replicas_share);
 
 }  // namespace lockstep::trainer

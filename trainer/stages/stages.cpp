@@ -177,7 +177,8 @@ std::vector<at::Tensor> Stages::finish() {
   }
   std::vector<at::Tensor> gradients;
   for (const auto* parameter : trainable_)
-    gradients.push_back(found.contains(parameter) ? found[parameter] : without_shards(stages_[0]->gradient_spec(*parameter)));
+    gradients.push_back(found.contains(parameter) ? found[parameter]
+                                                  : without_shards(stages_[0]->gradient_spec(*parameter)));
   for (size_t s = 0; s < stages_.size(); ++s) add_shared(*stages_[s], std::move(shared[s]), gradients);
   return gradients;
 }

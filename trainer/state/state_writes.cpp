@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/state_ops.h"
 #include "runtime/dispatch/op_results.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/state/shard_digest.h"
 
 namespace lockstep::trainer {
-
 void StateWrites::begin(const TrainingState& state) {
   marks_.clear(), change_.clear();
   for (const auto& entry : state)
@@ -34,13 +34,13 @@ void StateWrites::compare(const Mark& mark) {
 }
 
 void StateWrites::before_op(const OpEvent& event) {
-  if (event.id.phase != Phase::kOptimizer) return;
+  if (!writes_state(event.id.phase, event.id.op)) return;
   for (const auto& argument : event.arguments)
     if (const auto* mark = find(argument)) compare(*mark);
 }
 
 void StateWrites::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
-  if (event.id.phase != Phase::kOptimizer) return;
+  if (!writes_state(event.id.phase, event.id.op)) return;
   for (const auto& result : op_results(event, results))
     if (auto* mark = find(result.tensor)) mark->shards = digests_of_shards(mark->tensor);
 }

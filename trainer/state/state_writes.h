@@ -10,9 +10,9 @@
 
 namespace lockstep::trainer {
 
-/// Watches whether anything but ops of the optimizer writes to a run's parameters and optimizer state while it makes a
-/// step: by digests of every shard of this process, when the step begins, before and after each of those ops, and at
-/// its end. What the ops themselves give is for others to compare.
+/// Watches whether anything but ops of the optimizer, and what replicas give each other of its updates, writes to a
+/// run's parameters and optimizer state while it makes a step: by digests of every shard of this process, when the step
+/// begins, before and after each of those ops, and at its end. What the ops themselves give is for others to compare.
 class StateWrites final : public Observer {
  public:
   /// A step begins from `state`, whose tensors are kept until take_change().

@@ -218,10 +218,16 @@ void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<S
     optimizer_->update(entry, gradient, scalars);
   }
   parts.give_back(job_.parallelism.data_parallel_bucket_cap_mb << 20);
-  if (update_callback_)
-    for (const auto& entry : state_)
-      if (entry.trainable && layout_of(entry.value).mesh().local_count() > 0) update_callback_(entry);
+  tell_updates();
   stages_->balance_experts();
+}
+
+void TrainingRun::tell_updates() const {
+  if (!update_callback_) return;
+  for (const auto& entry : state_) {
+    const ModuleScope scope(entry.name);
+    if (entry.trainable && layout_of(entry.value).mesh().local_count() > 0) update_callback_(entry);
+  }
 }
 
 void TrainingRun::report(const StepResult& result) {

@@ -162,6 +162,7 @@ class TrainingRun {
   std::vector<at::Tensor> token_losses_of_all(std::vector<at::Tensor> last);
   at::Tensor whole(const at::Tensor& scalar) const;
   void update(const std::vector<at::Tensor>& gradients, std::vector<StepScalar>& scalars);
+  void tell_updates() const;
   void report(const StepResult& result);
 
   Job job_;

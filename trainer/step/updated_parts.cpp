@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/state_ops.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
@@ -14,27 +15,30 @@
 namespace lockstep::trainer {
 namespace {
 
-constexpr const char* kGather = "gather_updated";
-
-/// No op: it only is where parts of an update are put together.
-void write(const at::Tensor& value, const at::Tensor& gathered) {
+/// With memory of its own.
+at::Tensor part_of(const at::Tensor& value, const Layout& layout) {
+  const auto part = redistribute_values(value, layout, "redistribute");
   const PlainTensors guard;
-  const auto &from = sharded(gathered).shards()->whole(), &to = sharded(value).shards()->whole();
-  for (size_t i = 0; i < to.size(); ++i) at::Tensor(to[i]).copy_(from[i]);
-  value.unsafeGetTensorImpl()->bump_version();
+  Shards shards;
+  for (const auto& shard : sharded(part).shards()->whole()) shards.push_back(shard.clone());
+  return make_sharded(&spec_of(part), std::move(shards));
 }
 
 /// Parameters of one mesh whose parts travel together.
 struct Bucket {
+  std::vector<std::string> names;
   std::vector<at::Tensor> values, parts;
   int64_t bytes = 0;
 
   void give_back() {
     std::vector<Layout> layouts;
     for (const auto& value : values) layouts.push_back(layout_of(value));
-    const CommunicationScope scope(layouts[0].mesh().world(), kGather);
+    const CommunicationScope scope(layouts[0].mesh().world(), kGatherUpdated);
     const auto gathered = redistribute_bucket(parts, layouts);
-    for (size_t i = 0; i < values.size(); ++i) write(values[i], gathered[i]);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const ModuleScope module(names[i]);
+      values[i].copy_(gathered[i]);
+    }
     *this = {};
   }
 };
@@ -67,11 +71,12 @@ UpdatedParts::UpdatedParts(const TrainingState& state, const std::vector<at::Ten
     if (!entry.trainable) continue;
     const ModuleScope scope(entry.name);
     const auto& layout = layout_of(gradients[next++]);
-    if (layout != layout_of(entry.value)) entry.value = redistribute_values(entry.value, layout, "redistribute").clone();
+    if (layout != layout_of(entry.value)) entry.value = part_of(entry.value, layout);
   }
 }
 
 void UpdatedParts::give_back(int64_t bucket_bytes) {
+  const PhaseScope phase(Phase::kReduce);  // ops that only some meshes have
   std::map<const Mesh*, Bucket> buckets;
   std::vector<const Mesh*> meshes;  // in the order of the parameters, on all ranks alike
   for (size_t p = 0; p < parts_.size(); ++p) {
@@ -81,7 +86,7 @@ void UpdatedParts::give_back(int64_t bucket_bytes) {
     if (mesh->local_count() == 0) continue;  // another stage's, in other processes
     auto& bucket = buckets[mesh];
     if (bucket.parts.empty()) meshes.push_back(mesh);
-    bucket.values.push_back(value), bucket.parts.push_back(part);
+    bucket.names.push_back(parts_[p].name), bucket.values.push_back(value), bucket.parts.push_back(part);
     if ((bucket.bytes += bytes_of(part)) >= std::max<int64_t>(bucket_bytes, 1)) bucket.give_back();
   }
   for (const auto* mesh : meshes)

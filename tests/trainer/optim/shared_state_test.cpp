@@ -34,8 +34,9 @@ std::unique_ptr<models::Model> tied_llama() {
   return std::make_unique<models::Llama>(options);
 }
 
-constexpr const char* kMeshes[] = {"dp_replicate=2",      "dp_replicate=3",           "dp_replicate=6,cp=2",
-                                   "dp_replicate=2,tp=3", "dp_replicate=2,dp_shard=3", "pp=2,dp_replicate=2"};
+constexpr const char* kMeshes[] = {
+    "dp_replicate=2",     "dp_replicate=3", "dp_replicate=6,cp=2", "dp_replicate=2,tp=3", "dp_replicate=2,dp_shard=3",
+    "pp=2,dp_replicate=2"};
 
 class SharedState : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 
@@ -45,10 +46,9 @@ TEST_P(SharedState, HasTheBitsOfOneDevice) {
             two_steps(job_of(optimizer, false), "one device", tied_llama));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    OptimizersOnMeshes, SharedState,
-    ::testing::Combine(::testing::Values("AdamW", "Adam", "SGD", "Lion", "Muon", "Ranger21"),
-                       ::testing::ValuesIn(kMeshes)));
+INSTANTIATE_TEST_SUITE_P(OptimizersOnMeshes, SharedState,
+                         ::testing::Combine(::testing::Values("AdamW", "Adam", "SGD", "Lion", "Muon", "Ranger21"),
+                                            ::testing::ValuesIn(kMeshes)));
 
 TrainingRun run_on(const char* mesh, bool shares) {
   TrainingRun::Options options;
@@ -61,7 +61,8 @@ TrainingRun run_on(const char* mesh, bool shares) {
 std::pair<double, double> elements(TrainingRun& run) {
   std::pair<double, double> counts;
   for (const auto& entry : run.state()) {
-    for (const auto& slot : entry.slots) counts.first += static_cast<double>(c10::multiply_integers(spec_of(slot.tensor).local_sizes[0]));
+    for (const auto& slot : entry.slots)
+      counts.first += static_cast<double>(c10::multiply_integers(spec_of(slot.tensor).local_sizes[0]));
     counts.second += static_cast<double>(entry.value.numel());
   }
   return counts;
@@ -99,7 +100,8 @@ TEST(SharedStateTraffic, IsThatOfAnAllReduce) {
   for (const bool meta : {false, true}) {
     const auto shared = traffic_of(true, meta), whole = traffic_of(false, meta);
     const auto on = [](const Traffic& traffic, CollectiveKind kind) { return traffic.on("dp_replicate", kind); };
-    const auto scattered = on(shared, CollectiveKind::kReduceScatter), gathered = on(shared, CollectiveKind::kAllGather);
+    const auto scattered = on(shared, CollectiveKind::kReduceScatter),
+               gathered = on(shared, CollectiveKind::kAllGather);
     const double numbers = on(shared, CollectiveKind::kAllReduce).bytes;  // loss, tokens, norm
     EXPECT_LT(numbers, 200);
     EXPECT_GT(scattered.bytes, 10'000);

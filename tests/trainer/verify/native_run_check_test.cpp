@@ -56,6 +56,21 @@ TEST(NativeRun, AWrongMoveIsBlamedOnIt) {
   }
 }
 
+/// Replicas that share the update out: it agrees, and what they give each other is looked at as any move is.
+TEST(NativeRun, UpdatesThatReplicasShareAreCompared) {
+  auto job = native_job();
+  job.parallelism.shard_optimizer_state = true;
+  Compared right("dp_replicate=3", job);
+  for (int64_t step = 1; step <= 2; ++step) EXPECT_EQ(right.step(step).difference, "");
+  Compared compared("dp_replicate=3", job);
+  WrongMoves wrong("gather_updated", 1.01);
+  const ObserverScope scope(compared.run().world().observers(), wrong);
+  const auto check = compared.step(1);
+  EXPECT_GT(wrong.spoiled, 0);
+  ASSERT_TRUE(check.blame);
+  EXPECT_EQ(check.blame->op, "gather_updated");
+}
+
 /// What a microbatch gives a parameter, on one rank.
 class WrongGradient final : public StepListener {
  public:
