@@ -3,8 +3,8 @@
 
 #include "core/phase.h"
 
-/// How a step's update comes into parameters and optimizer state: what is compared whatever is sampled, and all that may
-/// write there.
+/// How a step's update comes into parameters and optimizer state: what is compared whatever is sampled, and all that
+/// may write there.
 namespace lockstep {
 
 /// The move by which replicas that share an update out give each other what they have updated.

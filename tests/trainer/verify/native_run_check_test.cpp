@@ -56,16 +56,23 @@ TEST(NativeRun, AWrongMoveIsBlamedOnIt) {
   }
 }
 
-/// Replicas that share the update out: it agrees, and what they give each other is looked at as any move is.
+/// Replicas that share the update out: it agrees, and of what they give each other all is compared, whatever is
+/// sampled.
 TEST(NativeRun, UpdatesThatReplicasShareAreCompared) {
   auto job = native_job();
   job.parallelism.shard_optimizer_state = true;
   Compared right("dp_replicate=3", job);
   for (int64_t step = 1; step <= 2; ++step) EXPECT_EQ(right.step(step).difference, "");
-  Compared compared("dp_replicate=3", job);
+  TrainingRun run(job, testing::small_llama_on("dp_replicate=3"));
+  OpVerifier ops(run, /*sample=*/1'000'000, OpCheck::Updates::kAll);
   WrongMoves wrong("gather_updated", 1.01);
-  const ObserverScope scope(compared.run().world().observers(), wrong);
-  const auto check = compared.step(1);
+  {
+    const ObserverScope scope(run.world().observers(), wrong);
+    const OpVerifier::Watch watch(ops);
+    run.step(1, testing::batch_for(job, 1), 1e-2);
+  }
+  StepCheck check;
+  ops.judge(check);
   EXPECT_GT(wrong.spoiled, 0);
   ASSERT_TRUE(check.blame);
   EXPECT_EQ(check.blame->op, "gather_updated");
