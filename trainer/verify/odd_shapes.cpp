@@ -156,6 +156,12 @@ void draw_attention(Draw& draw, const Job& job) {
   if (job.model.name != "mlp") draw.set("model.attention_dropout", draw.one_of<std::string>({"0.0", "0.0", "0.1"}));
 }
 
+void draw_sharing(Draw& draw) {
+  draw.set("parallelism.shard_optimizer_state", draw.one_of<std::string>({"false", "true"}));
+  if (draw.one_of<std::string>({"", kHeadTail}) == kHeadTail)
+    draw.set("parallelism.context_parallel_load_balancer", kHeadTail);
+}
+
 }  // namespace
 
 std::vector<Setting> odd_shapes(uint64_t seed, const Job& job, std::span<const MeshDegrees> meshes) {
@@ -164,6 +170,7 @@ std::vector<Setting> odd_shapes(uint64_t seed, const Job& job, std::span<const M
   draw_batch(draw, job, meshes);
   draw_way_of_computing(draw, job);
   draw_attention(draw, job);
+  draw_sharing(draw);
   return draw.settings;
 }
 

@@ -46,7 +46,8 @@ TEST(OddShapes, AreTheSameEverywhere) {
             "--training.local_batch_size 4 --activation_checkpoint.mode selective "
             "--activation_checkpoint.selective_ac_option 2 --parallelism.fsdp_reshard_after_forward default "
             "--training.mixed_precision_param float32 --parallelism.disable_loss_parallel false "
-            "--parallelism.context_parallel_rotate_method ulysses --model.attention_dropout 0.0");
+            "--parallelism.context_parallel_rotate_method ulysses --model.attention_dropout 0.0 "
+            "--parallelism.shard_optimizer_state false --parallelism.context_parallel_load_balancer headtail");
   EXPECT_NE(text_of(odd_shapes(7, job, meshes)), text_of(odd_shapes(8, job, meshes)));
 }
 
