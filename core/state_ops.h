@@ -7,8 +7,9 @@
 /// may write there.
 namespace lockstep {
 
-/// The move by which replicas that share an update out give each other what they have updated.
-inline constexpr const char* kGatherUpdated = "gather_updated";
+/// The moves by which replicas that share an update out take their parts, and give each other what they have updated.
+inline constexpr const char *kShareUpdate = "share_update", *kGatherUpdated = "gather_updated";
+inline bool shares_update(std::string_view move) { return move == kShareUpdate || move == kGatherUpdated; }
 
 /// The optimizer's ops, and those that put together what replicas gave each other.
 inline bool writes_state(Phase phase, std::string_view op) {

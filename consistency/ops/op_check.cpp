@@ -118,7 +118,7 @@ std::optional<Difference> OpCheck::first_difference(const TakenOp& op, const std
 
 void OpCheck::after_move(const MoveEvent& event) {
   ++counts_.moves;
-  const bool is_update = updates_ == Updates::kAll && event.id.op == kGatherUpdated;
+  const bool is_update = updates_ == Updates::kAll && shares_update(event.id.op);
   if (!is_update && !is_sampled(fmt::format("{} {}", event.id.text(), event.axis))) return;
   ++counts_.compared_moves;
   const auto before = all_shards(local_shards(event.before, event.shards_before));

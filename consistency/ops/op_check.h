@@ -20,7 +20,7 @@ class OpCheck final : public Observer {
  public:
   enum class Updates { kSampled, kAll };
   /// `sample`: one op (or move) of so many, other ones in each step; 1 = all. `updates`: whether those of the optimizer
-  /// (writes_state(), kGatherUpdated) are among them, or compared all. `run` must outlive this.
+  /// (writes_state(), shares_update()) are among them, or compared all. `run` must outlive this.
   OpCheck(const World& run, int64_t sample, Updates updates = Updates::kSampled);
 
   void before_op(const OpEvent& event) override;

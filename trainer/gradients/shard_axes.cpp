@@ -14,8 +14,9 @@ bool is_data_parallel_axis(const Mesh& mesh, int axis) {
 
 Layout update_layout(const Layout& parameter, c10::IntArrayRef sizes, bool replicas_share) {
   const int axis = parameter.mesh().find_axis(axis::kReplicate);
-  if (!replicas_share || sizes.empty() || axis < 0 || !parameter[axis].is_replicate()) return parameter;
+  if (!replicas_share || sizes.empty() || axis < 0) return parameter;
   int64_t ranks = parameter.mesh().axis_size(axis);
+  if (ranks == 1 || !parameter[axis].is_replicate()) return parameter;
   for (const int cutter : parameter.cutters(0)) ranks *= parameter.mesh().axis_size(cutter);
   return parameter.with(axis, Placement::shard(dim_for_ranks(sizes, ranks)));
 }

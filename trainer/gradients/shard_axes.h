@@ -10,8 +10,8 @@ bool is_shard_axis(const Mesh& mesh, int axis);
 /// Whether it cuts samples: a shard axis, or dp_replicate.
 bool is_data_parallel_axis(const Mesh& mesh, int axis);
 
-/// Which dimension such axes cut of a tensor of one dimension or more, if so many ranks cut it then: the first if each
-/// gets some of it; else the second, if there is one.
+/// Which dimension such axes cut of a tensor of one dimension or more, if so many ranks cut it then: the first if it
+/// has as many elements; else the second, if there is one.
 inline int dim_for_ranks(c10::IntArrayRef sizes, int64_t ranks) { return sizes[0] < ranks && sizes.size() > 1 ? 1 : 0; }
 
 /// Where a parameter's gradient is summed to and the optimizer's state of it lies: as the parameter; where replicas

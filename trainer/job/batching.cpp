@@ -54,7 +54,8 @@ void require_device_offered(const Job& job, const Launch& launch) {
 void require_ring_offered(const Job& job, const Launch& launch) {
   if (job.parallelism.context_parallel_degree == 1) return;
   const bool is_ring = job.parallelism.context_parallel_rotate_method == kRing;
-  const bool is_balanced = job.parallelism.context_parallel_load_balancer == kHeadTail;
+  const bool is_balanced = job.parallelism.context_parallel_load_balancer == kHeadTail &&
+                           job.parallelism.context_parallel_rotate_method != kUlysses;
   if (job.training.device == "cuda" && !launch.simulated && (is_ring || is_balanced))
     fail<BadInput>(
         "training.device \"cuda\" in several processes carries no transfers between parts of a sequence yet: "

@@ -107,7 +107,8 @@ std::string unbalanced_context(const Job&, const Job& resolved) {
   const auto& parallelism = resolved.parallelism;
   if (parallelism.context_parallel_degree == 1 || parallelism.context_parallel_rotate_method == kUlysses) return "";
   const bool is_asked = parallelism.context_parallel_load_balancer == kHeadTail;
-  if (is_asked && parallelism.context_parallel_rotate_method != kRing && !resolved.training.pack_documents) return "";
+  const bool is_plain = !resolved.training.pack_documents && resolved.model.attention_dropout.value_or(0) <= 0;
+  if (is_asked && parallelism.context_parallel_rotate_method != kRing && is_plain) return "";
   return "no load balancer of context parallelism: late ranks attend to more keys";
 }
 
@@ -138,8 +139,8 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"training.mixed_precision_param", "the default is float32, not bfloat16."},
     {"parallelism.fsdp_reshard_after_forward", "with never, recomputed layers are gathered again.", gathered_again},
     {"parallelism.context_parallel_load_balancer",
-     "the default is none, and sequences are not reordered: of allgather halves of queries are exchanged; a ring and "
-     "packed documents have none; ulysses needs none.",
+     "the default is none, and sequences are not reordered: of allgather halves of queries are exchanged; a ring, "
+     "packed documents and attention that drops weights have none; ulysses needs none.",
      unbalanced_context},
     {"activation_checkpoint.mode", "the default is none, not selective."},
     {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},

@@ -11,6 +11,13 @@ int64_t bytes_here(const at::Tensor& tensor) {
   return bytes;
 }
 
+/// It lies as the slots do; those may be of another dtype.
+int64_t bytes_of_gradient(const ParameterState& entry) {
+  const auto& slot = entry.slots[0].tensor;
+  return bytes_here(slot) / static_cast<int64_t>(slot.element_size()) *
+         static_cast<int64_t>(entry.value.element_size());
+}
+
 }  // namespace
 
 StateMemory memory_of(const TrainingState& state) {
@@ -18,7 +25,7 @@ StateMemory memory_of(const TrainingState& state) {
   for (const auto& entry : state) {
     const auto value = bytes_here(entry.value);
     memory.parameters += value;
-    if (entry.trainable) memory.gradients += value;
+    if (entry.trainable) memory.gradients += entry.slots.empty() ? value : bytes_of_gradient(entry);
     for (const auto& slot : entry.slots) memory.optimizer += bytes_here(slot.tensor);
   }
   return memory;

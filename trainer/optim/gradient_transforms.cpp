@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "trainer/gradients/shard_axes.h"
 #include "trainer/optim/on_every_rank.h"
 
 namespace lockstep::trainer {
@@ -14,9 +15,17 @@ constexpr double kLongestShare = 1e-2, kShortestUnit = 1e-3, kShortestGradient =
 
 constexpr const char* kReason = "ranger21";
 
-/// A vector is cut where no tree of a sum is, and is short.
+/// As those that have fewer units than ranks are at rest.
+bool is_cut_inside_units(const Layout& layout) {
+  for (int axis = 0; axis < layout.axis_count(); ++axis)
+    if (layout[axis].is_shard() && layout[axis].dim > 0 && is_data_parallel_axis(layout.mesh(), axis)) return true;
+  return false;
+}
+
+/// A vector, and units of a parameter with fewer of them than ranks, are cut where no tree of a sum is, and are short.
 at::Tensor sum_of_units(const at::Tensor& x) {
   if (x.dim() < 2) return at::sum(on_every_rank(x, kReason));
+  if (is_sharded(x) && is_cut_inside_units(layout_of(x))) return sum_of_units(on_every_rank(x, kReason));
   std::vector<int64_t> dims(static_cast<size_t>(x.dim() - 1));
   std::iota(dims.begin(), dims.end(), 1);
   return at::sum(x, dims, /*keepdim=*/true);

@@ -33,7 +33,8 @@ struct ParameterSettings {
   bool muon = false;                        ///< Muon makes its updates orthogonal
 };
 
-/// A parameter and its optimizer state, all in the parameter's stored layout; slots in its update_layout().
+/// A parameter in its stored layout and its optimizer state in its update_layout(): the same, if replicas share
+/// nothing.
 struct ParameterState {
   std::string name;
   at::Tensor value;

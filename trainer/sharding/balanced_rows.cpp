@@ -16,7 +16,7 @@ using at::Tensor;
 constexpr int kLength = 2;
 
 Tensor joined(const Tensor& first, const Tensor& second) {
-  return second.defined() ? at::cat({first, second}, kLength) : first;
+  return second.defined() ? at::cat({first, second}, kLength) : first.clone();  // `first` is kept for backward
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ class GradientOfKeys {
   /// How many pieces some rows are.
   static int64_t nodes(const TensorSpec& like, Range rows, int64_t length);
 
-  /// In the order of rows. Undefined: they attend to none of the keys.
+  /// In any order. Undefined: they attend to none of the keys.
   void add(Range rows, const at::Tensor& pieces);
   at::Tensor finish();
 

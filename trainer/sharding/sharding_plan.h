@@ -36,7 +36,7 @@ class ShardingPlan {
   Layout computing(const models::Parameter& parameter) const;
 
   /// Of a parameter at rest: as computed with, and cut by all shard axes that do not cut it yet (is_shard_axis()),
-  /// inside the other cuts: along its first dimension, or the second if the first is too short to give each rank some.
+  /// inside the other cuts: along its first dimension, or the second if the first has fewer elements than ranks.
   /// A buffer is whole.
   Layout stored(const models::Parameter& parameter) const;
 

@@ -12,7 +12,7 @@
 
 namespace lockstep::trainer {
 void StateWrites::begin(const TrainingState& state) {
-  marks_.clear(), change_.clear();
+  marks_.clear(), parts_.clear(), change_.clear();
   for (const auto& entry : state)
     for (const auto& [prefix, tensor] : entry.tensors())
       marks_[tensor.unsafeGetTensorImpl()] = {prefix + entry.name, tensor, digests_of_shards(tensor)};
@@ -36,13 +36,43 @@ void StateWrites::compare(const Mark& mark) {
 void StateWrites::before_op(const OpEvent& event) {
   if (!writes_state(event.id.phase, event.id.op)) return;
   for (const auto& argument : event.arguments)
-    if (const auto* mark = find(argument)) compare(*mark);
+    if (const auto* mark = find(argument))
+      compare(*mark);
+    else if (argument.isTensor() && is_sharded(argument.toTensor()))
+      compare_parts(argument.toTensor());
 }
 
 void StateWrites::after_op(const OpEvent& event, std::span<const c10::IValue> results) {
   if (!writes_state(event.id.phase, event.id.op)) return;
+  const PlainTensors guard;
   for (const auto& result : op_results(event, results))
-    if (auto* mark = find(result.tensor)) mark->shards = digests_of_shards(mark->tensor);
+    if (auto* mark = find(result.tensor))
+      mark->shards = digests_of_shards(mark->tensor);
+    else if (is_sharded(result.tensor) && !parts_.empty())
+      for (const auto& shard : sharded(result.tensor).shards()->whole())
+        if (const auto part = parts_.find(shard.const_data_ptr()); part != parts_.end())
+          part->second.digest = digest_of_shard(shard);
+}
+
+void StateWrites::after_move(const MoveEvent& event) {
+  const PlainTensors guard;
+  if (event.id.op == kShareUpdate)
+    for (const auto& shard : event.shards_after)
+      parts_[shard.const_data_ptr()] = {event.id.module, shard, digest_of_shard(shard)};
+  if (event.id.op == kGatherUpdated)
+    for (const auto& shard : event.shards_before) compare_part(shard);
+}
+
+void StateWrites::compare_parts(const at::Tensor& tensor) {
+  const PlainTensors guard;
+  if (!parts_.empty())
+    for (const auto& shard : sharded(tensor).shards()->whole()) compare_part(shard);
+}
+
+void StateWrites::compare_part(const at::Tensor& shard) {
+  const auto part = parts_.find(shard.const_data_ptr());
+  if (part == parts_.end() || !change_.empty() || digest_of_shard(shard) == part->second.digest) return;
+  change_ = fmt::format("the part of {} that a replica updates", part->second.name);
 }
 
 std::string StateWrites::take_change(const TrainingState& state) {
@@ -54,7 +84,7 @@ std::string StateWrites::take_change(const TrainingState& state) {
       else if (change_.empty())
         change_ = fmt::format("{}{}, another tensor than when the step began,", prefix, entry.name);
     }
-  marks_.clear();
+  marks_.clear(), parts_.clear();
   return std::exchange(change_, {});
 }
 

@@ -20,6 +20,8 @@ class StateWrites final : public Observer {
 
   void before_op(const OpEvent& event) override;
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
+  /// Parts that replicas take to update them are watched until they are given back.
+  void after_move(const MoveEvent& event) override;
 
   /// It has ended: "optimizer.mean.head.weight on rank 2", the first shard that was seen to be another than what the
   /// step began with, or than what the last op of the optimizer on it gave; empty: none. REQUIRES: begin().
@@ -34,8 +36,16 @@ class StateWrites final : public Observer {
   /// Null for what is no part of the state.
   Mark* find(const c10::IValue& argument);
   void compare(const Mark& mark);
+  void compare_parts(const at::Tensor& tensor);
+  void compare_part(const at::Tensor& shard);
 
+  struct Part {
+    std::string name;  ///< of who takes it
+    at::Tensor shard;  ///< so that its address stays its own
+    Digest digest;
+  };
   std::map<const c10::TensorImpl*, Mark> marks_;
+  std::map<const void*, Part> parts_;
   std::string change_;  ///< the first
 };
 

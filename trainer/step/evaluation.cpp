@@ -8,6 +8,7 @@
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
+#include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/tensor/spec.h"
 #include "trainer/optim/weight_average.h"
@@ -21,7 +22,10 @@ namespace {
 class WithAverages {
  public:
   WithAverages(models::Model& model, const TrainingState& state) : parameters_(model.parameters()), state_(state) {
-    for (size_t p = 0; p < state.size(); ++p) parameters_[p]->assign(averaged_value(state[p]));
+    for (size_t p = 0; p < state.size(); ++p) {  // replicas may share averages out (update_layout())
+      const auto& layout = layout_of(state[p].value);
+      parameters_[p]->assign(redistribute_values(averaged_value(state[p]), layout, "average"));
+    }
   }
   ~WithAverages() {
     for (size_t p = 0; p < state_.size(); ++p) parameters_[p]->assign(state_[p].value);

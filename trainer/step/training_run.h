@@ -110,7 +110,7 @@ class TrainingRun {
   /// The rows of a batch that this process's ranks need: of each microbatch their share, and what they count labels of.
   std::vector<Range> own_rows() const;
 
-  /// Hears of each parameter right after its update, on every rank in the same order; it changes nothing.
+  /// Hears of each parameter once all are updated, on every rank in the same order; it changes nothing.
   void on_update(std::function<void(const ParameterState&)> callback) { update_callback_ = std::move(callback); }
 
   /// Null: nobody listens. Borrowed.

@@ -9,20 +9,10 @@
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
 namespace {
-
-/// With memory of its own.
-at::Tensor part_of(const at::Tensor& value, const Layout& layout) {
-  const auto part = redistribute_values(value, layout, "redistribute");
-  const PlainTensors guard;
-  Shards shards;
-  for (const auto& shard : sharded(part).shards()->whole()) shards.push_back(shard.clone());
-  return make_sharded(&spec_of(part), std::move(shards));
-}
 
 /// Parameters of one mesh whose parts travel together.
 struct Bucket {
@@ -33,10 +23,11 @@ struct Bucket {
   void give_back() {
     std::vector<Layout> layouts;
     for (const auto& value : values) layouts.push_back(layout_of(value));
+    const ModuleScope module(names[0]);  // stages count by themselves: one's ranks replay alone
     const CommunicationScope scope(layouts[0].mesh().world(), kGatherUpdated);
     const auto gathered = redistribute_bucket(parts, layouts);
     for (size_t i = 0; i < values.size(); ++i) {
-      const ModuleScope module(names[i]);
+      const ModuleScope each(names[i]);
       values[i].copy_(gathered[i]);
     }
     *this = {};
@@ -71,7 +62,7 @@ UpdatedParts::UpdatedParts(const TrainingState& state, const std::vector<at::Ten
     if (!entry.trainable) continue;
     const ModuleScope scope(entry.name);
     const auto& layout = layout_of(gradients[next++]);
-    if (layout != layout_of(entry.value)) entry.value = part_of(entry.value, layout);
+    if (layout != layout_of(entry.value)) entry.value = redistribute_values(entry.value, layout, kShareUpdate);
   }
 }
 

@@ -112,6 +112,30 @@ TEST(SharedStateTraffic, IsThatOfAnAllReduce) {
   }
 }
 
+/// Averages that replicas share out, of a table that two stages read, are whole where a model computes with them.
+TEST(SharedStateAverages, AreThoseOfOneDevice) {
+  const auto loss_of = [](const char* mesh, bool shares) {
+    auto run = run_on(mesh, shares);
+    const auto job = job_of("AdamW", shares);
+    run.step(1, testing::batch_for(job, 1), 1e-2);
+    return run.evaluate(2, testing::batch_for(job, 2), /*averages=*/true).loss_sum;
+  };
+  for (const char* mesh : {"dp_replicate=3", "pp=2,dp_replicate=2"})
+    EXPECT_EQ(loss_of(mesh, true), loss_of("one device", false)) << mesh;
+}
+
+/// One replica has nobody to share with.
+TEST(SharedStateAlone, IsAsItWas) {
+  auto job = job_of("AdamW", true);
+  job.training.mixed_precision_param = "bfloat16";  // the mesh has an axis of one replica then
+  TrainingRun::Options options;
+  options.mesh = parse_mesh("tp=2");
+  options.make_model = tied_llama;
+  TrainingRun run(job, std::move(options));
+  for (const auto& entry : run.state())
+    for (const auto& slot : entry.slots) EXPECT_EQ(layout_of(slot.tensor), layout_of(entry.value)) << entry.name;
+}
+
 TEST(SharedStateCheckpoint, GoesToRunsThatShareNothingAndBack) {
   const auto batch = [](int64_t step) { return testing::batch_for(job_of("AdamW", true), step); };
   const TemporaryFolder folder;

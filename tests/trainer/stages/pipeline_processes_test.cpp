@@ -26,12 +26,14 @@ std::unique_ptr<models::Model> tied_llama() {
   return std::make_unique<models::Llama>(options);
 }
 
+constexpr const char* kShared = "shared optimizer state";
+
 struct Trial {
   const char* mesh;
   int64_t batch;
   const char* schedule = "1F1B";
   const char* dtype = "float32";
-  const char* method = "allgather";  ///< or kHeadTail
+  const char* method = "allgather";  ///< or kHeadTail, or kShared
   int64_t length = 12;
 };
 
@@ -48,6 +50,8 @@ Job job_of(const Trial& trial) {
   job.parallelism.pipeline_parallel_schedule = trial.schedule;
   if (trial.method == std::string_view(kHeadTail))
     job.parallelism.context_parallel_load_balancer = kHeadTail;
+  else if (trial.method == std::string_view(kShared))
+    job.parallelism.shard_optimizer_state = true;
   else
     job.parallelism.context_parallel_rotate_method = trial.method;
   job.training.seq_len = trial.length;
@@ -170,6 +174,9 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"pp=2,cp=2", 3, "ZBH1", "float32", kUlysses}, Trial{"cp=4", 1, "1F1B", "float32", kRing, 1024},
         Trial{"cp=2,tp=2", 2, "1F1B", "bfloat16", kRing, 512}, Trial{"pp=2,cp=2", 2, "1F1B", "float32", kRing, 512},
         Trial{"pp=2,cp=2", 3}, Trial{"cp=4", 2, "1F1B", "float32", kHeadTail, 256},
+        Trial{"dp_replicate=3", 6, "1F1B", "bfloat16", kShared},
+        Trial{"pp=2,dp_replicate=2", 4, "1F1B", "float32", kShared},
+        Trial{"pp=2,dp_replicate=2", 4, "ZBVZeroBubble", "float32", kShared},
         Trial{"pp=2,cp=2", 2, "ZBH1", "bfloat16", kHeadTail, 128}, Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"}));
 
 }  // namespace

@@ -63,19 +63,58 @@ TEST(NativeRun, UpdatesThatReplicasShareAreCompared) {
   job.parallelism.shard_optimizer_state = true;
   Compared right("dp_replicate=3", job);
   for (int64_t step = 1; step <= 2; ++step) EXPECT_EQ(right.step(step).difference, "");
-  TrainingRun run(job, testing::small_llama_on("dp_replicate=3"));
-  OpVerifier ops(run, /*sample=*/1'000'000, OpCheck::Updates::kAll);
-  WrongMoves wrong("gather_updated", 1.01);
-  {
-    const ObserverScope scope(run.world().observers(), wrong);
-    const OpVerifier::Watch watch(ops);
-    run.step(1, testing::batch_for(job, 1), 1e-2);
+  for (const char* op : {"share_update", "gather_updated"}) {
+    TrainingRun run(job, testing::small_llama_on("dp_replicate=3"));
+    OpVerifier ops(run, /*sample=*/1'000'000, OpCheck::Updates::kAll);
+    WrongMoves wrong(op, 1.01);
+    {
+      const ObserverScope scope(run.world().observers(), wrong);
+      const OpVerifier::Watch watch(ops);
+      run.step(1, testing::batch_for(job, 1), 1e-2);
+    }
+    StepCheck check;
+    ops.judge(check);
+    EXPECT_GT(wrong.spoiled, 0);
+    ASSERT_TRUE(check.blame) << op;
+    EXPECT_EQ(check.blame->op, op);
   }
-  StepCheck check;
-  ops.judge(check);
-  EXPECT_GT(wrong.spoiled, 0);
-  ASSERT_TRUE(check.blame);
-  EXPECT_EQ(check.blame->op, "gather_updated");
+}
+
+/// Writes to the part of the first parameter that a replica has taken, before it is updated or after.
+class WrongPart final : public Observer {
+ public:
+  explicit WrongPart(bool after) : after_(after) {}
+  void after_move(const MoveEvent& event) override {
+    if (event.id.op != "share_update" || part_.defined()) return;
+    part_ = event.shards_after[1], name_ = event.id.module;
+  }
+  void before_op(const OpEvent& event) override {
+    if (event.id.phase != Phase::kOptimizer || !part_.defined() || (event.id.module == name_) == after_) return;
+    const PlainTensors guard;
+    const at::NoGradGuard no_grad;
+    if (!std::exchange(is_done_, true)) part_.mul_(1.01);
+  }
+
+ private:
+  bool after_, is_done_ = false;
+  at::Tensor part_;
+  std::string name_;
+};
+
+TEST(NativeRun, AWriteToAPartOfAnUpdateIsNoticed) {
+  auto job = native_job();
+  job.parallelism.shard_optimizer_state = true;
+  for (const bool after : {false, true}) {
+    TrainingRun run(job, testing::small_llama_on("dp_replicate=3"));
+    OpVerifier ops(run, /*sample=*/1'000'000, OpCheck::Updates::kAll);
+    WrongPart wrong(after);
+    {
+      const ObserverScope scope(run.world().observers(), wrong);
+      const OpVerifier::Watch watch(ops);
+      run.step(1, testing::batch_for(job, 1), 1e-2);
+    }
+    EXPECT_EQ(ops.take_write(), "the part of tok_embeddings.weight that a replica updates") << after;
+  }
 }
 
 /// What a microbatch gives a parameter, on one rank.
