@@ -3,9 +3,10 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
 #include <numeric>
 
-#include "trainer/gradients/shard_axes.h"
+#include "runtime/context/world.h"
 #include "trainer/optim/on_every_rank.h"
 
 namespace lockstep::trainer {
@@ -15,11 +16,11 @@ constexpr double kLongestShare = 1e-2, kShortestUnit = 1e-3, kShortestGradient =
 
 constexpr const char* kReason = "ranger21";
 
-/// As those that have fewer units than ranks are at rest.
+/// Not between leaves of a canonical sum, as parameters that have fewer units than ranks are at rest.
 bool is_cut_inside_units(const Layout& layout) {
-  for (int axis = 0; axis < layout.axis_count(); ++axis)
-    if (layout[axis].is_shard() && layout[axis].dim > 0 && is_data_parallel_axis(layout.mesh(), axis)) return true;
-  return false;
+  return layout.mesh().world().canonical() && std::ranges::any_of(layout.placements(), [](const Placement& placement) {
+           return placement.is_shard() && placement.dim > 0 && placement.unit == 1;
+         });
 }
 
 /// A vector, and units of a parameter with fewer of them than ranks, are cut where no tree of a sum is, and are short.

@@ -60,9 +60,13 @@ void ExpertBalance::finish() {
   const at::NoGradGuard no_grad;
   if (layers_.empty()) return;
   std::vector<Tensor> sums;
-  for (const auto& layer : layers_) sums.push_back(sum_of(layer.counts));
+  for (const auto& layer : layers_) {
+    const ModuleScope scope(layer.bias->name());
+    sums.push_back(sum_of(layer.counts));
+  }
   const auto whole = Layout::replicated(layout_of(sums[0]).mesh());
   {
+    const ModuleScope module(layers_[0].bias->name());  // stages count by themselves: one's ranks replay alone
     const CommunicationScope scope(whole.mesh().world(), "expert_counts");
     sums = redistribute_bucket(sums, std::vector<Layout>(sums.size(), whole));
   }

@@ -12,7 +12,7 @@ namespace {
 
 std::unique_ptr<models::Model> small_experts() {
   auto options = models::moe_flavor("debugmodel-deepseek-v3");
-  options.dense.width = 24, options.dense.layers = 2, options.dense.heads = options.dense.key_value_heads = 3;
+  options.dense.width = 24, options.dense.layers = 4, options.dense.heads = options.dense.key_value_heads = 3;
   options.dense.hidden = 36, options.dense.vocabulary = 29, options.dense.length = 12;
   options.experts.hidden = 12, options.latent = {8, 8, 4, 2, 4};
   return std::make_unique<models::Moe>(options);
@@ -45,6 +45,8 @@ TEST_P(ExpertReplay, OfEveryRankAloneIsIdentical) {
 
 INSTANTIATE_TEST_SUITE_P(Setups, ExpertReplay,
                          ::testing::Values(testing::Setup{"dp_shard=2,ep=2", "canonical", 2},
+                                           testing::Setup{"pp=2,dp_shard=2,ep=2", "canonical", 2},
+                                           testing::Setup{"dp_shard=4,ep=2", "native", 1},
                                            testing::Setup{"dp_shard=2,tp=2,ep=4", "canonical", 1, true},
                                            testing::Setup{"cp=2,ep=2", "native", 1, false, "bfloat16"}));
 
