@@ -1,4 +1,6 @@
 #pragma once
+#include <c10/util/ArrayRef.h>
+
 #include "runtime/tensor/layout.h"
 
 namespace lockstep::trainer {

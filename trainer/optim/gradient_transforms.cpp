@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "runtime/context/world.h"
 #include "trainer/optim/on_every_rank.h"
 
 namespace lockstep::trainer {
@@ -16,11 +15,11 @@ constexpr double kLongestShare = 1e-2, kShortestUnit = 1e-3, kShortestGradient =
 
 constexpr const char* kReason = "ranger21";
 
-/// Not between leaves of a canonical sum, as parameters that have fewer units than ranks are at rest.
+/// Not in units that sums are cut between, as parameters that have fewer units than ranks are at rest.
 bool is_cut_inside_units(const Layout& layout) {
-  return layout.mesh().world().canonical() && std::ranges::any_of(layout.placements(), [](const Placement& placement) {
-           return placement.is_shard() && placement.dim > 0 && placement.unit == 1;
-         });
+  return std::ranges::any_of(layout.placements(), [](const Placement& placement) {
+    return placement.is_shard() && placement.dim > 0 && placement.unit == 1;
+  });
 }
 
 /// A vector, and units of a parameter with fewer of them than ranks, are cut where no tree of a sum is, and are short.
