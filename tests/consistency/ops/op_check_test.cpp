@@ -155,7 +155,7 @@ class OpCheckSpoiledRows : public OpCheckRows {};
 TEST_P(OpCheckSpoiledRows, AWrongShardIsSeenUnderCanonicalNumerics) {
   expect(true, Numerics::kCanonical, case_count(8));
 }
-TEST_P(OpCheckSpoiledRows, AWrongShardIsSeenUnderNativeNumerics) { expect(true, Numerics::kNative, case_count(12)); }
+TEST_P(OpCheckSpoiledRows, AWrongShardIsSeenUnderNativeNumerics) { expect(true, Numerics::kNative, case_count(20)); }
 
 std::vector<OpCase> spoiled_cases() {
   auto all = valued_cases();

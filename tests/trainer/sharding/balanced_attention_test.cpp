@@ -8,6 +8,7 @@
 
 #include "runtime/context/world.h"
 #include "tests/support/small_models.h"
+#include "tests/trainer/sharding/context_traffic.h"
 #include "tests/trainer/stages/two_steps.h"
 #include "trainer/sharding/balanced_rows.h"
 
@@ -127,49 +128,30 @@ TEST(BalancedAttention, EveryPartSeesAsManyKeys) {
   EXPECT_LT(static_cast<double>(most), 1.2 * static_cast<double>(least));
 }
 
-constexpr int64_t kWidth = 32, kLength = 32, kLayers = 3, kRows = 4;
-
-/// Of one native step, on the axis cp.
-Traffic traffic_of(const char* balancer, int64_t ranks, bool meta) {
-  auto job = testing::native_job();
-  job.training.seq_len = kLength;
-  job.training.global_batch_size = job.training.local_batch_size = kRows;
-  job.parallelism.strict = true;  // nothing moves without being asked to
-  job.parallelism.context_parallel_load_balancer = balancer;
-  TrainingRun::Options options;
-  options.mesh = parse_mesh(fmt::format("cp={}", ranks));
-  options.meta = meta;
-  options.make_model = [] {
-    models::LlamaOptions sizes;
-    sizes.width = kWidth, sizes.layers = kLayers, sizes.heads = sizes.key_value_heads = 4, sizes.hidden = 64;
-    sizes.vocabulary = 29, sizes.length = kLength;
-    return std::make_unique<models::Llama>(sizes);
-  };
-  TrainingRun run(job, options);
-  run.world().traffic().clear();
-  run.step(1, testing::batch_for(job, 1), 1e-3);
-  return run.world().traffic();
-}
-
-/// Half of a rank's queries go, and what attention gives of its partner's, forward and backward. Keys and values are
-/// gathered as before; their gradients go to each part that a rank's rows see, at most all: rank r of n sends to all up
-/// to its partner's (or its own) but itself.
+/// Half of a rank's queries go, and what attention gives of its partner's, forward and backward; of an odd number of
+/// ranks the middle one has no partner. Keys and values are gathered as before; their gradients go to each part that a
+/// rank's rows see: rank r of n sends to all up to its partner's (or its own) but itself.
 TEST(BalancedAttention, TrafficIsItsClosedForm) {
-  for (const auto& [ranks, meta] : {std::pair<int64_t, bool>{2, false}, {4, false}, {2, true}, {4, true}}) {
-    const auto balanced = traffic_of(kHeadTail, ranks, meta), gathered = traffic_of("", ranks, meta);
-    const auto part = static_cast<double>(4 * kRows * kLength * kWidth) / static_cast<double>(ranks);
-    int64_t pieces = 0;
-    for (int64_t r = 0; r < ranks; ++r) pieces += std::max(r, ranks - 1 - r);
-    const auto sent = balanced.on("cp", CollectiveKind::kTransfer);
-    EXPECT_EQ(sent.count, kLayers * (4 * ranks + 2 * pieces));
-    EXPECT_EQ(sent.bytes,
-              static_cast<double>(kLayers) * (2 * static_cast<double>(ranks) + 2 * static_cast<double>(pieces)) * part);
-    const auto more = [&](CollectiveKind kind) {
-      return gathered.on("cp", kind).count - balanced.on("cp", kind).count;
-    };
-    EXPECT_EQ(more(CollectiveKind::kAllGather), 0);
-    EXPECT_EQ(more(CollectiveKind::kReduceScatter), 2 * kLayers);
-  }
+  constexpr testing::ContextTraffic kSmall{96};
+  constexpr int64_t kLayers = testing::ContextTraffic::kLayers;
+  for (const bool meta : {false, true})
+    for (const int64_t ranks : {2, 3, 4}) {
+      auto job = testing::native_job();
+      const auto gathered = kSmall.of_step(job, ranks, meta);
+      job.parallelism.context_parallel_load_balancer = kHeadTail;
+      const auto balanced = kSmall.of_step(job, ranks, meta);
+      const int64_t exchanging = ranks / 2 * 2;
+      int64_t pieces = 0;
+      for (int64_t r = 0; r < ranks; ++r) pieces += std::max(r, ranks - 1 - r);
+      const auto sent = balanced.on("cp", CollectiveKind::kTransfer);
+      EXPECT_EQ(sent.count, kLayers * (4 * exchanging + 2 * pieces));
+      EXPECT_EQ(sent.bytes, static_cast<double>(kLayers * (2 * exchanging + 2 * pieces)) * kSmall.part(ranks));
+      const auto more = [&](CollectiveKind kind) {
+        return gathered.on("cp", kind).count - balanced.on("cp", kind).count;
+      };
+      EXPECT_EQ(more(CollectiveKind::kAllGather), 0);
+      EXPECT_EQ(more(CollectiveKind::kReduceScatter), 2 * kLayers);
+    }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "runtime/context/world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
+#include "tests/trainer/sharding/context_traffic.h"
 #include "tests/trainer/stages/two_steps.h"
 
 namespace lockstep::trainer {
@@ -179,27 +180,11 @@ TEST(RingAttention, RefusesWhatItCannotDo) {
               HasSubstr("\"alltoall\" neither drops weights of attention nor keeps packed documents apart"));
 }
 
-constexpr int64_t kWidth = 32, kLength = 16, kLayers = 3, kRows = 4;
+constexpr testing::ContextTraffic kSmall{16};
+constexpr int64_t kLayers = testing::ContextTraffic::kLayers;
 
-/// Of one step, on the axis cp.
 Traffic traffic_of(const char* method, int64_t ranks, bool meta = true) {
-  auto job = job_of(kRows, method);
-  job.numerics.mode = "native";
-  job.training.seq_len = kLength;
-  job.parallelism.strict = true;  // nothing moves without being asked to
-  TrainingRun::Options options;
-  options.mesh = parse_mesh(fmt::format("cp={}", ranks));
-  options.meta = meta;
-  options.make_model = [] {
-    models::LlamaOptions sizes;
-    sizes.width = kWidth, sizes.layers = kLayers, sizes.heads = sizes.key_value_heads = 4, sizes.hidden = 64;
-    sizes.vocabulary = 29, sizes.length = kLength;
-    return std::make_unique<models::Llama>(sizes);
-  };
-  TrainingRun run(job, options);
-  run.world().traffic().clear();
-  run.step(1, testing::batch_for(job, 1), 1e-3);
-  return run.world().traffic();
+  return kSmall.of_step(job_of(4, method), ranks, meta);
 }
 
 /// Queries, keys, values and what attention gives: of each a rank has rows * length * width / ranks floats, and keeps
@@ -208,7 +193,7 @@ Traffic traffic_of(const char* method, int64_t ranks, bool meta = true) {
 TEST(ContextParallel, TrafficOfBothMethodsIsItsClosedForm) {
   for (const int64_t ranks : {2, 4}) {
     const auto gathered = traffic_of("allgather", ranks), exchanged = traffic_of(kUlysses, ranks);
-    const auto part = static_cast<double>(4 * kRows * kLength * kWidth) / static_cast<double>(ranks);
+    const auto part = kSmall.part(ranks);
     const auto more = [&](CollectiveKind kind) {
       const auto with = gathered.on("cp", kind), without = exchanged.on("cp", kind);
       return std::pair(with.count - without.count, with.bytes - without.bytes);
@@ -230,8 +215,7 @@ TEST(RingAttention, TrafficIsItsClosedForm) {
     const auto sent = went_round.on("cp", CollectiveKind::kTransfer);
     const int64_t ways = kLayers * 6 * ranks * (ranks - 1) / 2;
     EXPECT_EQ(sent.count, ways);
-    const int64_t part = 4 * kRows * kLength * kWidth / ranks;
-    EXPECT_EQ(sent.bytes, static_cast<double>(ways * part));
+    EXPECT_EQ(sent.bytes, static_cast<double>(ways) * kSmall.part(ranks));
     for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter})
       EXPECT_EQ(went_round.on("cp", kind).count, exchanged.on("cp", kind).count);
     EXPECT_EQ(went_round.on("cp", CollectiveKind::kAllToAll).count, 0);
