@@ -6,9 +6,6 @@
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
-namespace {
-
-/// Of the part that a rank gets, as all ranks know it alike: where a cut is uneven, of the mean.
 int64_t bytes_of_part(const at::Tensor& sum, const Layout& target) {
   const auto& spec = spec_of(sum);
   int64_t parts = 1;
@@ -16,8 +13,6 @@ int64_t bytes_of_part(const at::Tensor& sum, const Layout& target) {
     if (target[axis].is_shard()) parts *= target.mesh().axis_size(axis);
   return c10::multiply_integers(spec.sizes) * static_cast<int64_t>(c10::elementSize(storage(spec))) / parts;
 }
-
-}  // namespace
 
 BucketedReductions::BucketedReductions(int64_t bucket_bytes, std::string place)
     : bucket_bytes_(bucket_bytes), place_(std::move(place)) {}

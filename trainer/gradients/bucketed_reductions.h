@@ -10,6 +10,9 @@
 
 namespace lockstep::trainer {
 
+/// Of the part that a rank gets of `sum` in `target`, as all ranks know it alike: where a cut is uneven, of the mean.
+int64_t bytes_of_part(const at::Tensor& sum, const Layout& target);
+
 /// The sums of a step that are still Partial, reduced in buckets: a bucket begins as soon as it is full, and is waited
 /// for when the next one is. Buckets are filled in the order in which sums come, all ranks alike.
 class BucketedReductions {

@@ -33,9 +33,6 @@ Tensor gathered(const Tensor& x) {
   return redistribute_values(x, layout, "redistribute");
 }
 
-/// What is pending, or an unfinished sum, is finished before parts go ways of their own.
-Tensor laid_out_as(const Tensor& x, const Layout& layout) { return redistribute_values(x, layout, "redistribute"); }
-
 /// What one part attends to.
 class Keys {
  public:
@@ -56,8 +53,8 @@ class Keys {
 using SavedHalf = std::array<Tensor, 3>;
 
 /// Gradients of the query, and of keys and values as pieces.
-std::array<Tensor, 3> backward_of(const Tensor& gradient, const SavedHalf& half, const Tensor& key, const Tensor& value,
-                                  Range rows, int64_t length) {
+std::tuple<Tensor, Tensor, Tensor> backward_of(const Tensor& gradient, const SavedHalf& half, const Tensor& key,
+                                               const Tensor& value, Range rows, int64_t length) {
   const auto& [query, output, log_sum] = half;
   const auto wide = BlockAttention::wide(query);
   const double scale = scale_of(query);
@@ -107,8 +104,8 @@ class PartOfBackward {
     for (size_t i = 0; i < halves.size(); ++i) {
       if (!gradients[i].defined()) continue;
       const auto [key, value] = keys.of(halves[i]);
-      std::tie(gradients[i], of_keys[i], of_values[i]) = std::tuple_cat(backward_of(
-          gradients[i], {saved[0], saved[1], saved[2]}, key, value, halves[i].positions, rows_.parts().length()));
+      std::tie(gradients[i], of_keys[i], of_values[i]) = backward_of(
+          gradients[i], {saved[0], saved[1], saved[2]}, key, value, halves[i].positions, rows_.parts().length());
       saved += 3;
     }
     of_keys_.send_from(part, of_keys), of_values_.send_from(part, of_values);
@@ -141,7 +138,7 @@ struct Attention : torch::autograd::Function<Attention> {
     const at::AutoDispatchBelowAutograd below;
     const auto specs = c10::static_intrusive_pointer_cast<Specs>(context->saved_data["specs"].toCapsule());
     const auto saved = context->get_saved_variables();
-    const auto gradient = laid_out_as(gradients[0], specs->query->layout);
+    const auto gradient = redistribute_values(gradients[0], specs->query->layout, "redistribute");
     const auto module = RunContext::current().module();
     const PhaseScope phase(Phase::kReduce);  // ops that only some meshes have
     const BalancedRows rows(*specs->query, module);

@@ -10,6 +10,7 @@
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "trainer/gradients/bucketed_reductions.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -33,15 +34,6 @@ struct Bucket {
     *this = {};
   }
 };
-
-/// As all ranks know it alike: of the mean where a cut is uneven.
-int64_t bytes_of(const at::Tensor& part) {
-  const auto& layout = layout_of(part);
-  int64_t ranks = 1;
-  for (int axis = 0; axis < layout.axis_count(); ++axis)
-    if (layout[axis].is_shard()) ranks *= layout.mesh().axis_size(axis);
-  return part.numel() * static_cast<int64_t>(sizeof(float)) / ranks;
-}
 
 bool any_is_shared(const TrainingState& state, const std::vector<at::Tensor>& gradients) {
   size_t next = 0;
@@ -78,7 +70,8 @@ void UpdatedParts::give_back(int64_t bucket_bytes) {
     auto& bucket = buckets[mesh];
     if (bucket.parts.empty()) meshes.push_back(mesh);
     bucket.names.push_back(parts_[p].name), bucket.values.push_back(value), bucket.parts.push_back(part);
-    if ((bucket.bytes += bytes_of(part)) >= std::max<int64_t>(bucket_bytes, 1)) bucket.give_back();
+    if ((bucket.bytes += bytes_of_part(part, layout_of(part))) >= std::max<int64_t>(bucket_bytes, 1))
+      bucket.give_back();
   }
   for (const auto* mesh : meshes)
     if (auto& bucket = buckets[mesh]; !bucket.parts.empty()) bucket.give_back();

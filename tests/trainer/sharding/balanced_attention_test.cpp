@@ -15,32 +15,24 @@
 namespace lockstep::trainer {
 namespace {
 
+using testing::ContextTrial;
 using testing::two_steps;
-
-struct BalancedTrial {
-  const char* mesh;
-  int64_t length;
-  int64_t local_batch = 2;
-  const char* dtype = "float32";
-  const char* recompute = "none";
-  const char* schedule = "1F1B";
-};
 
 /// Parts that are one node of the tree over rows, several, uneven, and none; an odd number of them, of which the middle
 /// one has no partner.
-constexpr BalancedTrial kTrials[] = {{"cp=2", 128},
-                                     {"cp=2", 160, 1, "bfloat16"},
-                                     {"cp=3", 256, 1, "float32", "full"},
-                                     {"cp=3", 300, 2},
-                                     {"cp=4", 530, 2, "bfloat16"},
-                                     {"cp=5", 600, 1},
-                                     {"cp=8", 555, 1},
-                                     {"cp=7", 9, 2},
-                                     {"dp_shard=2,cp=2,tp=2", 128, 1},
-                                     {"dp_shard=3,cp=4", 256, 1},
-                                     {"cp=2,tp=3", 130, 2, "bfloat16", "full"},
-                                     {"pp=2,cp=4", 300, 2, "float32", "none", "ZBH1"},
-                                     {"pp=2,dp_replicate=2,cp=2", 129, 1, "bfloat16", "selective"}};
+constexpr ContextTrial kTrials[] = {{"cp=2", 128},
+                                    {"cp=2", 160, 1, "bfloat16"},
+                                    {"cp=3", 256, 1, "float32", "full"},
+                                    {"cp=3", 300, 2},
+                                    {"cp=4", 530, 2, "bfloat16"},
+                                    {"cp=5", 600, 1},
+                                    {"cp=8", 555, 1},
+                                    {"cp=7", 9, 2},
+                                    {"dp_shard=2,cp=2,tp=2", 128, 1},
+                                    {"dp_shard=3,cp=4", 256, 1},
+                                    {"cp=2,tp=3", 130, 2, "bfloat16", "full"},
+                                    {"pp=2,cp=4", 300, 2, "float32", "none", "ZBH1"},
+                                    {"pp=2,dp_replicate=2,cp=2", 129, 1, "bfloat16", "selective"}};
 
 /// Six heads of queries, three of keys.
 std::unique_ptr<models::Model> long_llama() {
@@ -49,14 +41,10 @@ std::unique_ptr<models::Model> long_llama() {
   return std::make_unique<models::Llama>(options);
 }
 
-Job job_of(const BalancedTrial& trial, const char* balancer) {
-  auto job = testing::small_job();
-  job.training.seq_len = trial.length;
-  job.training.global_batch_size = 6, job.training.local_batch_size = trial.local_batch;
-  job.training.mixed_precision_param = trial.dtype;
-  job.activation_checkpoint.mode = trial.recompute;
+Job job_of(const ContextTrial& trial, const char* balancer) {
+  auto job = trial.applied_to(testing::small_job());
+  job.training.global_batch_size = 6;
   job.activation_checkpoint.selective_ac_option = "op";
-  job.parallelism.pipeline_parallel_schedule = trial.schedule;
   job.parallelism.context_parallel_load_balancer = balancer;
   return job;
 }
@@ -76,7 +64,7 @@ TEST(BalancedAttention, LeavesOthersAsTheyAre) {
     options.length = 600, options.attention_dropout = 0.1;
     return std::make_unique<models::Llama>(options);
   };
-  const BalancedTrial trial{"cp=2", 128};
+  const ContextTrial trial{"cp=2", 128};
   EXPECT_EQ(two_steps(job_of(trial, kHeadTail), "cp=2", make_model),
             two_steps(job_of(trial, ""), "one device", make_model));
   auto exchanged = job_of(trial, kHeadTail);
@@ -84,7 +72,7 @@ TEST(BalancedAttention, LeavesOthersAsTheyAre) {
   EXPECT_EQ(two_steps(exchanged, "cp=2", long_llama), two_steps(job_of(trial, ""), "one device", long_llama));
 }
 
-std::pair<double, double> native_step(const BalancedTrial& trial, const char* balancer) {
+std::pair<double, double> native_step(const ContextTrial& trial, const char* balancer) {
   auto job = job_of(trial, balancer);
   job.numerics.mode = "native";
   TrainingRun::Options options;

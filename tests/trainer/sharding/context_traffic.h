@@ -4,6 +4,25 @@
 
 namespace lockstep::testing {
 
+/// A mesh with cp, and how a job trains on it.
+struct ContextTrial {
+  const char* mesh;
+  int64_t length;
+  int64_t local_batch = 2;
+  const char* dtype = "float32";
+  const char* recompute = "none";
+  const char* schedule = "1F1B";
+
+  trainer::Job applied_to(trainer::Job job) const {
+    job.training.seq_len = length;
+    job.training.local_batch_size = local_batch;
+    job.training.mixed_precision_param = dtype;
+    job.activation_checkpoint.mode = recompute;
+    job.parallelism.pipeline_parallel_schedule = schedule;
+    return job;
+  }
+};
+
 /// Of a small Llama whose heads four ranks divide, and its batch, for closed forms of what travels on the axis cp.
 struct ContextTraffic {
   static constexpr int64_t kWidth = 32, kLayers = 3, kRows = 4;

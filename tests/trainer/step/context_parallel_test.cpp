@@ -17,6 +17,7 @@
 namespace lockstep::trainer {
 namespace {
 
+using testing::ContextTrial;
 using ::testing::HasSubstr;
 using testing::two_steps;
 
@@ -81,32 +82,16 @@ Job long_job(int64_t length, const char* method) {
   return job;
 }
 
-struct RingTrial {
-  const char* mesh;
-  int64_t length;
-  int64_t local_batch = 2;
-  const char* dtype = "float32";
-  const char* recompute = "none";
-  const char* schedule = "1F1B";
-};
+constexpr ContextTrial kRingTrials[] = {{"cp=2", 512},
+                                        {"cp=2", 1024, 1, "bfloat16"},
+                                        {"cp=4", 1024, 1, "float32", "full"},
+                                        {"cp=8", 2048, 2, "bfloat16"},
+                                        {"dp_shard=2,cp=2,tp=2", 512, 1},
+                                        {"cp=2,tp=3", 512, 2, "bfloat16", "full"},
+                                        {"pp=2,dp_replicate=2,cp=2", 512, 1, "float32", "full", "ZBH1"},
+                                        {"pp=2,cp=2", 512, 2, "bfloat16", "none", "ZBH1"}};
 
-constexpr RingTrial kRingTrials[] = {{"cp=2", 512},
-                                     {"cp=2", 1024, 1, "bfloat16"},
-                                     {"cp=4", 1024, 1, "float32", "full"},
-                                     {"cp=8", 2048, 2, "bfloat16"},
-                                     {"dp_shard=2,cp=2,tp=2", 512, 1},
-                                     {"cp=2,tp=3", 512, 2, "bfloat16", "full"},
-                                     {"pp=2,dp_replicate=2,cp=2", 512, 1, "float32", "full", "ZBH1"},
-                                     {"pp=2,cp=2", 512, 2, "bfloat16", "none", "ZBH1"}};
-
-Job job_of(const RingTrial& trial, const char* method) {
-  auto job = long_job(trial.length, method);
-  job.training.local_batch_size = trial.local_batch;
-  job.training.mixed_precision_param = trial.dtype;
-  job.activation_checkpoint.mode = trial.recompute;
-  job.parallelism.pipeline_parallel_schedule = trial.schedule;
-  return job;
-}
+Job job_of(const ContextTrial& trial, const char* method) { return trial.applied_to(long_job(trial.length, method)); }
 
 TEST(RingAttention, HasTheBitsOfOneDevice) {
   for (const auto& trial : kRingTrials) {
