@@ -32,7 +32,7 @@ target_link_libraries(test_pretend_gpu PRIVATE pretend_gpu lockstep_flags Lockst
 if(LOCKSTEP_SANITIZE)
   target_sources(test_pretend_gpu PRIVATE support/gpu/pretend_kernels.cpp)
 else()
-  target_sources(test_pretend_gpu PRIVATE trainer/step/gpu_kernels_test.cpp)
+  target_sources(test_pretend_gpu PRIVATE trainer/step/gpu_kernels_test.cpp trainer/state/gpu_digest_test.cpp)
   target_link_libraries(test_pretend_gpu PRIVATE emulated_kernels emulated_op_kernels)
 endif()
 target_compile_definitions(test_pretend_gpu PRIVATE LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

@@ -2,22 +2,10 @@
 
 #include <cstring>
 
+#include "core/digest/place_mix.h"
 #include "core/error.h"
 
 namespace lockstep {
-namespace {
-
-// The constants and shifts of SplitMix64: G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number
-// Generators", OOPSLA 2014, section 5; the finalizer is D. Stafford's variant 13.
-constexpr uint64_t kStep = 0x9E3779B97F4A7C15, kFirst = 0xBF58476D1CE4E5B9, kSecond = 0x94D049BB133111EB;
-
-uint64_t mixed(uint64_t word) {
-  word = (word ^ (word >> 30)) * kFirst;
-  word = (word ^ (word >> 27)) * kSecond;
-  return word ^ (word >> 31);
-}
-
-}  // namespace
 
 uint64_t PlaceDigest::key(std::string_view tensor) { return digest(tensor).low; }
 
@@ -28,10 +16,7 @@ void PlaceDigest::add(uint64_t key, uint64_t first, std::span<const std::byte> e
   for (size_t i = 0; i < count; ++i) {
     uint32_t bits = 0;
     std::memcpy(&bits, elements.data() + i * sizeof bits, sizeof bits);
-    const auto place = mixed(key + (first + i) * kStep);
-    const auto mix = mixed(place ^ (bits * kSecond));
-    sum.low += mix;
-    sum.high += mixed(mix + place);
+    place::add(key, first + i, bits, sum.low, sum.high);
   }
   add(sum);
 }

@@ -47,7 +47,8 @@ std::vector<const Parameter*> Head::shared() const {
 Decoder::Decoder(const LlamaOptions& options, int64_t rotated_size)
     : options_(options),
       tables_(rope_tables({rotated_size, options.rope_theta, options.rope_factor}, options.length)),
-      embedding_(*this, "tok_embeddings", options.vocabulary, options.width, Initial::drawn(rng::normal(0, 1)),
+      embedding_(*this, "tok_embeddings", options.vocabulary, options.width,
+                 options.tied_head ? head_initial(options.width) : Initial::drawn(rng::normal(0, 1)),
                  vocabulary_unit(options)),
       head_(*this, "head", options, embedding_) {}
 

@@ -35,7 +35,7 @@ KeptResults::Scope::~Scope() { current_results = previous_; }
 KeptResults* KeptResults::current() { return current_results; }
 
 bool KeptResults::takes(std::string_view op) {
-  if (op == "linear") return ++linear_maps_ % 2 == 1;
+  if (op == "linear") return ++linear_maps_ % 2 == 1 || maps_ == KeptMaps::kAll;
   return op == "mesh::attention";
 }
 
@@ -50,9 +50,9 @@ std::vector<c10::IValue> KeptResults::give(std::string_view op) {
   kept_.pop_front();
   if (kept.versions != versions_of(kept.results))
     fail<BadInput>(
-        "activation_checkpoint.selective_ac_option \"op\" keeps what {} gave, and the model wrote over it; let it "
+        "activation_checkpoint.selective_ac_option \"{}\" keeps what {} gave, and the model wrote over it; let it "
         "make another tensor, or choose a layer period.",
-        op);
+        maps_ == KeptMaps::kAll ? "linear" : "op", op);
   std::vector<c10::IValue> results;
   for (const auto& result : kept.results) results.push_back(given(result));
   return results;

@@ -10,11 +10,16 @@
 
 namespace lockstep {
 
+/// Which linear maps have their results kept: no product runs again where all have; of every second one, the first one
+/// first, half of them do, for less memory (torchtitan's choice, but for what collectives and maxima give).
+enum class KeptMaps : uint8_t { kEverySecond, kAll };
+
 /// Results of the dearest ops of a program, kept by its first run for its second: what is recomputed then is the rest
-/// (selective activation checkpointing). Of linear maps every second one is kept, the first one first, of attention all
-/// are: torchtitan's choice, but for what collectives and maxima give.
+/// (selective activation checkpointing). Of attention all are kept, of linear maps those that are said.
 class KeptResults {
  public:
+  explicit KeptResults(KeptMaps maps = KeptMaps::kEverySecond) : maps_(maps) {}
+
   /// For as long as it lives, ops of this thread are kept, or (`gives`) given instead of run.
   class Scope {
    public:
@@ -47,6 +52,7 @@ class KeptResults {
     std::vector<uint32_t> versions;  ///< of the tensors
   };
 
+  KeptMaps maps_;
   bool gives_ = false;
   int64_t linear_maps_ = 0;
   std::deque<Kept> kept_;

@@ -47,7 +47,14 @@ void canonical_exponential_sum(const LocalCall& call, torch::jit::Stack& stack) 
   const auto last = static_cast<int>(logits.dim()) - 1;
   const auto summands = summands_here(call, 0, last, SumTree::over_elements(global_size(call, 0, last)));
   stack = {finished_sum(call, kernels::ordered_exponential_sum(logits, call.tensor(stack, "shift"), summands),
-                        logits.scalar_type())};
+                        call.tensor(stack, "shift").scalar_type())};
+}
+
+/// A sum for each row, in the dtype of what the row is shifted by.
+std::vector<ResultShape> exponential_sum_shapes(const Call& call) {
+  auto row = per_row(call)[0];
+  row.dtype = call.dtype_of("shift");
+  return {row};
 }
 
 /// Each rank looks at the labels that it has: an error ends the run on all.
@@ -73,28 +80,31 @@ Tensor without_partial(const Tensor& tensor) {
   return redistribute_values(tensor, Layout(layout.mesh(), std::move(placements)), "labels");
 }
 
+/// Numbers of rows are of `dtype`, to which logits are never converted.
 struct TokenLoss : torch::autograd::Function<TokenLoss> {
-  static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& labels, int64_t ignore_index) {
+  static Tensor forward(AutogradContext* context, const Tensor& logits, const Tensor& labels, int64_t ignore_index,
+                        c10::ScalarType dtype) {
     const auto target = without_partial(labels);
     const auto valid = at::ne(target, ignore_index);
     check_labels(target, logits.size(-1), ignore_index);
-    const auto shift = at::amax(logits, {-1}, false);
+    const auto shift = at::amax(logits, {-1}, false).to(dtype);
     const auto log_sum = at::add(at::log(mesh_ops::exponential_sum(logits, shift)), shift);
     const auto kept = at::masked_fill(target, at::eq(target, ignore_index), -1);
-    const auto picked = mesh_ops::pick_class(logits, kept);
+    const auto picked = mesh_ops::pick_class(logits, kept).to(dtype);
     context->save_for_backward({logits, log_sum, kept, valid});
-    return at::mul(at::sub(log_sum, picked), valid.to(logits.scalar_type()));
+    return at::mul(at::sub(log_sum, picked), valid.to(dtype));
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
     if (is_differentiated_again()) {
       const auto classes = at::unsqueeze(at::clamp_min(saved[2], 0), -1);
-      const auto picked = at::squeeze(at::gather(at::log_softmax(saved[0], -1), -1, classes), -1);
-      const auto losses = at::mul(at::neg(picked), saved[3].to(saved[0].scalar_type()));
-      return {differentiable_gradients(losses, {saved[0]}, gradients[0])[0], {}, {}};
+      const auto picked =
+          at::squeeze(at::gather(at::log_softmax(saved[0].to(saved[1].scalar_type()), -1), -1, classes), -1);
+      const auto losses = at::mul(at::neg(picked), saved[3].to(saved[1].scalar_type()));
+      return {differentiable_gradients(losses, {saved[0]}, gradients[0])[0], {}, {}, {}};
     }
-    const auto gradient = at::mul(gradients[0], saved[3].to(saved[0].scalar_type()));
-    return {mesh_ops::cross_entropy_backward(gradient, saved[0], saved[1], saved[2]), {}, {}};
+    const auto gradient = at::mul(gradients[0], saved[3].to(saved[1].scalar_type()));
+    return {mesh_ops::cross_entropy_backward(gradient, saved[0], saved[1], saved[2]), {}, {}, {}};
   }
 };
 
@@ -121,7 +131,7 @@ constexpr OwnOp kOps[] = {
     {.schema = "exponential_sum(Tensor logits, Tensor shift) -> Tensor",
      .on_cpu = kernel<kernels::exponential_sum>,
      .on_gpu = kernel<on_gpu::exponential_sum>,
-     .rule = {"mesh::exponential_sum", "row", "...v,...->...", "-", Rule::kPlain, nullptr, per_row},
+     .rule = {"mesh::exponential_sum", "row", "...v,...->...", "-", Rule::kPlain, nullptr, exponential_sum_shapes},
      .canonical = {canonical_exponential_sum}},
     {.schema = "pick_class(Tensor logits, Tensor target) -> Tensor",
      .on_cpu = kernel<kernels::pick_class>,
@@ -159,8 +169,8 @@ Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, cons
   return op.call(gradient, logits, log_sum, target);
 }
 
-Tensor token_losses(const Tensor& logits, const Tensor& target, int64_t ignored) {
-  return own_ops::TokenLoss::apply(logits, target, ignored);
+Tensor token_losses(const Tensor& logits, const Tensor& target, int64_t ignored, std::optional<c10::ScalarType> dtype) {
+  return own_ops::TokenLoss::apply(logits, target, ignored, dtype.value_or(logits.scalar_type()));
 }
 
 }  // namespace mesh_ops

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <tuple>
 
 /// Ops of Lockstep's own, in the dispatcher's namespace `mesh`: they run on plain CPU tensors (their kernels) and on
@@ -25,17 +26,21 @@ at::Tensor rms_norm_input_gradient(const at::Tensor& gradient, const at::Tensor&
                                    const at::Tensor& weight);
 at::Tensor rms_norm_weight_gradient(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& reciprocal);
 
-/// logits [..., v], shift [...] -> sum over v of exp(logits - shift).
+/// logits [..., v], shift [...] -> sum over v of exp(logits - shift), in shift's dtype: fp32 beside 16-bit logits
+/// spares a copy of them.
 at::Tensor exponential_sum(const at::Tensor& logits, const at::Tensor& shift);
 /// logits [..., v], target [...] (int64) -> logits[..., target], 0 where the target is negative.
 at::Tensor pick_class(const at::Tensor& logits, const at::Tensor& target);
-/// gradient [...], logits [..., v], log_sum [...], target [...] -> gradient * (exp(logits - log_sum) - onehot(target)).
+/// gradient [...], logits [..., v], log_sum [...], target [...] -> gradient * (exp(logits - log_sum) - onehot(target)),
+/// in the dtype of logits.
 at::Tensor cross_entropy_backward(const at::Tensor& gradient, const at::Tensor& logits, const at::Tensor& log_sum,
                                   const at::Tensor& target);
 /// Per token the log-sum-exp minus the target's logit, 0 where the target is `ignored`: logits [..., v], target [...]
-/// (int64) -> [...]. Over a sharded vocabulary three small all-reduces: the maximum, the sum, and the loss itself
+/// (int64) -> [...], in `dtype` (without it that of logits), with the bits that logits of that dtype would give, but
+/// without a copy of them. Over a sharded vocabulary three small all-reduces: the maximum, the sum, and the loss itself
 /// (Shoeybi et al., 2019, section 3). Differentiable in the logits, which are sharded.
-at::Tensor token_losses(const at::Tensor& logits, const at::Tensor& target, int64_t ignored);
+at::Tensor token_losses(const at::Tensor& logits, const at::Tensor& target, int64_t ignored,
+                        std::optional<c10::ScalarType> dtype = {});
 
 /// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e] -> output [b, h*g, l, e], log-sum-exp [b, h*g, l],
 /// for the backward alone: natural in native numerics, to base 2 in canonical.

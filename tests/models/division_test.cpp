@@ -87,5 +87,15 @@ TEST(Llama, IsDrawnAndStoredAsTorchtitanDoes) {
   EXPECT_EQ(sizes.at("layers.0.feed_forward.w2.weight"), (std::vector<int64_t>{256, 768}));
 }
 
+/// With an embedding's deviation of 1 the first loss would be the width's root too large.
+TEST(Llama, ATiedTableBeginsAsTheHeadWould) {
+  LlamaOptions options;
+  options.layers = 1, options.tied_head = true;
+  const Llama model(options);
+  const auto& table = *model.parameters()[0];
+  ASSERT_EQ(table.name(), "tok_embeddings.weight");
+  EXPECT_EQ(table.division().parts()[0].initial.distribution.deviation, 1 / 16.0);
+}
+
 }  // namespace
 }  // namespace lockstep::models

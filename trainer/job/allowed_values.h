@@ -95,9 +95,9 @@ inline constexpr Choice kTransports[] = {{"auto"}, {"shared_memory"}, {"tcp"}};
 inline constexpr Allowed kPayload{"all, none or ring:K with K from 1", nullptr, replay::is_payload_mode};
 
 inline constexpr bool is_selective_option(std::string_view text) {
-  return text == kChoosesOps ||
+  return text == kChoosesOps || text == kKeepsMaps ||
          (!text.empty() && text.size() <= 9 && text[0] != '0' && text.find_first_not_of("0123456789") == text.npos);
 }
-inline constexpr Allowed kSelectiveOption{"op or a layer period such as \"2\"", nullptr, is_selective_option};
+inline constexpr Allowed kSelectiveOption{"op, linear or a layer period such as \"2\"", nullptr, is_selective_option};
 
 }  // namespace lockstep::trainer

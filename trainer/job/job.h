@@ -207,8 +207,8 @@ inline constexpr const char* kHeadTail = "headtail";  // context_parallel_load_b
 // context_parallel_rotate_method, besides allgather:
 inline constexpr const char *kRing = "alltoall", *kUlysses = "ulysses";
 
-/// A value of activation_checkpoint.selective_ac_option.
-inline constexpr std::string_view kChoosesOps = "op";
+/// Values of activation_checkpoint.selective_ac_option.
+inline constexpr std::string_view kChoosesOps = "op", kKeepsMaps = "linear";
 
 /// Values of verify.modes.
 inline constexpr std::string_view kOpsMode = "ops";

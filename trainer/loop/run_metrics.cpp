@@ -1,5 +1,8 @@
 #include "trainer/loop/run_metrics.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <filesystem>
 #include <utility>
 
@@ -7,6 +10,22 @@
 #include "trainer/job/job.h"
 
 namespace lockstep::trainer {
+namespace {
+
+/// None of a CPU, and nothing known if another allocator is at work.
+std::optional<GpuMemory> gpu_memory(c10::Device device) {
+  if (!device.is_cuda()) return std::nullopt;
+  auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
+  if (!allocator) return GpuMemory{};
+  const auto index =
+      device.has_index() ? device.index() : c10::impl::VirtualGuardImpl(device.type()).getDevice().index();
+  const auto stats = allocator->getDeviceStats(index);
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto &allocated = stats.allocated_bytes[kAll], &reserved = stats.reserved_bytes[kAll];
+  return GpuMemory{allocated.current, allocated.peak, reserved.peak, stats.num_alloc_retries};
+}
+
+}  // namespace
 
 RunMetrics::RunMetrics(const Job& job, TrainingRun& run)
     : job_(job),
@@ -54,10 +73,10 @@ void RunMetrics::measure(StepMetrics& metrics, const StepMeasures& all) const {
   metrics.peak_operations = all.peak_operations;
   metrics.memory_bytes = resident_bytes();
   metrics.peak_memory_bytes = peak_resident_bytes();
+  metrics.gpu = gpu_memory(run_.world().shard_device());
   metrics.parameter_bytes = memory_.parameters;
   metrics.gradient_bytes = memory_.gradients;
   metrics.optimizer_bytes = memory_.optimizer;
-  metrics.state_is_resident = !run_.world().shard_device().is_cuda();
   metrics.data_seconds = all.data_seconds;
   metrics.communication_seconds = all.communication_seconds;
 }

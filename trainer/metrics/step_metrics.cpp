@@ -49,8 +49,9 @@ std::optional<double> StepMetrics::utilization() const {
 }
 
 std::optional<int64_t> StepMetrics::other_bytes() const {
-  if (peak_memory_bytes <= 0 || !state_is_resident) return std::nullopt;
-  return std::max<int64_t>(0, peak_memory_bytes - parameter_bytes - gradient_bytes - optimizer_bytes);
+  const int64_t peak = gpu ? gpu->peak_allocated_bytes : peak_memory_bytes;
+  if (peak <= 0) return std::nullopt;
+  return std::max<int64_t>(0, peak - parameter_bytes - gradient_bytes - optimizer_bytes);
 }
 
 std::string json_line(const StepMetrics& metrics) {
@@ -66,6 +67,12 @@ std::string json_line(const StepMetrics& metrics) {
   line.add("mfu", metrics.utilization());
   line.add("memory_bytes", metrics.memory_bytes);
   line.add("peak_memory_bytes", metrics.peak_memory_bytes);
+  if (const auto& gpu = metrics.gpu) {
+    line.add("gpu_memory_bytes", gpu->allocated_bytes);
+    line.add("gpu_peak_memory_bytes", gpu->peak_allocated_bytes);
+    line.add("gpu_peak_reserved_bytes", gpu->peak_reserved_bytes);
+    line.add("gpu_allocation_retries", gpu->retries);
+  }
   line.add("parameter_bytes", metrics.parameter_bytes);
   line.add("gradient_bytes", metrics.gradient_bytes);
   line.add("optimizer_bytes", metrics.optimizer_bytes);
@@ -103,6 +110,11 @@ std::vector<ScalarEvent> scalar_events(const StepMetrics& metrics) {
   curves.add("time_metrics/left(s)", metrics.seconds_left);
   curves.add_bytes("memory/resident(GiB)", metrics.memory_bytes);
   if (metrics.peak_memory_bytes > 0) curves.add_bytes("memory/peak_resident(GiB)", metrics.peak_memory_bytes);
+  if (const auto& gpu = metrics.gpu) {
+    curves.add_bytes("memory/max_active(GiB)", gpu->peak_allocated_bytes);
+    curves.add_bytes("memory/max_reserved(GiB)", gpu->peak_reserved_bytes);
+    curves.add("memory/num_alloc_retries", static_cast<double>(gpu->retries));
+  }
   curves.add_bytes("memory/parameters(GiB)", metrics.parameter_bytes);
   curves.add_bytes("memory/gradients(GiB)", metrics.gradient_bytes);
   curves.add_bytes("memory/optimizer(GiB)", metrics.optimizer_bytes);

@@ -10,6 +10,13 @@
 /// The numbers of a step, for programs: docs/metrics.md says what each is.
 namespace lockstep::trainer {
 
+/// Of LibTorch's caching allocator, whose memory a GPU's tensors are in.
+struct GpuMemory {
+  int64_t allocated_bytes = 0, peak_allocated_bytes = 0;  ///< by tensors: now, and at most so far
+  int64_t peak_reserved_bytes = 0;                        ///< taken from the GPU, at most so far
+  int64_t retries = 0;                                    ///< times that all unused memory was given back to go on
+};
+
 struct StepMetrics {
   int64_t step = 0;
   double loss = 0;
@@ -19,11 +26,11 @@ struct StepMetrics {
   double tokens_per_second = 0;                          ///< of the step on the mesh alone, checked or not
   std::optional<double> checked_tokens_per_second = {};  ///< with all that checked it; none where nothing did
   double operations_per_second = 0;                      ///< of the model, on the mesh alone
-  double peak_operations = 0;     ///< a second, that the run's threads reach at best; 0: not known
-  int64_t memory_bytes = 0;       ///< resident memory of this process, now
-  int64_t peak_memory_bytes = 0;  ///< the most there has been of it; 0: the system does not tell
+  double peak_operations = 0;         ///< a second, that the run's threads reach at best; 0: not known
+  int64_t memory_bytes = 0;           ///< resident memory of this process, now
+  int64_t peak_memory_bytes = 0;      ///< the most there has been of it; 0: the system does not tell
+  std::optional<GpuMemory> gpu = {};  ///< of runs on a GPU
   int64_t parameter_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;  ///< of this process's ranks
-  bool state_is_resident = true;                                         ///< false: those are on a GPU
   double step_seconds = 0;                           ///< of the whole step, with its data and its check
   double data_seconds = 0;                           ///< to read its batch, on the slowest rank
   std::optional<double> communication_seconds = {};  ///< that a rank waited, the mean; none in one process
@@ -34,8 +41,8 @@ struct StepMetrics {
 
   /// Share of the peak; none where that is not known.
   std::optional<double> utilization() const;
-  /// Of the most that was resident, what is neither parameters, gradients nor optimizer state; none where it is not
-  /// known.
+  /// Of the most that was resident, or on the GPU allocated, what is neither parameters, gradients nor optimizer state;
+  /// none where it is not known.
   std::optional<int64_t> other_bytes() const;
 };
 

@@ -3,10 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <optional>
-
 #include "core/error.h"
-#include "runtime/context/kept_results.h"
 #include "runtime/context/scopes.h"
 #include "trainer/gradients/taken_gradient.h"
 
@@ -19,7 +16,8 @@ using torch::autograd::variable_list;
 
 /// Keeps the function alive in the context.
 struct Held : torch::CustomClassHolder {
-  Held(Forward f, bool keeps) : forward(std::move(f)), keeps_results(keeps) {}
+  Held(Forward f, std::optional<KeptMaps> kept)
+      : forward(std::move(f)), keeps_results(kept), results(kept.value_or(KeptMaps::kAll)) {}
   /// The first run keeps, the second is given.
   at::Tensor run(const at::Tensor& input, bool again) {
     std::optional<KeptResults::Scope> scope;
@@ -60,8 +58,8 @@ struct Checkpoint : torch::autograd::Function<Checkpoint> {
 }  // namespace
 
 /// The block may train though what it is given does not: a node of the graph needs an input that asks for gradients.
-at::Tensor checkpointed(const Forward& forward, const at::Tensor& input, bool keeps_results) {
-  auto held = c10::make_intrusive<Held>(forward, keeps_results);
+at::Tensor checkpointed(const Forward& forward, const at::Tensor& input, std::optional<KeptMaps> kept) {
+  auto held = c10::make_intrusive<Held>(forward, kept);
   if (at::GradMode::is_enabled() && !input.requires_grad()) {
     const auto asking = input.tensor_data().requires_grad_();
     taken_gradient(asking);  // and nobody has it

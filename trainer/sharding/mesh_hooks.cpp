@@ -24,8 +24,10 @@ c10::ScalarType compute_dtype(const Job& job) {
 
 using Blocks = std::vector<models::Module*>;
 
-bool chooses_ops(const ActivationCheckpointSection& settings) {
-  return settings.mode == "selective" && settings.selective_ac_option == kChoosesOps;
+std::optional<KeptMaps> kept_maps(const ActivationCheckpointSection& settings) {
+  if (settings.mode != "selective") return std::nullopt;
+  if (settings.selective_ac_option == kChoosesOps) return KeptMaps::kEverySecond;
+  return settings.selective_ac_option == kKeepsMaps ? std::optional(KeptMaps::kAll) : std::nullopt;
 }
 
 /// The share of the other layers is the budget at most; evenly spread, as all layers are alike.
@@ -43,7 +45,7 @@ std::set<const models::Module*> recomputed(const ActivationCheckpointSection& se
   if (settings.mode == "none") return chosen;
   if (settings.mode == "memory_budget") return recomputed_by_budget(settings.memory_budget, blocks);
   const size_t every =
-      settings.mode == "selective" && !chooses_ops(settings) ? std::stoul(settings.selective_ac_option) : 1;
+      settings.mode == "selective" && !kept_maps(settings) ? std::stoul(settings.selective_ac_option) : 1;
   for (size_t layer = every; layer + 1 < blocks.size(); layer += every) chosen.insert(blocks[layer]);
   return chosen;
 }
@@ -86,7 +88,7 @@ BlockOptions block_options(const Job& job, models::Model& model) {
   return {compute_dtype(job),
           staying_gathered(job.parallelism.fsdp_reshard_after_forward, blocks),
           recomputed(job.activation_checkpoint, blocks),
-          chooses_ops(job.activation_checkpoint),
+          kept_maps(job.activation_checkpoint),
           job.float8.precompute_float8_dynamic_scale_for_fsdp,
           job.parallelism.context_parallel_rotate_method,
           job.parallelism.context_parallel_load_balancer == kHeadTail,
@@ -149,9 +151,8 @@ at::Tensor MeshHooks::with_loss(const at::Tensor& x, const at::Tensor& losses) {
 at::Tensor MeshHooks::run_block(models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
                                 const at::Tensor& input) {
   const auto run = [this, &block, forward](const at::Tensor& x) { return run_gathered(block, forward, x); };
-  return options_.recompute.contains(&block) && at::GradMode::is_enabled()
-             ? checkpointed(run, input, options_.keeps_results)
-             : run(input);
+  return options_.recompute.contains(&block) && at::GradMode::is_enabled() ? checkpointed(run, input, options_.kept)
+                                                                           : run(input);
 }
 
 at::Tensor MeshHooks::run_gathered(const models::Module& block,

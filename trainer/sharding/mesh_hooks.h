@@ -1,12 +1,14 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "models/module.h"
+#include "runtime/context/kept_results.h"
 #include "trainer/job/job.h"
 #include "trainer/sharding/expert_balance.h"
 #include "trainer/sharding/gathered_parameters.h"
@@ -19,7 +21,7 @@ struct BlockOptions {
   c10::ScalarType compute_dtype = c10::kFloat;
   std::set<const models::Module*> stay_gathered = {};  ///< blocks that do not free their parameters after forward
   std::set<const models::Module*> recompute = {};      ///< blocks that do not keep their activations
-  bool keeps_results = false;                          ///< but those of the dearest ops: of checkpointed()
+  std::optional<KeptMaps> kept = {};                   ///< but results of the dearest ops: of checkpointed()
   bool float8_scales_at_once = false;                  ///< GatherRecipe::float8_at_once
   std::string rotate_method = "allgather";             ///< parallelism.context_parallel_rotate_method
   bool balances_attention = false;                     ///< parallelism.context_parallel_load_balancer

@@ -27,7 +27,7 @@ std::vector<std::byte> joined_runs(const HeldShard& shard, const Piece& piece) {
 
 }  // namespace
 
-std::vector<HeldShard> held_shards(const TrainingState& state) {
+std::vector<HeldShard> held_shards(const TrainingState& state, bool on_cpu) {
   std::vector<HeldShard> held;
   for (auto& stored : stored_tensors(state)) {
     const auto& layout = stored.spec().layout;
@@ -35,7 +35,8 @@ std::vector<HeldShard> held_shards(const TrainingState& state) {
     for (size_t i = 0; i < shards.size(); ++i) {
       auto box = held_box(stored.spec(), i);
       if (box.elements() == 0 || !stands_for_copies(layout, layout.mesh().local_ranks()[i])) continue;
-      held.push_back({stored, std::move(box), shards[i].to(c10::kCPU, c10::kFloat).contiguous()});
+      const auto device = on_cpu ? at::Device(c10::kCPU) : shards[i].device();
+      held.push_back({stored, std::move(box), shards[i].to(device, c10::kFloat).contiguous()});
     }
   }
   return held;

@@ -16,12 +16,12 @@ namespace lockstep::trainer {
 struct HeldShard {
   Stored stored;
   Box box;
-  at::Tensor plain;  ///< float32, contiguous, on the CPU: sizes are the box's
+  at::Tensor plain;  ///< float32, contiguous: sizes are the box's
 };
 
-/// Those of this process's ranks, without empty ones; they share bytes with the state where they can. Waits for what is
-/// under way. REQUIRES: a state that outlives them.
-std::vector<HeldShard> held_shards(const TrainingState& state);
+/// Those of this process's ranks, without empty ones, on the CPU or where they lie; they share bytes with the state
+/// where they can. Waits for what is under way. REQUIRES: a state that outlives them.
+std::vector<HeldShard> held_shards(const TrainingState& state, bool on_cpu = true);
 
 /// What write_chunks() takes, with the bytes that it borrows.
 struct Chunks {

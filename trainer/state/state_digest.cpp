@@ -7,6 +7,8 @@
 
 #include "core/digest/place_digest.h"
 #include "core/error.h"
+#include "runtime/kernels/cuda/cuda_kernels.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/tensor/mesh.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -54,15 +56,33 @@ void add_rows(PlaceDigest& digest, uint64_t key, const Places& places, std::span
   }
 }
 
+/// The same where the rows lie.
+Digest of_rows_on_gpu(uint64_t key, c10::IntArrayRef part_sizes, const Box& held, const at::Tensor& rows,
+                      const models::PartRows& run) {
+  std::vector<int64_t> strides(part_sizes.size(), 1);
+  for (size_t dim = strides.size() - 1; dim > 0; --dim) strides[dim - 1] = strides[dim] * part_sizes[dim];
+  int64_t first = run.part_row * strides[0];
+  for (size_t dim = 1; dim < strides.size(); ++dim) first += held.offset[dim] * strides[dim];
+  return on_gpu::place_sum(rows, key, static_cast<uint64_t>(first), rows.sizes(), strides);
+}
+
 /// Not by way of the pieces that checkpoints are made of: what goes wrong with those shows.
 void add_shard(PlaceDigest& digest, const HeldShard& shard) {
-  const auto& [stored, held, plain] = shard;
+  const auto& [stored, held, given] = shard;
+  const bool is_on_gpu = given.is_cuda() && cuda::has_kernels() && !held.size.empty();
+  const auto plain = is_on_gpu ? given : given.cpu();
   if (held.size.empty()) return digest.add(PlaceDigest::key(stored.name(0)), 0, bytes_of(plain));
   for (size_t part = 0; part < stored.division.parts().size(); ++part) {
-    const Places places(stored.division.sizes_of(part), held);
-    for (const auto& run : stored.division.rows_of(part, held.offset[0], held.size[0]))
-      add_rows(digest, PlaceDigest::key(stored.name(part)), places,
-               bytes_of(plain.narrow(0, run.row - held.offset[0], run.count)), run);
+    const auto sizes = stored.division.sizes_of(part);
+    const Places places(sizes, held);
+    const auto key = PlaceDigest::key(stored.name(part));
+    for (const auto& run : stored.division.rows_of(part, held.offset[0], held.size[0])) {
+      const auto rows = plain.narrow(0, run.row - held.offset[0], run.count);
+      if (is_on_gpu)
+        digest.add(of_rows_on_gpu(key, sizes, held, rows, run));
+      else
+        add_rows(digest, key, places, bytes_of(rows), run);
+    }
   }
 }
 
@@ -101,7 +121,8 @@ Digest sum_of_parts(std::span<const std::string> parts) {
 
 Digest state_digest(const TrainingState& state) {
   const PlainTensors guard;
-  return sum_of_all_ranks(layout_of(state.at(0).value).mesh().whole(), digest_of_held(held_shards(state)));
+  return sum_of_all_ranks(layout_of(state.at(0).value).mesh().whole(),
+                          digest_of_held(held_shards(state, /*on_cpu=*/false)));
 }
 
 }  // namespace lockstep::trainer

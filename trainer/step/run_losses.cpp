@@ -79,7 +79,7 @@ at::Tensor TrainingRun::token_losses(Stage& stage, const at::Tensor& output, con
   auto logits = output;
   if (job_.parallelism.disable_loss_parallel)
     logits = redistribute(logits, plan.activation(logits.sizes(), "batch length whole"));
-  return mesh_ops::token_losses(logits.to(c10::kFloat), labels, kIgnoredLabel);
+  return mesh_ops::token_losses(logits, labels, kIgnoredLabel, c10::kFloat);
 }
 
 at::Tensor TrainingRun::placed(const ShardingPlan& plan, const std::vector<int64_t>& values, const TokenBatch& batch,

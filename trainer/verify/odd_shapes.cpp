@@ -143,7 +143,7 @@ void draw_batch(Draw& draw, const Job& job, std::span<const MeshDegrees> meshes)
 
 void draw_way_of_computing(Draw& draw, const Job& job) {
   draw.set("activation_checkpoint.mode", draw.one_of<std::string>({"none", "full", "selective", "memory_budget"}));
-  draw.set("activation_checkpoint.selective_ac_option", draw.one_of<std::string>({"1", "2", "op"}));
+  draw.set("activation_checkpoint.selective_ac_option", draw.one_of<std::string>({"1", "2", "op", "linear"}));
   draw.set("parallelism.fsdp_reshard_after_forward", draw.one_of<std::string>({"default", "always", "never"}));
   const auto type = draw.one_of<std::string>({"float32", "bfloat16"});
   draw.set("training.mixed_precision_param", job.numerics.rounded_levels > 0 ? "bfloat16" : type);

@@ -47,9 +47,9 @@ void rotate_pairs(Element element, HeadSizes sizes, HeadStrides strides, const v
                   const float* sines, bool back, void* out);
 
 /// logits [rows], shift [count] -> sums [count].
-void exponential_sum(Element element, Rows rows, const void* logits, const void* shift, void* sums);
+void exponential_sum(Element element, Rows rows, const void* logits, const float* shift, float* sums);
 /// gradient, log_sum, target [count]; a target outside 0 .. size - 1 is nowhere.
-void cross_entropy_backward(Element element, Rows rows, const void* gradient, const void* logits, const void* log_sum,
+void cross_entropy_backward(Element element, Rows rows, const float* gradient, const void* logits, const float* log_sum,
                             const int64_t* target, void* out);
 
 /// Parameter, gradient, mean, square: as kernels::loops::adamw.
@@ -59,5 +59,15 @@ void adamw(int64_t count, float* parameter, const float* gradient, float* mean, 
 /// How many sums of parts of x sum_of_squares writes.
 int64_t square_parts(int64_t count);
 void sum_of_squares(Element element, int64_t count, const void* x, double* sums);
+
+/// Where the elements of memory without gaps lie in a tensor: in a box of it, outermost dimension first.
+struct PlaceBox {
+  static constexpr int kMostDims = 8;
+  uint64_t first;  ///< index of the box's first element
+  int dims;
+  int64_t size[kMostDims], stride[kMostDims];  ///< strides are the tensor's
+};
+/// What the elements of x add to a PlaceDigest (core/digest): lows and highs [square_parts(count)] add up to it.
+void place_sums(int64_t count, const uint32_t* x, uint64_t key, const PlaceBox& box, uint64_t* lows, uint64_t* highs);
 
 }  // namespace lockstep::cuda

@@ -16,10 +16,11 @@ void rms_norm_backward(Element, Rows, const void*, const void*, const float*, co
 void swiglu(Element, Rows, const void*, void*) { refuse(); }
 void swiglu_backward(Element, Rows, const void*, const void*, void*) { refuse(); }
 void rotate_pairs(Element, HeadSizes, HeadStrides, const void*, const float*, const float*, bool, void*) { refuse(); }
-void exponential_sum(Element, Rows, const void*, const void*, void*) { refuse(); }
-void cross_entropy_backward(Element, Rows, const void*, const void*, const void*, const int64_t*, void*) { refuse(); }
+void exponential_sum(Element, Rows, const void*, const float*, float*) { refuse(); }
+void cross_entropy_backward(Element, Rows, const float*, const void*, const float*, const int64_t*, void*) { refuse(); }
 void adamw(int64_t, float*, const float*, float*, float*, const kernels::loops::AdamwStep<float>&) { refuse(); }
 int64_t square_parts(int64_t) { refuse(); }
 void sum_of_squares(Element, int64_t, const void*, double*) { refuse(); }
+void place_sums(int64_t, const uint32_t*, uint64_t, const PlaceBox&, uint64_t*, uint64_t*) { refuse(); }
 
 }  // namespace lockstep::cuda

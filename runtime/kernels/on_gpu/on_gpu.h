@@ -1,4 +1,5 @@
 #pragma once
+#include "core/digest/digest.h"
 #include "runtime/kernels/tensors/own_op_signatures.h"
 
 /// The kernels of our own ops for tensors on a GPU, in native numerics: those of runtime/kernels/cuda and LibTorch's
@@ -22,5 +23,10 @@ signature::AdamW adamw;
 signature::SwiGLU swiglu;
 signature::SwiGLUBackward swiglu_backward;
 signature::RotatePairs rotate_pairs;
+
+/// What the elements of x, float32 and without gaps, add to a PlaceDigest of the tensor that `key` stands for: they are
+/// a box of it of these sizes, whose first element has index `first`; strides are the tensor's. Waits for it.
+/// REQUIRES: cuda::has_kernels(), and at most 8 dimensions.
+Digest place_sum(const Tensor& x, uint64_t key, uint64_t first, c10::IntArrayRef sizes, c10::IntArrayRef strides);
 
 }  // namespace lockstep::on_gpu

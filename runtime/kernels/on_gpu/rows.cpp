@@ -6,6 +6,12 @@
 #include "runtime/kernels/tensors/composed.h"
 
 namespace lockstep::on_gpu {
+namespace {
+
+/// One for each row.
+Tensor numbers(const Tensor& of_rows) { return of_rows.to(c10::kFloat).contiguous(); }
+
+}  // namespace
 
 std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
   const auto element = element_of(x, weight);
@@ -32,24 +38,25 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tenso
 }
 
 Tensor exponential_sum(const Tensor& logits, const Tensor& shift) {
-  const auto element = element_of(logits, shift);
+  const auto element = element_of(logits);
   if (!element || logits.numel() == 0) return composed::exponential_sum(logits, shift);
-  const auto in = logits.contiguous(), least = shift.contiguous();
-  auto sums = at::empty_like(least);
-  cuda::exponential_sum(*element, rows_of(in), in.const_data_ptr(), least.const_data_ptr(), sums.mutable_data_ptr());
-  return sums;
+  const auto in = logits.contiguous(), least = numbers(shift);
+  const auto sums = at::empty_like(least);
+  cuda::exponential_sum(*element, rows_of(in), in.const_data_ptr(), least.const_data_ptr<float>(),
+                        sums.mutable_data_ptr<float>());
+  return sums.to(shift.scalar_type());
 }
 
 Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, const Tensor& log_sum,
                               const Tensor& target) {
-  const auto element = element_of(logits, gradient, log_sum);
+  const auto element = element_of(logits);
   if (!element || logits.numel() == 0 || target.scalar_type() != c10::kLong)
     return composed::cross_entropy_backward(gradient, logits, log_sum, target);
-  const auto in = logits.contiguous(), slopes = gradient.contiguous(), sums = log_sum.contiguous();
+  const auto in = logits.contiguous(), slopes = numbers(gradient), sums = numbers(log_sum);
   const auto wanted = target.contiguous();
   auto out = at::empty_like(in);
-  cuda::cross_entropy_backward(*element, rows_of(in), slopes.const_data_ptr(), in.const_data_ptr(),
-                               sums.const_data_ptr(), wanted.const_data_ptr<int64_t>(), out.mutable_data_ptr());
+  cuda::cross_entropy_backward(*element, rows_of(in), slopes.const_data_ptr<float>(), in.const_data_ptr(),
+                               sums.const_data_ptr<float>(), wanted.const_data_ptr<int64_t>(), out.mutable_data_ptr());
   return out;
 }
 

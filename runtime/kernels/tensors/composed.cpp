@@ -54,7 +54,7 @@ std::tuple<Tensor, Tensor> rms_norm_backward(const Tensor& gradient, const Tenso
 
 Tensor exponential_sum(const Tensor& logits, const Tensor& shift) {
   const auto wide = widened(logits);
-  return at::exp(wide - beside(shift, wide).unsqueeze(-1)).sum(-1).to(logits.scalar_type());
+  return at::exp(wide - beside(shift, wide).unsqueeze(-1)).sum(-1).to(shift.scalar_type());
 }
 
 Tensor pick_class(const Tensor& logits, const Tensor& target) { return kernels::pick_class(logits, target); }

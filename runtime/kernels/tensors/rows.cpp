@@ -76,7 +76,7 @@ Tensor exponential_sum(const Tensor& logits, const Tensor& shift) {
     loops::exponential_sum(rows_of(wide), wide.const_data_ptr<scalar_t>(), s.const_data_ptr<scalar_t>(),
                            sum.mutable_data_ptr<scalar_t>());
   });
-  return sum.to(logits.scalar_type());
+  return sum.to(shift.scalar_type());
 }
 
 Tensor pick_class(const Tensor& logits, const Tensor& target) {

@@ -137,5 +137,29 @@ TEST(Loops, CrossEntropyBackwardGivesTheBitsOfTheFormula) {
   EXPECT_TRUE(same_bits(actual, expected));
 }
 
+/// fp32 losses of 16-bit logits: the bits of their copy in fp32, the gradient's but for its rounding.
+TEST(TokenLosses, OfNarrowLogitsAreThoseOfWideOnes) {
+  for (const auto numerics : {Numerics::kNative, Numerics::kCanonical}) {
+    const auto world = testing::simulated_world({{"dp", 2}, {"tp", 3}}, {.numerics = numerics});
+    const auto& mesh = world->mesh("dp=2,tp=3");
+    const auto logits = at::randn({6, 301}).mul_(4).to(c10::kBFloat16);
+    const auto labels = at::tensor({300, 0, 17, -100, 200, 99}, at::kLong);
+    for (const char* layout : {"[]", "[dp=S(0), tp=S(1)]", "[tp=S(1)]", "[dp=S(0)]"}) {
+      const auto losses = [&](const Tensor& x) {
+        const auto on_mesh = distribute(labels, Layout::parse(mesh, "[]"));
+        return with_gradient(distribute(x, Layout::parse(mesh, layout)), [&](const Tensor& each) {
+          return mesh_ops::token_losses(each, on_mesh, -100, c10::kFloat);
+        });
+      };
+      const auto [narrow, narrow_gradient] = losses(logits);
+      const auto [wide, wide_gradient] = losses(logits.to(c10::kFloat));
+      EXPECT_EQ(narrow.scalar_type(), c10::kFloat);
+      EXPECT_EQ(narrow_gradient.scalar_type(), c10::kBFloat16);
+      EXPECT_TRUE(same_bits(gather(narrow), gather(wide))) << layout;
+      EXPECT_TRUE(same_bits(gather(narrow_gradient), gather(wide_gradient).to(c10::kBFloat16))) << layout;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

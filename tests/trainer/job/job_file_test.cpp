@@ -58,7 +58,8 @@ constexpr BadJob kBadJobs[] = {
     {"[training]\nmixed_precision_reduce = \"bfloat16\"",
      "job.toml:2: training.mixed_precision_reduce is \"bfloat16\", must be float32."},
     {"[activation_checkpoint]\nselective_ac_option = \"0\"",
-     "job.toml:2: activation_checkpoint.selective_ac_option is \"0\", must be op or a layer period such as \"2\"."},
+     "job.toml:2: activation_checkpoint.selective_ac_option is \"0\", must be op, linear or a layer period such as "
+     "\"2\"."},
     {"[activation_checkpoint]\nmemory_budget = 1.5",
      "job.toml:2: activation_checkpoint.memory_budget is 1.5, must be in [0, 1]."},
     {"[compile]\nenable = true",

@@ -43,6 +43,14 @@ TEST(LogLine, IsNoWiderThanATerminal) {
   EXPECT_EQ(log_line(kMetrics, 999).size(), 100U - std::string(" checked").size());
 }
 
+TEST(LogLine, HasTheGpusMemoryWhereThereIsOne) {
+  auto metrics = kMetrics;
+  metrics.gpu = GpuMemory{.peak_allocated_bytes = int64_t{700} << 20};
+  EXPECT_NE(log_line(metrics, 20).find("  700 MiB GPU peak  "), std::string::npos) << log_line(metrics, 20);
+  metrics.gpu = GpuMemory{};
+  EXPECT_NE(log_line(metrics, 20).find("  512 MiB peak  "), std::string::npos) << log_line(metrics, 20);
+}
+
 TEST(LogLine, SaysWhetherMemoryIsThePeak) {
   auto metrics = kMetrics;
   metrics.peak_memory_bytes = 0;

@@ -38,7 +38,7 @@ StepMetrics with_little_known() {
   metrics.max_loss.reset();
   metrics.peak_operations = 0;
   metrics.communication_seconds.reset();
-  metrics.state_is_resident = false;
+  metrics.gpu = GpuMemory{};
   return metrics;
 }
 
@@ -50,6 +50,23 @@ TEST(JsonLine, HasAllNumbersInOneOrder) {
             R"("gradient_bytes":33554432,"optimizer_bytes":134217728,"other_bytes":301989888,"step_seconds":0.5,)"
             R"("data_seconds":0.125,"communication_seconds":0.0625,"checkpoint_seconds":0.03125,"seconds":62.4,)"
             R"("seconds_left":671})");
+}
+
+StepMetrics on_a_gpu() {
+  auto metrics = kMetrics;
+  metrics.gpu = GpuMemory{300 * kMebibyte, 768 * kMebibyte, 1024 * kMebibyte, 2};
+  return metrics;
+}
+
+TEST(JsonLine, TellsWhatIsOnAGpuBesideWhatIsOnTheHost) {
+  const auto json = nlohmann::json::parse(json_line(on_a_gpu()));
+  EXPECT_EQ(json.at("peak_memory_bytes"), 512 * kMebibyte);
+  EXPECT_EQ(json.at("gpu_memory_bytes"), 300 * kMebibyte);
+  EXPECT_EQ(json.at("gpu_peak_memory_bytes"), 768 * kMebibyte);
+  EXPECT_EQ(json.at("gpu_peak_reserved_bytes"), 1024 * kMebibyte);
+  EXPECT_EQ(json.at("gpu_allocation_retries"), 2);
+  EXPECT_EQ(json.at("other_bytes"), (768 - 64 - 32 - 128) * kMebibyte) << "of the GPU's peak";
+  EXPECT_FALSE(nlohmann::json::parse(json_line(kMetrics)).contains("gpu_memory_bytes"));
 }
 
 TEST(JsonLine, ReadsBackToTheSameBits) {
@@ -100,12 +117,18 @@ TEST(ScalarEvents, AreTheNumbersOfAStep) {
   EXPECT_EQ(curves_of(kMetrics), expected);
 }
 
+TEST(ScalarEvents, HaveAGpusMemoryUnderTorchtitansNames) {
+  const auto curves = curves_of(on_a_gpu());
+  for (const auto* curve : {"memory/max_active(GiB) 0.75", "memory/max_reserved(GiB) 1", "memory/num_alloc_retries 2"})
+    EXPECT_EQ(std::ranges::count(curves, curve), 1) << curve;
+}
+
 TEST(ScalarEvents, LeaveOutWhatIsNotKnown) {
   auto metrics = with_little_known();
   metrics.peak_memory_bytes = 0;
   metrics.checked_tokens_per_second = 1480.5;
   const auto curves = curves_of(metrics);
-  EXPECT_EQ(curves.size(), 14U) << "without the largest loss, use, communication, peak and other memory";
+  EXPECT_EQ(curves.size(), 17U) << "without the largest loss, use, communication, peak and other memory";
   EXPECT_EQ(curves[3], "throughput(tps) 1480.5");
 }
 
@@ -118,10 +141,10 @@ TEST(StepMetrics, MemoryThatIsLeftIsNeverNegative) {
 /// docs/metrics.md has a row for each.
 TEST(StepMetrics, AreAllDocumented) {
   const auto page = file_content(LOCKSTEP_SOURCE_DIR "/docs/metrics.md");
-  const auto json = nlohmann::json::parse(json_line(kMetrics));
+  const auto json = nlohmann::json::parse(json_line(on_a_gpu()));
   for (const auto& [name, value] : json.items())
     EXPECT_NE(page.find("`" + name + "`"), page.npos) << name << " is not in docs/metrics.md";
-  for (const auto& [tag, value] : scalar_events(kMetrics))
+  for (const auto& [tag, value] : scalar_events(on_a_gpu()))
     EXPECT_NE(page.find("`" + std::string(tag) + "`"), page.npos) << tag << " is not in docs/metrics.md";
 }
 

@@ -35,6 +35,8 @@ Paths recomputed(const Job& job) {
   return paths_of(block_options(job, *model).recompute, *model);
 }
 
+std::optional<KeptMaps> kept(const Job& job) { return block_options(job, *make_model(job)).kept; }
+
 Paths staying_gathered(const char* reshard) {
   auto job = job_of(2);
   job.parallelism.fsdp_reshard_after_forward = reshard;
@@ -55,11 +57,11 @@ TEST(BlockOptions, RecomputeTheNthOfEveryNLayers) {
 
 TEST(BlockOptions, RecomputeEveryLayerButForSomeOps) {
   EXPECT_THAT(recomputed(job_of(3, "selective", "op")), ElementsAre("layers.0", "layers.1", "layers.2"));
-  for (const auto* mode : {"selective", "full"}) {
-    const auto job = job_of(2, mode, "op");
-    const auto model = make_model(job);
-    EXPECT_EQ(block_options(job, *model).keeps_results, std::string_view(mode) == "selective");
-  }
+  EXPECT_THAT(recomputed(job_of(3, "selective", "linear")), ElementsAre("layers.0", "layers.1", "layers.2"));
+  EXPECT_EQ(kept(job_of(2, "selective", "op")), KeptMaps::kEverySecond);
+  EXPECT_EQ(kept(job_of(2, "selective", "linear")), KeptMaps::kAll);
+  EXPECT_EQ(kept(job_of(2, "selective", "2")), std::nullopt);
+  EXPECT_EQ(kept(job_of(2, "full", "op")), std::nullopt);
 }
 
 TEST(BlockOptions, RecomputeEveryLayerOrNone) {

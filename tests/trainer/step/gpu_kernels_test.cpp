@@ -88,6 +88,12 @@ TEST_P(GpuKernels, CrossEntropy) {
                  "exponential_sum " + what);
     expect_alike(on_gpu::cross_entropy_backward(there(slope), there(logits), there(shift), there(target)),
                  kernels::cross_entropy_backward(slope, logits, shift, target), "cross_entropy_backward " + what);
+    const auto wide_shift = shift.to(c10::kFloat) + 0.001, wide_slope = slope.to(c10::kFloat) * 1.001;
+    const auto sums = kernels::exponential_sum(logits, wide_shift);
+    EXPECT_EQ(sums.scalar_type(), c10::kFloat);
+    expect_alike(on_gpu::exponential_sum(there(logits), there(wide_shift)), sums, "sums in fp32 " + what);
+    expect_alike(on_gpu::cross_entropy_backward(there(wide_slope), there(logits), there(wide_shift), there(target)),
+                 kernels::cross_entropy_backward(wide_slope, logits, wide_shift, target), "slopes in fp32 " + what);
   }
 }
 

@@ -73,19 +73,25 @@ TEST(KeptResults, ChangeNoBit) {
                           {"pp=2,dp_shard=2"},
                           {"dp_shard=2", false, "float32", "allgather", true, 2},
                           {"tp=2", true, "float32", "allgather", true, 3}};
-  for (const auto& trial : trials)
-    EXPECT_EQ(train(trial, "selective").digest, train(trial, "none").digest) << trial.mesh;
+  for (const auto& trial : trials) {
+    const auto digest = train(trial, "none").digest;
+    EXPECT_EQ(train(trial, "selective").digest, digest) << trial.mesh;
+    EXPECT_EQ(train(trial, "selective", "linear").digest, digest) << trial.mesh << ", all maps";
+  }
 }
 
-/// Of a layer's four linear maps (and attention) two run again (and it does not).
+/// Of a layer's four linear maps (and attention) two, or none, run again (and it does not).
 TEST(KeptResults, AreNotComputedAgain) {
   const Trial trial{"dp_shard=2"};
   const auto all = train(trial, "full").recomputed, rest = train(trial, "selective").recomputed;
   EXPECT_EQ(all.at("linear"), 2 * 4);
+  const auto no_map = train(trial, "selective", "linear").recomputed;
   EXPECT_EQ(rest.at("linear"), 2 * 2);
+  EXPECT_FALSE(no_map.contains("linear"));
   EXPECT_EQ(all.at("mesh::attention"), 2);
   EXPECT_FALSE(rest.contains("mesh::attention"));
   EXPECT_EQ(all.at("mesh::rms_norm"), rest.at("mesh::rms_norm"));
+  EXPECT_EQ(all.at("mesh::rms_norm"), no_map.at("mesh::rms_norm"));
 }
 
 TEST(KeptResults, SayWhatIsRunInAnotherOrder) {

@@ -177,14 +177,14 @@ TEST(Memory, HoldsTheNodesThatWaitForSiblings) {
 }
 
 /// Of what the layers keep without recomputation.
-double activations(const char* mode, double budget = 0) {
+double activations(const char* mode, double budget = 0, std::string_view option = kChoosesOps) {
   constexpr int64_t kLength = 128;
   CountingAllocator::instance();  // before the run has tensors
   auto job = testing::small_job();
   job.training.seq_len = kLength;
   job.training.local_batch_size = job.training.global_batch_size = 4;
   job.activation_checkpoint.mode = mode;
-  job.activation_checkpoint.selective_ac_option = kChoosesOps;
+  job.activation_checkpoint.selective_ac_option = option;
   job.activation_checkpoint.memory_budget = budget;
   TrainingRun::Options options;
   options.make_model = [] {
@@ -203,13 +203,17 @@ TEST(Memory, OfActivationsFallsWithWhatIsRecomputed) {
   const double none = activations("none");
   const double full = activations("full") / none, ops = activations("selective") / none;
   const double half = activations("memory_budget", 0.5) / none, all = activations("memory_budget", 1) / none;
+  const double maps = activations("selective", 0, kKeepsMaps) / none;
   const double of_layer = (1 - full) / (kLayers - 1);  // beyond its input
   RecordProperty("full", std::to_string(full));
   RecordProperty("op", std::to_string(ops));
+  RecordProperty("linear", std::to_string(maps));
   RecordProperty("half", std::to_string(half));
   EXPECT_LT(full, 0.35);
   EXPECT_LT(full, ops);
   EXPECT_LT(ops, 0.75);
+  EXPECT_LT(ops, maps);
+  EXPECT_LT(maps, 0.9);
   EXPECT_NEAR(half, 1 - kLayers / 2.0 * of_layer, 0.01);
   EXPECT_EQ(all, 1);
 }

@@ -44,7 +44,7 @@ TEST(OddShapes, AreTheSameEverywhere) {
             "--model.width 20 --model.heads 2 --model.key_value_heads 2 --model.hidden 4 --model.layers 3 "
             "--model.vocabulary 347 --model.dropout 0.1 --training.seq_len 49 --training.global_batch_size 12 "
             "--training.local_batch_size 4 --activation_checkpoint.mode selective "
-            "--activation_checkpoint.selective_ac_option 2 --parallelism.fsdp_reshard_after_forward default "
+            "--activation_checkpoint.selective_ac_option linear --parallelism.fsdp_reshard_after_forward default "
             "--training.mixed_precision_param float32 --parallelism.disable_loss_parallel false "
             "--parallelism.context_parallel_rotate_method ulysses --model.attention_dropout 0.0 "
             "--parallelism.shard_optimizer_state false --parallelism.context_parallel_load_balancer headtail");
