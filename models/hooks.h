@@ -34,7 +34,8 @@ class Hooks {
   /// Whether use() gives what Parameter::gather_as_float8() asked for; without hooks nobody heeds it.
   virtual bool gathers_float8() const { return false; }
 
-  /// A table that the model computes itself (rotations), equal on every rank.
+  /// A table that the model computes itself (rotations), equal on every rank; hooks know it by where it lies, and keep
+  /// it.
   virtual at::Tensor constant(const at::Tensor& table) = 0;
 
   /// Of each token of the microbatch that runs in its document, int64 [batch, length], where the tokens are; undefined:

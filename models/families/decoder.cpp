@@ -18,6 +18,10 @@ Initial head_initial(int64_t width) {
   return Initial::drawn(rng::truncated_normal(0, deviation, -3 * deviation, 3 * deviation));
 }
 
+RopeTables beside_each_other(const RopeTables& tables, int64_t count) {
+  return count == 1 ? tables : RopeTables{tables.cosines.repeat({1, count}), tables.sines.repeat({1, count})};
+}
+
 int64_t vocabulary_unit(const LlamaOptions& o) { return o.cut_between_leaves ? leaf_of(o.vocabulary) : 1; }
 
 }  // namespace
@@ -47,6 +51,7 @@ std::vector<const Parameter*> Head::shared() const {
 Decoder::Decoder(const LlamaOptions& options, int64_t rotated_size)
     : options_(options),
       tables_(rope_tables({rotated_size, options.rope_theta, options.rope_factor}, options.length)),
+      group_tables_(beside_each_other(tables_, options.heads / options.key_value_heads)),
       embedding_(*this, "tok_embeddings", options.vocabulary, options.width,
                  options.tied_head ? head_initial(options.width) : Initial::drawn(rng::normal(0, 1)),
                  vocabulary_unit(options)),
@@ -54,11 +59,14 @@ Decoder::Decoder(const LlamaOptions& options, int64_t rotated_size)
 
 Places Decoder::places(int64_t length) const {
   const int64_t first = first_position();
-  Places places{constant(tables_.cosines.narrow(0, first, length)), constant(tables_.sines.narrow(0, first, length)),
-                current_documents()};
-  if (!places.documents.are_packed()) return places;
-  const auto& rows = places.documents.positions;
-  return {at::embedding(places.cosines, rows), at::embedding(places.sines, rows), places.documents};
+  const auto rows = [&](const Tensor& table) { return constant(table.narrow(0, first, length)); };
+  Places places{rows(tables_.cosines), rows(tables_.sines), current_documents()};
+  if (!places.documents.are_packed()) {
+    places.group_cosines = rows(group_tables_.cosines), places.group_sines = rows(group_tables_.sines);
+    return places;
+  }
+  const auto& positions = places.documents.positions;
+  return {at::embedding(places.cosines, positions), at::embedding(places.sines, positions), places.documents};
 }
 
 std::vector<BlockCall> Decoder::block_calls(at::IntArrayRef tokens) {

@@ -45,7 +45,7 @@ class Decoder : public Model {
   Places places(int64_t length) const;
 
   LlamaOptions options_;
-  RopeTables tables_;
+  RopeTables tables_, group_tables_;
   Embedding embedding_;
   std::vector<std::unique_ptr<DecoderBlock>> layers_;
   Head head_;

@@ -90,15 +90,25 @@ Tensor Attention::placed(const Tensor& x, const std::unique_ptr<RmsNorm>& norm, 
   return rotates_ ? rotated(normed, places) : normed;
 }
 
+/// Of groups of queries [batch, length, groups, queries * size]: [batch, heads, length, size]. Rotated as they lie they
+/// are copied once.
+Tensor Attention::placed_queries(const Tensor& x, const Places& places) const {
+  const int64_t batch = x.size(0), length = x.size(1), groups = x.size(2), size = options_.head_size();
+  if (!rotates_ || query_norm_ || !places.group_cosines.defined())
+    return placed(x.reshape({batch, length, options_.heads, size}), query_norm_, places);
+  const auto turned = rotate(x.transpose(1, 2), places.group_cosines, places.group_sines).transpose(1, 2);
+  return turned.view({batch, length, groups, x.size(3) / size, size}).flatten(2, 3).transpose(1, 2);
+}
+
 Tensor Attention::forward(const Tensor& x, const Places& places) {
   const auto open = scope();
   const int64_t batch = x.size(0), length = x.size(1), size = options_.head_size();
   const int64_t groups = options_.key_value_heads, queries = options_.heads / groups;
-  const auto qkv = qkv_.forward(x).view({batch, length, groups, queries + 2, size});
-  const auto parts = qkv.split_with_sizes({queries, 1, 1}, 3);
-  const auto key = placed(parts[1].squeeze(3), key_norm_, places);
-  const auto query = placed(parts[0].reshape({batch, length, options_.heads, size}), query_norm_, places);
-  const auto value = parts[2].squeeze(3).transpose(1, 2);
+  const auto qkv = qkv_.forward(x).view({batch, length, groups, (queries + 2) * size});
+  const auto parts = qkv.split_with_sizes({queries * size, size, size}, 3);
+  const auto key = placed(parts[1], key_norm_, places);
+  const auto query = placed_queries(parts[0], places);
+  const auto value = parts[2].transpose(1, 2);
   const auto mixed = causal_attention(path(), query, key, value, options_.attention_dropout, places.documents);
   return out_.forward(mixed.transpose(1, 2).reshape({batch, length, options_.heads * size}));
 }

@@ -14,6 +14,9 @@ namespace lockstep::models {
 struct Places {
   at::Tensor cosines, sines;
   Documents documents;
+  /// The same beside each other for each query of a group, which are rotated without being taken apart; undefined where
+  /// samples are packed.
+  at::Tensor group_cosines = {}, group_sines = {};
 };
 
 /// x [batch, heads, length, size] rotated to its places.
@@ -33,6 +36,7 @@ class Attention : public Module {
 
  private:
   at::Tensor placed(const at::Tensor& x, const std::unique_ptr<RmsNorm>& norm, const Places& places) const;
+  at::Tensor placed_queries(const at::Tensor& x, const Places& places) const;
 
   LlamaOptions options_;
   bool rotates_;

@@ -135,8 +135,8 @@ at::Tensor MeshHooks::use(const models::Parameter& parameter) {
 }
 
 at::Tensor MeshHooks::constant(const at::Tensor& table) {
-  auto& placed = constants_[{table.const_data_ptr(), table.sizes().vec()}];
-  if (!placed.defined()) placed = distribute(table, Layout::replicated(plan_.mesh()));
+  auto& [kept, placed] = constants_[{table.const_data_ptr(), table.sizes().vec()}];
+  if (!placed.defined()) kept = table, placed = distribute(table, Layout::replicated(plan_.mesh()));
   return placed;
 }
 

@@ -94,7 +94,8 @@ class MeshHooks final : public models::Hooks {
     bool is_read = false;
   };
   std::unordered_map<const models::Parameter*, Gathered> gathered_;
-  std::map<std::pair<const void*, std::vector<int64_t>>, at::Tensor> constants_;
+  /// Tables by where they lie, and what was made of them. Kept, as another one could lie there later.
+  std::map<std::pair<const void*, std::vector<int64_t>>, std::pair<at::Tensor, at::Tensor>> constants_;
 };
 
 }  // namespace lockstep::trainer

@@ -69,7 +69,71 @@ __global__ void weight_gradient_parts(const T* gradient, const T* x, const float
   }
 }
 
-constexpr int64_t kMostParts = 256;
+/// Of the values of a block's threads, in one order: the same bits in all of them. `turn`: another one than the call
+/// before's, whose sums some threads may still read.
+__device__ float block_sum(float value, int turn) {
+  __shared__ float of_warps[2][kThreads / kWarp];
+  const float of_warp = warp_sum(value);
+  if (own_lane() == 0) of_warps[turn][threadIdx.x / kWarp] = of_warp;
+  __syncthreads();
+  float sum = 0;
+  for (const float& each : of_warps[turn]) sum += each;
+  return sum;
+}
+
+/// Both gradients, reading everything once: a block takes a part of the rows, every parts-th, its threads kPacks packs
+/// of each row, and of the weight's gradient the sums of these columns.
+template <class T, int kWidth, int kPacks>
+__global__ void both_gradients(const T* gradient, const T* x, const float* reciprocals, const T* weight, int64_t rows,
+                               int64_t size, int64_t parts, T* dx, float* sums) {
+  const auto* scale = packs<kWidth>(weight);
+  const int64_t columns = size / kWidth;
+  int turn = 0;
+  for (int64_t part = blockIdx.x; part < parts; part += gridDim.x) {
+    float own[kPacks][kWidth] = {};
+    for (int64_t row = part; row < rows; row += parts, turn = 1 - turn) {
+      const auto *slopes = packs<kWidth>(gradient + row * size), *in = packs<kWidth>(x + row * size);
+      const float reciprocal = reciprocals[row];
+      Pack<T, kWidth> g[kPacks], from[kPacks];
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p)
+        if (const int64_t column = threadIdx.x + p * kThreads; column < columns)
+          g[p] = slopes[column], from[p] = in[column];
+      float products = 0;
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        const int64_t column = threadIdx.x + p * kThreads;
+        if (column >= columns) continue;
+        const auto by = scale[column];
+        for (int j = 0; j < kWidth; ++j) {
+          const float slope = number(g[p].at[j]), normal = number(from[p].at[j]) * reciprocal;
+          products += slope * number(by.at[j]) * normal;
+          own[p][j] += slope * normal;
+        }
+      }
+      const float mean = block_sum(products, turn) / static_cast<float>(size);
+#pragma unroll
+      for (int p = 0; p < kPacks; ++p) {
+        const int64_t column = threadIdx.x + p * kThreads;
+        if (column >= columns) continue;
+        const auto by = scale[column];
+        Pack<T, kWidth> to;
+        for (int j = 0; j < kWidth; ++j)
+          put(to.at[j],
+              (number(g[p].at[j]) * number(by.at[j]) - number(from[p].at[j]) * reciprocal * mean) * reciprocal);
+        packs<kWidth>(dx + row * size)[column] = to;
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p)
+      if (const int64_t column = threadIdx.x + p * kThreads; column < columns)
+        for (int j = 0; j < kWidth; ++j) sums[part * size + column * kWidth + j] = own[p][j];
+  }
+}
+
+constexpr int64_t kMostParts = 512;
+/// Fewer packs of a row leave most of a block without work.
+constexpr int64_t kFewPacks = kThreads / 2;
 
 }  // namespace
 
@@ -92,9 +156,17 @@ void rms_norm_backward(Element element, Rows rows, const void* gradient, const v
       element, rows.size,
       [&]<class T, int kWidth>() {
         const auto *g = static_cast<const T*>(gradient), *from = static_cast<const T*>(x);
-        launch("rms_norm_backward", input_gradient<T, kWidth>, rows.count * kWarp, g, from, reciprocals,
-               static_cast<const T*>(weight), rows.count, rows.size, static_cast<T*>(dx));
-        const int64_t parts = norm_parts(rows);
+        const auto* by = static_cast<const T*>(weight);
+        const int64_t parts = norm_parts(rows), row_packs = rows.size / kWidth;
+        const auto at_once = [&](auto kernel) {
+          launch("rms_norm_backward", kernel, parts * kThreads, g, from, reciprocals, by, rows.count, rows.size, parts,
+                 static_cast<T*>(dx), weight_sums);
+        };
+        if (row_packs >= kFewPacks && row_packs <= kThreads) return at_once(both_gradients<T, kWidth, 1>);
+        if (row_packs > kThreads && row_packs <= 2 * kThreads) return at_once(both_gradients<T, kWidth, 2>);
+        if (row_packs > 2 * kThreads && row_packs <= 4 * kThreads) return at_once(both_gradients<T, kWidth, 4>);
+        launch("rms_norm_backward", input_gradient<T, kWidth>, rows.count * kWarp, g, from, reciprocals, by, rows.count,
+               rows.size, static_cast<T*>(dx));
         launch("rms_norm_backward", weight_gradient_parts<T, kWidth>, parts * (rows.size / kWidth), g, from,
                reciprocals, rows.count, rows.size, parts, weight_sums);
       },

@@ -65,7 +65,8 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, GpuKernels, ::testing::Values(c10::kFloat, c10:
                          [](const auto& tested) { return c10::toString(tested.param); });
 
 TEST_P(GpuKernels, NormsAndGates) {
-  for (const auto& [rows, size] : {std::pair{1, 8}, {5, 24}, {3, 7}, {300, 8}, {2, 264}, {0, 8}}) {
+  for (const auto& [rows, size] :
+       {std::pair{1, 8}, {5, 24}, {3, 7}, {300, 8}, {2, 264}, {0, 8}, {7, 1024}, {3, 3000}, {2, 4104}, {530, 1032}}) {
     const auto what = std::to_string(rows) + " x " + std::to_string(size);
     const auto x = sparse({rows, size}), weight = make({size}), gradient = sparse({rows, size});
     const auto [y, reciprocal] = kernels::rms_norm(x, weight, 1e-5);

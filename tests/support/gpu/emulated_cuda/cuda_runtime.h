@@ -2,6 +2,7 @@
 // Stands for CUDA's header where the host runs Lockstep's kernels, one thread of a block after the other, each until it
 // has to wait for others. Device memory is testing::GpuMemory. Of C++, CUDA and the instructions that kernels use, no
 // more than they do use.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -16,6 +17,7 @@
 // NOLINTBEGIN(readability-identifier-naming)
 #define __global__
 #define __device__
+#define __shared__ static  // blocks run one after the other
 
 struct EmulatedIndex {
   unsigned x = 0;
@@ -83,10 +85,23 @@ class EmulatedBlock {
     return result;
   }
 
+  /// Waits until all threads of the block have come to as many of these; one that has ended never comes.
+  void synchronize() {
+    LOCKSTEP_CHECK(!is_direct_, "threads of a later block wait for each other, those of the first did not");
+    has_waited_ = true;
+    const unsigned own = threadIdx.x;
+    const int barrier = ++threads_[own].barriers;
+    ++progress_;
+    while (std::ranges::any_of(threads_, [&](const Thread& thread) { return thread.barriers < barrier; })) {
+      Coroutine::pause();
+      threadIdx.x = own;
+    }
+  }
+
  private:
   struct Thread {
     uint64_t given = 0;
-    int meetings = 0;  ///< that it has come to
+    int meetings = 0, barriers = 0;  ///< that it has come to
     bool has_ended = false;
   };
 
@@ -128,6 +143,8 @@ void open_memory(Opened& opened, const Argument& argument) {
 }
 
 }  // namespace lockstep::testing
+
+inline void __syncthreads() { lockstep::testing::EmulatedBlock::current().synchronize(); }
 
 inline uint64_t __shfl_sync(unsigned members, uint64_t value, int lane, int width) {
   const auto first = threadIdx.x / static_cast<unsigned>(width) * static_cast<unsigned>(width);
