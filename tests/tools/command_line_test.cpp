@@ -16,13 +16,14 @@ using ::testing::HasSubstr;
 
 constexpr BadCall kBadCalls[] = {
     {"", 2,
-     "a command is needed: train, verify, replay, trace, report, schedule, rules, bench, mutate, fuzz, generate, "
+     "a command is needed: train, verify, replay, trace, report, schedule, plan, rules, bench, mutate, fuzz, generate, "
      "shrink, "
      "doctor, "
      "checkpoint, "
      "data, launch."},
     {"trian", 2,
      "trian is not a command. Did you mean train? The commands are train, verify, replay, trace, report, schedule, "
+     "plan, "
      "rules, "
      "bench, "
      "mutate, fuzz, generate, shrink, doctor, "
@@ -210,8 +211,8 @@ TEST(CommandLine, ManyProcessesAreForTrainAlone) {
 }
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
-  for (const std::string command : {"", "train", "verify", "report", "schedule", "rules", "bench", "mutate", "fuzz",
-                                    "shrink", "doctor", "checkpoint", "checkpoint inspect", "launch"}) {
+  for (const std::string command : {"", "train", "verify", "report", "schedule", "plan", "rules", "bench", "mutate",
+                                    "fuzz", "shrink", "doctor", "checkpoint", "checkpoint inspect", "launch"}) {
     const auto run = run_lockstep(command + " --help");
     EXPECT_EQ(run.code, 0) << command;
     EXPECT_EQ(run.err, "") << command;

@@ -12,6 +12,7 @@
 #include "tools/lockstep/fuzz_arguments.h"
 #include "tools/lockstep/launch/launch_arguments.h"
 #include "tools/lockstep/overrides.h"
+#include "tools/lockstep/plan/plan_arguments.h"
 #include "tools/lockstep/recording_arguments.h"
 #include "tools/lockstep/schedule/schedule_arguments.h"
 #include "tools/lockstep/weights/checkpoint_arguments.h"
@@ -55,6 +56,7 @@ struct Parser {
   ReportOptions report;
   DataOptions data;
   ScheduleOptions schedule;
+  PlanOptions plan;
 
   Parser() {
     app.set_version_flag("--version", "lockstep " LOCKSTEP_VERSION);
@@ -66,6 +68,8 @@ struct Parser {
     add_schedule_options(*command("schedule", "Look at a pipeline schedule: bubble, activations, picture",
                                   kScheduleExamples, schedule.output),
                          schedule);
+    add_plan_options(*command("plan", "Forecast memory and speed of meshes on many GPUs", kPlanExamples, plan.output),
+                     plan);
     add_rules();
     add_bench();
     add_mutate();
@@ -258,6 +262,7 @@ Command command_of(Parser& parser, std::vector<trainer::Setting> overrides) {
   if (name == "trace") return parser.trace;
   if (name == "report") return parser.report;
   if (name == "schedule") return checked(parser.schedule);
+  if (name == "plan") return checked(parser.plan);
   if (name == "rules") return parser.rules;
   if (name == "bench") return checked(parser.bench);
   if (name == "mutate") return checked(parser.mutate);

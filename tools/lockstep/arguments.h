@@ -136,6 +136,15 @@ struct ScheduleOptions {
   Output output;
 };
 
+struct PlanOptions {
+  std::optional<int64_t> ranks;  ///< of all meshes; none: of `mesh`
+  std::string mesh, model, hardware = "h100";
+  int64_t batch = 1024, seq_len = 8192, rows = 10;
+  std::optional<int64_t> local_batch, stages_per_rank;
+  std::string recompute;  ///< empty: whatever is fastest
+  Output output;
+};
+
 struct DoctorOptions {
   Output output;
 };
@@ -188,7 +197,7 @@ struct PrintText {
 using Command =
     std::variant<PrintText, TrainOptions, VerifyOptions, RulesOptions, BenchOptions, MutateOptions, FuzzOptions,
                  ShrinkOptions, DoctorOptions, CheckpointOptions, WeightsOptions, LaunchOptions, ReplayOptions,
-                 TraceOptions, ReportOptions, DataOptions, GenerateCommand, ScheduleOptions>;
+                 TraceOptions, ReportOptions, DataOptions, GenerateCommand, ScheduleOptions, PlanOptions>;
 
 /// BadInput, one line, for anything that cannot be understood.
 Command parse_arguments(int count, const char* const* arguments);

@@ -35,6 +35,7 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job);
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes);
 ExitCode run_replay(const ReplayOptions& options);
+ExitCode run_plan(const PlanOptions& options);
 ExitCode run_rules(const RulesOptions& options);
 ExitCode run_bench(const BenchOptions& options);
 /// `lockstep bench step --profile`: measures, prints a table of the ops of a step, and writes it as JSON.

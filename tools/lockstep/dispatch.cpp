@@ -47,6 +47,7 @@ ExitCode run(const VerifyOptions& options) {
   return run_verify(options, job, meshes);
 }
 
+ExitCode run(const PlanOptions& options) { return require_json_place(options.output), run_plan(options); }
 ExitCode run(const ReplayOptions& options) { return require_json_place(options.output), run_replay(options); }
 ExitCode run(const TraceOptions& options) { return require_json_place(options.output), run_trace(options); }
 ExitCode run(const ReportOptions& options) {

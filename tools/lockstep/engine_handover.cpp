@@ -77,6 +77,7 @@ ExitCode run_rules(const RulesOptions& options) {
   hand_over();
 }
 ExitCode run_mutate(const MutateOptions&) { hand_over(); }
+ExitCode run_plan(const PlanOptions&) { hand_over(); }
 ExitCode run_fuzz(const FuzzOptions&) { hand_over(); }
 ExitCode run_shrink(const ShrinkOptions&) { hand_over(); }
 ExitCode run_weights(const WeightsOptions&) { hand_over(); }

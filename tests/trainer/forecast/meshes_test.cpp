@@ -1,0 +1,134 @@
+#include "trainer/forecast/meshes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "core/error.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::trainer::forecast {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// 14 layers, so that 16 stages are even.
+constexpr DenseModel kModel{14, 1024, 16, 8, 64, 4096, 32000};
+const Workload kWorkload{kModel, 4096, 64};
+
+TimeForecast time_on(const char* mesh, int64_t stages = 1, Recompute recompute = Recompute::kNone) {
+  return time_of(kWorkload, {parse_mesh(mesh), 1, recompute, stages}, hardware_of("h100"));
+}
+
+TEST(Forecast, OneRankHasNothingToSend) {
+  const auto time = time_on("one device");
+  EXPECT_EQ(time.tensor + time.context + time.transfers + time.bubble + time.data, 0);
+  EXPECT_GT(time.computing, 0);
+  EXPECT_GT(time.optimizer, 0);
+}
+
+TEST(Forecast, TheBubbleIsThatOfTheSchedule) {
+  const auto plain = time_on("pp=16"), interleaved = time_on("pp=8", 2);
+  const auto busy = [](const TimeForecast& t) { return t.computing + t.transfers; };
+  EXPECT_DOUBLE_EQ(plain.bubble, busy(plain) * 15 / 64);
+  EXPECT_DOUBLE_EQ(interleaved.bubble, busy(interleaved) * 7 / 2 / 64);
+  EXPECT_DOUBLE_EQ(interleaved.transfers, 2 * time_on("pp=8").transfers);
+}
+
+TEST(Forecast, UnevenStagesWaitForTheLargest) {
+  EXPECT_GT(time_on("pp=5").computing * 5, 1.2 * time_on("pp=4").computing * 4) << "16 units over 5 stages: 4 at most";
+}
+
+TEST(Forecast, WhatIsRunAgainTakesTimeAndSparesMemory) {
+  double seconds = 0, bytes = 1e300;
+  for (const auto recompute : kAllRecomputes) {
+    const auto time = time_on("dp_shard=8", 1, recompute).computing;
+    const auto memory = memory_of(kWorkload, {parse_mesh("dp_shard=8"), 8, recompute}).peak;
+    EXPECT_GT(time, seconds) << text_of(recompute);
+    EXPECT_LT(memory, bytes) << text_of(recompute);
+    seconds = time, bytes = memory;
+  }
+}
+
+TEST(Forecast, ABetweenHostsLinkIsSlower) {
+  auto hardware = hardware_of("h100");
+  const Settings settings{parse_mesh("tp=8"), 1};
+  const double inside = time_of(kWorkload, settings, hardware).tensor;
+  hardware.ranks_per_host = 4;
+  EXPECT_NEAR(time_of(kWorkload, settings, hardware).tensor / inside, 450.0 / (50 * 4), 1e-9) << "four ports carry it";
+}
+
+TEST(Forecast, EveryDegreeThatDividesIsThereOnce) {
+  const auto all = all_meshes(kWorkload, 16, hardware_of("h100"), {});
+  std::set<std::string> texts;
+  for (const auto& mesh : all) {
+    EXPECT_EQ(mesh.settings.mesh.ranks(), 16);
+    EXPECT_EQ(mesh.fits, mesh.why.empty()) << mesh.settings.mesh.text();
+    texts.insert(mesh.settings.mesh.text());
+  }
+  EXPECT_EQ(all.size(), 70U) << "4 twos over 5 axes";
+  EXPECT_EQ(texts.size(), all.size());
+  for (size_t i = 1; i < all.size() && all[i].fits; ++i) EXPECT_LE(all[i - 1].time.step(), all[i].time.step());
+}
+
+TEST(Forecast, SaysWhyAMeshCannotBe) {
+  const auto why = [](const char* mesh, const Choice& choice = {}) {
+    return forecast_of(kWorkload, parse_mesh(mesh), hardware_of("h100"), choice).why;
+  };
+  EXPECT_EQ(why("dp_shard=4,tp=2"), "");
+  EXPECT_EQ(why("tp=16"), "tp is more than the 8 ranks of a host");
+  EXPECT_EQ(why("tp=3"), "tp does not divide 8 key-value heads");
+  EXPECT_EQ(why("pp=17"), "pp is more than 14 layers, embedding and head");
+  EXPECT_EQ(why("cp=3"), "cp x tp does not cut halves of 4096 tokens evenly");
+  EXPECT_EQ(why("dp_shard=128"), "dp_replicate x dp_shard does not divide 64 sequences");
+  EXPECT_EQ(why("dp_shard=4", {.local_batch = 5}), "16 sequences of a rank are no multiple of the local batch 5");
+  EXPECT_EQ(why("pp=4", {.stages_per_rank = 5}), "there are more stages than layers, embedding and head");
+  auto small = hardware_of("h100");
+  small.memory_bytes = 1e9;
+  EXPECT_EQ(forecast_of(kWorkload, parse_mesh("dp_shard=2"), small, {}).why, "3.1 GiB, of 0.9 usable ones");
+}
+
+class HardwareFile : public ::testing::Test {
+ protected:
+  std::string problem(const std::string& text) {
+    const auto path = folder_.file("gpu.toml");
+    std::ofstream(path) << text;
+    auto message = lockstep::testing::message_of<BadInput>([&] { hardware_of(path); });
+    if (const auto at = message.find(path); at != message.npos) message.replace(at, path.size(), "FILE");
+    return message;
+  }
+  TemporaryFolder folder_;
+};
+
+constexpr const char* kWhole =
+    "memory_bytes = 80e9\noperations_per_second = 1e15\nmemory_bytes_per_second = 3e12\n"
+    "host_bytes_per_second = 4e11\nnetwork_bytes_per_second = 5e10\n";
+
+TEST_F(HardwareFile, IsRead) {
+  const auto path = folder_.file("gpu.toml");
+  std::ofstream(path) << kWhole << "ranks_per_host = 4\nproducts = 0.5\n";
+  const auto hardware = hardware_of(path);
+  EXPECT_EQ(hardware.memory_bytes, 80e9);
+  EXPECT_EQ(hardware.ranks_per_host, 4);
+  EXPECT_EQ(hardware.products, 0.5);
+  EXPECT_EQ(hardware.attention, 0.18) << "as it is without";
+}
+
+TEST_F(HardwareFile, ThatIsWrongIsNamed) {
+  const std::string whole = kWhole;
+  EXPECT_EQ(problem(whole + "product = 1\n").substr(0, 45), "FILE: product is no field of hardware. There ");
+  EXPECT_EQ(problem(whole + "products = 1.5\n"), "FILE: products must be a number above 0, at most 1.");
+  EXPECT_EQ(problem(whole + "links = \"fast\"\n"), "FILE: links must be a number above 0, at most 1.");
+  EXPECT_EQ(problem(whole + "ranks_per_host = 0.5\n"), "FILE: ranks_per_host must be a whole number above 0.");
+  EXPECT_EQ(problem("memory_bytes = nan\n"), "FILE: memory_bytes must be a number above 0.");
+  EXPECT_EQ(problem("memory_bytes = 1\n"), "FILE: operations_per_second is missing.");
+  EXPECT_THAT(problem("memory_bytes = \n"), HasSubstr("FILE:1: "));
+  EXPECT_EQ(lockstep::testing::message_of<BadInput>([] { hardware_of("h99"); }),
+            "--hardware h99 is neither one of a100, h100, h200 nor a file.");
+}
+
+}  // namespace
+}  // namespace lockstep::trainer::forecast

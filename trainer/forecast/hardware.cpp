@@ -1,0 +1,92 @@
+#include "trainer/forecast/hardware.h"
+
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "core/error.h"
+
+namespace lockstep::trainer::forecast {
+namespace {
+
+constexpr double kMebibyte = 1 << 20;
+
+/// SXM parts, in hosts of eight with NVLink, each with a network port of its own: data sheets of NVIDIA.
+std::vector<Hardware> known() {
+  return {{"a100", 81920 * kMebibyte, 312e12, 2.039e12, 8, 300e9, 25e9},
+          {"h100", 81559 * kMebibyte, 989e12, 3.35e12, 8, 450e9, 50e9},
+          {"h200", 143771 * kMebibyte, 989e12, 4.8e12, 8, 450e9, 50e9}};
+}
+
+struct Field {
+  const char* name;
+  double Hardware::*value;
+  bool is_share;
+};
+
+constexpr Field kFields[] = {{"memory_bytes", &Hardware::memory_bytes, false},
+                             {"operations_per_second", &Hardware::operations_per_second, false},
+                             {"memory_bytes_per_second", &Hardware::memory_bytes_per_second, false},
+                             {"host_bytes_per_second", &Hardware::host_bytes_per_second, false},
+                             {"network_bytes_per_second", &Hardware::network_bytes_per_second, false},
+                             {"products", &Hardware::products, true},
+                             {"attention", &Hardware::attention, true},
+                             {"elements", &Hardware::elements, true},
+                             {"optimizer", &Hardware::optimizer, true},
+                             {"links", &Hardware::links, true}};
+constexpr const char* kRanksPerHost = "ranks_per_host";
+
+void read(const std::string& file, const Field& field, const toml::node& node, Hardware& hardware) {
+  const auto value = node.value<double>();
+  const bool fits = value && std::isfinite(*value) && *value > 0 && (!field.is_share || *value <= 1);
+  if (!fits)
+    fail<BadInput>("{}: {} must be a number above 0{}.", file, field.name, field.is_share ? ", at most 1" : "");
+  hardware.*field.value = *value;
+}
+
+void read_ranks(const std::string& file, const toml::node& node, Hardware& hardware) {
+  const auto ranks = node.value<int64_t>();
+  if (!ranks || *ranks < 1) fail<BadInput>("{}: {} must be a whole number above 0.", file, kRanksPerHost);
+  hardware.ranks_per_host = *ranks;
+}
+
+void read_key(const std::string& file, std::string_view key, const toml::node& node, Hardware& hardware) {
+  if (key == kRanksPerHost) return read_ranks(file, node, hardware);
+  for (const auto& field : kFields)
+    if (key == field.name) return read(file, field, node, hardware);
+  std::vector<std::string> names{kRanksPerHost};
+  for (const auto& each : kFields) names.emplace_back(each.name);
+  fail<BadInput>("{}: {} is no field of hardware. There are {}.", file, key, fmt::join(names, ", "));
+}
+
+Hardware from_file(const std::string& file) {
+  Hardware hardware{.name = file};
+  try {
+    for (const auto& [key, node] : toml::parse_file(file)) read_key(file, key.str(), node, hardware);
+  } catch (const toml::parse_error& error) {
+    fail<BadInput>("{}:{}: {}.", file, error.source().begin.line, error.description());
+  }
+  for (const auto& field : kFields)
+    if (hardware.*field.value <= 0) fail<BadInput>("{}: {} is missing.", file, field.name);
+  return hardware;
+}
+
+}  // namespace
+
+std::vector<std::string> hardware_names() {
+  std::vector<std::string> names;
+  for (const auto& hardware : known()) names.push_back(hardware.name);
+  return names;
+}
+
+Hardware hardware_of(const std::string& name_or_file) {
+  for (auto& hardware : known())
+    if (hardware.name == name_or_file) return std::move(hardware);
+  std::error_code error;
+  if (std::filesystem::is_regular_file(name_or_file, error)) return from_file(name_or_file);
+  fail<BadInput>("--hardware {} is neither one of {} nor a file.", name_or_file, fmt::join(hardware_names(), ", "));
+}
+
+}  // namespace lockstep::trainer::forecast

@@ -1,0 +1,127 @@
+#include "trainer/forecast/meshes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+namespace lockstep::trainer::forecast {
+namespace {
+
+constexpr double kGibibyte = 1 << 30;
+
+std::vector<int64_t> divisors(int64_t number) {
+  std::vector<int64_t> all;
+  for (int64_t d = 1; d <= number / d; ++d)
+    if (number % d == 0) {
+      all.push_back(d);
+      if (d != number / d) all.push_back(number / d);
+    }
+  std::ranges::sort(all);
+  return all;
+}
+
+/// Why the mesh cannot be, whatever else is chosen; empty: it can. In words that fit all meshes that cannot for it.
+std::string refusal(const Workload& w, const MeshDegrees& mesh, const Hardware& hardware) {
+  const auto& m = w.model;
+  if (mesh.tp > hardware.ranks_per_host)
+    return fmt::format("tp is more than the {} ranks of a host", hardware.ranks_per_host);
+  if (m.key_value_heads % mesh.tp != 0) return fmt::format("tp does not divide {} key-value heads", m.key_value_heads);
+  if (mesh.pp > m.layers + 2) return fmt::format("pp is more than {} layers, embedding and head", m.layers);
+  if (w.seq_len % (2 * mesh.cp * mesh.tp) != 0)
+    return fmt::format("cp x tp does not cut halves of {} tokens evenly", w.seq_len);
+  if (w.global_batch % mesh.data_parallel() != 0)
+    return fmt::format("dp_replicate x dp_shard does not divide {} sequences", w.global_batch);
+  return {};
+}
+
+std::vector<int64_t> local_batches(const Workload& w, const MeshDegrees& mesh, const Choice& choice) {
+  const int64_t sequences = w.global_batch / mesh.data_parallel();
+  if (choice.local_batch)
+    return sequences % *choice.local_batch == 0 ? std::vector{*choice.local_batch} : std::vector<int64_t>{};
+  std::vector<int64_t> all;
+  for (const auto batch : divisors(sequences))
+    if (batch <= 64) all.push_back(batch);
+  return all;
+}
+
+/// One stage a rank, and as many as have whole layers where microbatches go around evenly.
+std::vector<int64_t> stages_per_rank(const Workload& w, const MeshDegrees& mesh, int64_t microbatches,
+                                     const Choice& choice) {
+  if (choice.stages_per_rank) return {*choice.stages_per_rank};
+  std::vector<int64_t> all{1};
+  const int64_t units = w.model.layers + 2;
+  if (mesh.pp > 1 && microbatches % mesh.pp == 0)
+    for (int64_t each = 2; each * mesh.pp <= units; ++each)
+      if (units % (each * mesh.pp) == 0) all.push_back(each);
+  return all;
+}
+
+MeshForecast with(const Workload& w, const Settings& settings, const Hardware& hardware) {
+  MeshForecast result{settings, memory_of(w, settings), time_of(w, settings, hardware)};
+  result.mfu = utilization(w, settings, hardware, result.time.step());
+  result.fits = result.memory.peak <= kUsableMemory * hardware.memory_bytes;
+  return result;
+}
+
+/// Of two the one to take: one that fits, then the faster one, or where none fits the smaller one.
+bool is_better(const MeshForecast& one, const MeshForecast& other) {
+  if (one.fits != other.fits) return one.fits;
+  return one.fits ? one.time.step() < other.time.step() : one.memory.peak < other.memory.peak;
+}
+
+std::optional<MeshForecast> best_of(const Workload& w, const MeshDegrees& mesh, const Hardware& hardware,
+                                    const Choice& choice) {
+  std::optional<MeshForecast> best;
+  for (const auto local_batch : local_batches(w, mesh, choice))
+    for (const auto stages : stages_per_rank(w, mesh, w.global_batch / (mesh.data_parallel() * local_batch), choice))
+      for (const auto recompute : kAllRecomputes) {
+        if (choice.recompute && recompute != *choice.recompute) continue;
+        const auto found = with(w, {mesh, local_batch, recompute, stages}, hardware);
+        if (!best || is_better(found, *best)) best = found;
+      }
+  return best;
+}
+
+}  // namespace
+
+MeshForecast forecast_of(const Workload& workload, const MeshDegrees& mesh, const Hardware& hardware,
+                         const Choice& choice) {
+  MeshForecast none{.settings = {mesh}};
+  none.why = refusal(workload, mesh, hardware);
+  const bool has_stages = !choice.stages_per_rank || *choice.stages_per_rank * mesh.pp <= workload.model.layers + 2;
+  if (none.why.empty() && !has_stages) none.why = "there are more stages than layers, embedding and head";
+  if (!none.why.empty()) return none;
+  auto best = best_of(workload, mesh, hardware, choice);
+  if (!best) {
+    none.why = fmt::format("{} sequences of a rank are no multiple of the local batch {}",
+                           workload.global_batch / mesh.data_parallel(), *choice.local_batch);
+    return none;
+  }
+  if (!best->fits)
+    best->why = fmt::format("{:.1f} GiB, of {:.1f} usable ones", best->memory.peak / kGibibyte,
+                            kUsableMemory * hardware.memory_bytes / kGibibyte);
+  return *best;
+}
+
+std::vector<MeshForecast> all_meshes(const Workload& workload, int64_t ranks, const Hardware& hardware,
+                                     const Choice& choice) {
+  std::vector<MeshForecast> all;
+  for (const auto pp : divisors(ranks))
+    for (const auto tp : divisors(ranks / pp))
+      for (const auto cp : divisors(ranks / pp / tp))
+        for (const auto shard : divisors(ranks / pp / tp / cp))
+          all.push_back(forecast_of(
+              workload, {.pp = pp, .dp_replicate = ranks / pp / tp / cp / shard, .dp_shard = shard, .cp = cp, .tp = tp},
+              hardware, choice));
+  std::ranges::stable_sort(all, [](const MeshForecast& a, const MeshForecast& b) {
+    const auto place = [](const MeshForecast& f) {
+      return std::tuple(!f.fits, f.fits ? f.time.step() : f.memory.peak);
+    };
+    return place(a) < place(b);
+  });
+  return all;
+}
+
+}  // namespace lockstep::trainer::forecast
