@@ -50,8 +50,9 @@ constexpr BadCall kBadCalls[] = {
     {"train jobs/demo.toml --training.stpes 5", 2, "command line: training.stpes is not a key. Did you mean steps?"},
     {"train jobs/demo.toml --training.steps=five", 2, "command line: training.steps must be an integer, not \"five\"."},
     {"train jobs/demo.toml --training.steps -5", 2, "command line: training.steps is -5, must be at least 1."},
-    {"train jobs/demo.toml --compile.enable true", 2,
-     "command line: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
+    {"train jobs/demo.toml --memory_estimation.enable true", 2,
+     "command line: memory_estimation.enable = true asks for something that Lockstep does not support; leave it out or "
+     "set it to "
      "false."},
     {"train jobs/demo.toml -q --parallelism.pipeline_parallel_degree 9", 2,
      "mesh axis pp=9: 1F1B makes 9 stages, and the model has 8 blocks: choose a smaller "
@@ -189,13 +190,15 @@ TEST(CommandLine, AStepThatCannotFitIsRefusedAtOnce) {
 
 TEST(CommandLine, EveryRefusedKeyHasALine) {
   const TemporaryFolder folder;
-  const auto path = folder.write("job.toml", "[training]\nsteps = 0\nstpes = 2\n[compile]\nenable = true\n");
+  const auto path = folder.write("job.toml", "[training]\nsteps = 0\nstpes = 2\n[memory_estimation]\nenable = true\n");
   const auto run = run_lockstep("train " + path + " --training.steps 5 --optimizer.lr fast");
   EXPECT_EQ(run.code, 2);
-  EXPECT_EQ(run.err, "lockstep: " + path + ":3: training.stpes is not a key. Did you mean steps?\nlockstep: " + path +
-                         ":5: compile.enable = true asks for something that Lockstep does not support; leave it out or "
-                         "set it to false.\n"
-                         "lockstep: command line: optimizer.lr must be a number, not \"fast\".\n");
+  EXPECT_EQ(
+      run.err,
+      "lockstep: " + path + ":3: training.stpes is not a key. Did you mean steps?\nlockstep: " + path +
+          ":5: memory_estimation.enable = true asks for something that Lockstep does not support; leave it out or "
+          "set it to false.\n"
+          "lockstep: command line: optimizer.lr must be a number, not \"fast\".\n");
 }
 
 TEST(CommandLine, ManyProcessesAreForTrainAlone) {

@@ -222,6 +222,26 @@ TEST_F(Runs, ADryRunOf8192RanksTakesSeconds) {
   EXPECT_EQ(ranks, 8192u);
 }
 
+/// A dry run goes on with what a run refuses.
+TEST_F(Runs, SaysWhatOfTorchtitansKeysIsNotHonoured) {
+  const std::string words = "train " + job_ + " --compile.enable true --training.dtype bfloat16 --training.steps 1";
+  const auto dry = run_lockstep(words + " --dry-run --json " + folder_.file("dry.json"));
+  EXPECT_EQ(dry.code, 0);
+  EXPECT_THAT(dry.err,
+              HasSubstr("not honoured: command line: compile.enable = true: kernels are fused already, nothing "
+                        "is compiled\n"));
+  EXPECT_THAT(dry.err, HasSubstr("not honoured, a run refuses it: command line: training.dtype = bfloat16\n"));
+  const auto rows = nlohmann::json::parse(file_content(folder_.file("dry.json"))).at("not_honoured");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0], nlohmann::json::parse(R"({"key":"compile.enable","value":"true","where":"command line","instead":)"
+                                           R"("kernels are fused already, nothing is compiled","refused":false})"));
+  EXPECT_EQ(rows[1].at("refused"), true);
+  EXPECT_EQ(run_lockstep(words).code, 2);
+  const auto run = run_lockstep(words + " --training.dtype float32 -q");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("not honoured: command line: compile.enable = true")) << "though it is quiet";
+}
+
 TEST_F(Runs, ADryRunTellsRanksWithDifferentShardsApart) {
   const auto run = run_lockstep("train " + job_ +
                                 " -q --dry-run --numerics.mode native --model.name llama3 --model.flavor 405B "

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "trainer/job/job_file.h"
 #include "trainer/job/job_setting.h"
 
 /// The command line as data. Only arguments.cpp knows how it is parsed.
@@ -29,6 +30,7 @@ struct TrainOptions {
   std::string record;  ///< folder; empty: as the job says
   bool dry_run = false;
   bool print_job = false;
+  std::vector<trainer::Unhonoured> unhonoured = {};  ///< of the job, once it is read
 };
 
 struct VerifyOptions {

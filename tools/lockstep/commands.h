@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "tools/lockstep/arguments.h"
 #include "trainer/job/job.h"
+#include "trainer/job/job_file.h"
 #include "trainer/job/mesh_degrees.h"
 
 /// What each subcommand does. Results go to stdout, progress to stderr; errors are thrown (core/error.h).
@@ -48,8 +49,9 @@ ExitCode run_shrink(const ShrinkOptions& options);
 extern const bool kIsFront;
 
 /// Reads, overrides and resolves the job for this launch; BadInput as soon as something does not fit. `many`: whether
-/// the command can be one of many processes.
-trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many = false);
+/// the command can be one of many processes. Says what is not honoured, and adds it to `reading`.
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many, trainer::JobReading& reading);
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output);
 
 /// Loads plug-ins (trainer/plugin) and gives name and digest of each: in the engine, to which `lockstep` hands over, as
 /// they need LibTorch, and only they know what the job may say.

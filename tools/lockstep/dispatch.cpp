@@ -5,7 +5,6 @@
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "trainer/job/batching.h"
-#include "trainer/job/job_file.h"
 
 namespace lockstep::tool {
 namespace {
@@ -18,7 +17,8 @@ ExitCode run(const PrintText& print) {
 ExitCode run(const TrainOptions& options) {
   require_json_place(options.output);
   require_place(options.html);
-  auto job = prepare_job(options.job, options.output, /*many=*/!options.dry_run && !options.print_job);
+  trainer::JobReading reading{.is_dry = options.dry_run};
+  auto job = prepare_job(options.job, options.output, /*many=*/!options.dry_run && !options.print_job, reading);
   if (options.verify) job.verify.enable = true;
   const bool draws = options.dry_run && job.parallelism.pipeline_parallel_degree > 1;
   if (!options.html.empty() && !job.verify.enable && !draws)
@@ -26,7 +26,9 @@ ExitCode run(const TrainOptions& options) {
   if (options.print_job) return run(PrintText{trainer::to_toml(job)});
   require_tokens_fit(job);
   if (!options.dry_run) trainer::require_dataset_path(job);
-  return run_train(options, job);
+  auto as_read = options;
+  as_read.unhonoured = std::move(reading.unhonoured);
+  return run_train(as_read, job);
 }
 
 ExitCode run(const VerifyOptions& options) {

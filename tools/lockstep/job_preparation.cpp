@@ -12,7 +12,6 @@
 #include "trainer/identity/initial_weights.h"
 #include "trainer/identity/run_start.h"
 #include "trainer/job/batching.h"
-#include "trainer/job/job_file.h"
 #include "trainer/job/launcher_environment.h"
 #include "trainer/job/torchtitan_keys.h"
 
@@ -31,6 +30,13 @@ void greet(const trainer::Job& asked, const trainer::Job& job, const trainer::La
             job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
             job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
   for (const auto& line : trainer::differences_in(asked, job)) print_err("unlike torchtitan: {}\n", line);
+}
+
+/// Though quiet: what was asked for is not done.
+void warn(const trainer::JobReading& reading) {
+  for (const auto& each : reading.unhonoured)
+    print_err("{}: {}: {} = {}{}{}\n", each.refused ? "not honoured, a run refuses it" : "not honoured", each.where,
+              each.key, each.value, each.instead.empty() ? "" : ": ", each.instead);
 }
 
 /// Before a second of work: what ends a process by a signal when it is tried.
@@ -66,16 +72,24 @@ void require_tokens_fit(const trainer::Job& job) {
         job.training.global_batch_size, job.training.seq_len, bytes / kGibibyte, memory / kGibibyte);
 }
 
-trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many) {
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output) {
+  trainer::JobReading reading;
+  return prepare_job(arguments, output, /*many=*/false, reading);
+}
+
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many, trainer::JobReading& reading) {
   const auto launcher = trainer::detect_launcher([](const char* name) { return std::getenv(name); });
   if (!many) trainer::require_single_process(launcher);
   const auto loaded = use_plugins(arguments.plugins);
-  const auto asked = with_plugins(trainer::load_job(arguments.file, arguments.overrides), loaded);
+  const auto asked = with_plugins(trainer::load_job(arguments.file, arguments.overrides, reading), loaded);
   auto job = trainer::resolve(trainer::with_saved_values(asked, launcher.launch), launcher.launch);
   job = trainer::with_initial_weights(std::move(job));
   if (many && launcher.launch.simulated) require_simulable(trainer::mesh_of(job));
   const bool comes_first = kIsFront || !loaded.empty();  // else the front has greeted
-  if (comes_first && !output.quiet && launcher.launch.rank == 0) greet(asked, job, launcher);
+  if (comes_first && launcher.launch.rank == 0) {
+    if (!output.quiet) greet(asked, job, launcher);
+    warn(reading);
+  }
   return job;
 }
 

@@ -68,8 +68,12 @@ constexpr const char* kListed = "'lockstep train --help' lists the keys.";
                  hint.empty() ? ' ' + std::string(kListed) : hint);
 }
 
-void check_torchtitan_key(const TorchtitanKey& key, const Setting& setting) {
+void check_torchtitan_key(const TorchtitanKey& key, const Setting& setting, JobReading& reading) {
   if (asks_for_nothing(key, setting.written)) return;
+  const bool refused = key.instead.empty();
+  if (!refused || reading.is_dry)
+    return reading.unhonoured.push_back(
+        {setting.where, setting.key, setting.written, std::string(key.instead), refused});
   const auto neutral = neutral_values(key).front();
   fail<BadInput>("{}: {} = {} asks for something that Lockstep does not support; leave it out or set it to {}.",
                  setting.where, setting.key, setting.written, neutral.empty() ? "\"\"" : neutral);
@@ -154,12 +158,36 @@ void assign(const Key& key, const Setting& setting, std::optional<T>& out) {
   assign(key, setting, out.emplace());
 }
 
-void apply(const Setting& setting, Job& job) {
+void assign(const Key& key, const Setting& setting, Job& job) {
+  std::visit([&](auto member) { assign(key, setting, member(job)); }, key.field);
+}
+
+/// A value that only torchtitan knows.
+void stand_in(const Key& key, const TorchtitanValue& value, const Setting& setting, Job& job, JobReading& reading) {
+  const bool refused = value.stand_in.empty();
+  if (refused && !reading.is_dry) return assign(key, setting, job);  // says what there is
+  reading.unhonoured.push_back({setting.where, setting.key, setting.written, std::string(value.instead), refused});
+  if (refused) return;
+  auto other = setting;
+  other.value = other.written = std::string(value.stand_in);
+  assign(key, other, job);
+}
+
+void apply(const Setting& setting, Job& job, JobReading& reading) {
   if (setting.key.ends_with('.') && is_section(section_of(setting.key))) return;
-  if (const auto* key = find_job_key(setting.key))
-    return std::visit([&](auto member) { assign(*key, setting, member(job)); }, key->field);
-  if (const auto* key = find_torchtitan_key(setting.key)) return check_torchtitan_key(*key, setting);
+  if (const auto* key = find_job_key(setting.key)) {
+    const auto* value = find_torchtitan_value(setting.key, setting.written);
+    return value ? stand_in(*key, *value, setting, job, reading) : assign(*key, setting, job);
+  }
+  if (const auto* key = find_torchtitan_key(setting.key)) return check_torchtitan_key(*key, setting, reading);
   fail_unknown(setting);
+}
+
+/// What validates on is not looked at where nothing does.
+bool is_unread(const Setting& setting, const std::vector<Setting>& all) {
+  if (setting.key != "validation.dataset") return false;
+  return std::ranges::none_of(
+      all, [](const Setting& each) { return each.key == "validation.enable" && each.written == "true"; });
 }
 
 /// Without those that a later setting of the same key replaces.
@@ -173,12 +201,15 @@ std::vector<Setting> last_of_each(const std::vector<Setting>& settings) {
 }
 
 /// Later settings win.
-Job job_of(const std::vector<Setting>& settings, const std::string& name) {
+Job job_of(const std::vector<Setting>& settings, const std::string& name, JobReading& reading) {
   constexpr size_t kMostLines = 20;  // another kind of file has thousands
   Job job;
   std::vector<std::string> problems;
-  for (const auto& setting : last_of_each(settings)) try {
-      if (problems.size() <= kMostLines) apply(setting, job);
+  const auto last = last_of_each(settings);
+  for (const auto& setting : last) try {
+      const bool is_foreign = find_torchtitan_value(setting.key, setting.written) != nullptr;
+      if (is_foreign && is_unread(setting, last)) continue;
+      if (problems.size() <= kMostLines) apply(setting, job, reading);
     } catch (const BadInput& error) {
       problems.push_back(without_control_characters(error.what()));
     }
@@ -198,10 +229,15 @@ bool is_read(std::string_view dataset) {
 RefusedJob::RefusedJob(const std::vector<std::string>& lines)
     : BadInput(fmt::format("{}", fmt::join(lines, "\n"))), lines_(lines) {}
 
-Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
+Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides, JobReading& reading) {
   auto settings = parse_toml(text, name);
   settings.insert(settings.end(), overrides.begin(), overrides.end());
-  return job_of(settings, name);
+  return job_of(settings, name, reading);
+}
+
+Job parse_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
+  JobReading reading;
+  return parse_job(text, name, overrides, reading);
 }
 
 Job parse_saved_job(std::string_view text, const std::string& name, std::span<const Setting> overrides) {
@@ -209,10 +245,16 @@ Job parse_saved_job(std::string_view text, const std::string& name, std::span<co
   const auto saved = parse_toml(text, name);
   settings.insert(settings.end(), saved.begin(), saved.end());
   settings.insert(settings.end(), overrides.begin(), overrides.end());
-  return job_of(settings, name);
+  JobReading reading;
+  return job_of(settings, name, reading);
 }
 
 Job load_job(const std::string& path, std::span<const Setting> overrides) {
+  JobReading reading;
+  return load_job(path, overrides, reading);
+}
+
+Job load_job(const std::string& path, std::span<const Setting> overrides, JobReading& reading) {
   constexpr int64_t kMostBytes = 1 << 20;
   std::string text;
   try {
@@ -220,7 +262,7 @@ Job load_job(const std::string& path, std::span<const Setting> overrides) {
   } catch (const FileError& error) {
     fail<BadInput>("{} A job file (TOML) was expected.", error.what());
   }
-  return parse_job(text, path, overrides);
+  return parse_job(text, path, overrides, reading);
 }
 
 std::string to_toml(const Job& job) {

@@ -26,7 +26,8 @@ This page is generated from the tables that the parser reads (trainer/job/job_ke
 constexpr std::string_view kNotSupported = R"(
 ## torchtitan keys without a counterpart
 
-Accepted at the values shown, which ask for nothing; an error otherwise.
+Accepted at the values shown, which ask for nothing. At others a run goes on where the last column says what it does instead, with
+the same data and bits, and says so at its start; otherwise they are an error. `lockstep train --dry-run` lists both, and goes on.
 
 | key | accepted | |
 |---|---|---|
@@ -74,7 +75,8 @@ std::string job_reference_markdown() {
   text += kNotSupported;
   for (const auto& key : torchtitan_keys())
     text +=
-        fmt::format("| `{}` | {} | {}{} |\n", key.pattern, neutral_text(key), key.why, difference_text(key.pattern));
+        fmt::format("| `{}` | {} | {}{}{} |\n", key.pattern, neutral_text(key), key.why,
+                    key.instead.empty() ? "" : fmt::format("otherwise: {}", key.instead), difference_text(key.pattern));
   return text;
 }
 

@@ -20,31 +20,32 @@ constexpr TorchtitanKey kKeys[] = {
     {"job.save_config_file", "*", "the resolved job is saved with every run"},
     {"job.custom_config_module", ""},
 
-    {"model.hf_assets_path", "|./tests/assets/tokenizer"},
-    {"model.tokenizer_path", ""},
+    {"model.hf_assets_path", "|./tests/assets/tokenizer", "", "tokens are those of the data's files"},
+    {"model.tokenizer_path", "", "", "tokens are those of the data's files"},
     {"model.print_after_conversion", "*", kSwitch},
 
     {"optimizer.implementation", "for-loop|foreach|fused"},
     {"optimizer.early_step_in_backward", "false"},
 
-    {"training.enable_cpu_offload", "false"},
+    {"training.enable_cpu_offload", "false", "", "parameters and optimizer state stay on the device"},
     {"training.dtype", "float32"},
     {"training.gc_freq", "*", kPython},
     {"training.gc_debug", "*", kPython},
     {"training.dataloader.num_workers", "0"},
     {"training.dataloader.*", "*", kPython},
 
-    {"parallelism.enable_async_tensor_parallel", "false"},
-    {"parallelism.module_fqns_per_model_part", "[]"},
+    {"parallelism.enable_async_tensor_parallel", "false", "", "products wait for their collectives"},
+    {"parallelism.module_fqns_per_model_part", "[]", "", "stages are cut by the work of layers, or pipeline_parallel_layers_per_stage"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
-    {"parallelism.expert_parallel_comm_backend", "standard"},
+    {"parallelism.expert_parallel_comm_backend", "standard", "", "tokens travel by Lockstep's all-to-all"},
 
-    {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "[]|[\"moe.router.gate\"]"},
-    {"activation_checkpoint.early_stop", "false"},
-    {"activation_checkpoint.visualize_memory_budget_pareto", "false"},
+    {"activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns", "[]|[\"moe.router.gate\"]", "",
+     "linear maps are kept by turns alone"},
+    {"activation_checkpoint.early_stop", "false", "", "all of a recomputed layer runs again"},
+    {"activation_checkpoint.visualize_memory_budget_pareto", "false", "", "no picture is drawn"},
     {"activation_checkpoint.preserve_rng_state", "*", kAlways},
-    {"activation_checkpoint.determinism_check", "default|none"},
-    {"activation_checkpoint.debug", "false"},
+    {"activation_checkpoint.determinism_check", "default|none", "", "--verify compares what is recomputed"},
+    {"activation_checkpoint.debug", "false", "", "nothing more is printed"},
 
     {"checkpoint.enable_ft_dataloader_checkpoints", "*", kSwitch},
     {"checkpoint.initial_load_model_only", "true"},
@@ -59,11 +60,11 @@ constexpr TorchtitanKey kKeys[] = {
     {"checkpoint.load_only", "false"},
 
     {"metrics.disable_color_printing", "*", "set NO_COLOR instead; log lines have no colour"},
-    {"metrics.save_for_all_ranks", "false"},
-    {"metrics.enable_wandb", "false"},
+    {"metrics.save_for_all_ranks", "false", "", "one rank writes, of all"},
+    {"metrics.enable_wandb", "false", "", "nothing is sent; metrics.jsonl and TensorBoard's files have the numbers"},
 
-    {"profiling.enable_memory_snapshot", "false"},
-    {"profiling.profiler_active", "1"},
+    {"profiling.enable_memory_snapshot", "false", "", "no snapshot is written; metrics.jsonl has memory by kind"},
+    {"profiling.profiler_active", "1", "", "one step is traced at a time"},
     {"profiling.profiler_warmup", "*", "nothing has to warm up before a step is traced"},
     {"profiling.save_memory_snapshot_folder", "*", kSwitch},
 
@@ -71,7 +72,7 @@ constexpr TorchtitanKey kKeys[] = {
     {"debug.deterministic_warn_only", "*", kAlways},
     {"debug.moe_force_load_balance", "false"},
 
-    {"compile.enable", "false"},
+    {"compile.enable", "false", "", "kernels are fused already, nothing is compiled"},
     {"compile.components", "*", kSwitch},
     {"compile.backend", "*", kSwitch},
     {"quantize.linear.float8.emulate", "*", kAlways},
@@ -90,6 +91,15 @@ constexpr TorchtitanKey kKeys[] = {
     {"validation.local_batch_size", "*", "batches are cut as those of training"},
 };
 // clang-format on
+
+constexpr TorchtitanValue kValues[] = {
+    {"training.dataset", "c4"},
+    {"training.dataset", "c4_test"},
+    {"validation.dataset", "c4_test"},
+    {"validation.dataset", "c4_validation"},
+    {"model.converters", "[\"float8\"]", kFloat8Converter, "the name that quantize.linear.float8 had before"},
+    {"checkpoint.async_mode", "async_with_pinned_mem", "async", "the copy is in pageable memory"},
+};
 
 std::string lowered_batch(const Job& asked, const Job& resolved) {
   const auto batching = derive_batching(resolved, mesh_of(resolved));
@@ -147,7 +157,7 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"activation_checkpoint.selective_ac_option",
      "with op, what was reduced or gathered is not kept; linear is not in torchtitan."},
     {"checkpoint.load_step", "a checkpoint of another run is refused, see allow_changed."},
-    {"checkpoint.async_mode", "async_with_pinned_mem is not offered."},
+    {"checkpoint.async_mode", "async_with_pinned_mem is async."},
     {"comm.train_timeout_seconds",
      "time counts while nothing moves, not from a collective's begin; a resumed run's first step has the other "
      "timeout, "
@@ -190,6 +200,12 @@ bool asks_for_nothing(const TorchtitanKey& key, std::string_view value) {
   if (key.neutral == "*") return true;
   const auto values = neutral_values(key);
   return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+const TorchtitanValue* find_torchtitan_value(std::string_view dotted, std::string_view value) {
+  const auto* found = std::ranges::find_if(
+      kValues, [&](const TorchtitanValue& each) { return each.key == dotted && each.value == value; });
+  return found == std::end(kValues) ? nullptr : found;
 }
 
 std::span<const TorchtitanDifference> torchtitan_differences() { return kDifferences; }

@@ -6,8 +6,8 @@
 
 #include "trainer/job/job.h"
 
-/// torchtitan v0.2.2 keys that Lockstep knows but does not support: accepted at a value that asks for nothing. And what
-/// keys that both have mean here and not there.
+/// torchtitan v0.2.2 keys that Lockstep knows but does not support: accepted at a value that asks for nothing, and at
+/// any other where data and bits stay what they are. And what keys that both have mean here and not there.
 namespace lockstep::trainer {
 
 struct TorchtitanKey {
@@ -15,6 +15,8 @@ struct TorchtitanKey {
   /// Accepted values as written, strings without quotes, separated by '|'; "*" = any value asks for nothing.
   std::string_view neutral;
   std::string_view why = {};  ///< for "*": why any value may stand
+  std::string_view instead =
+      {};  ///< what a run does at other values, with the same data and bits; empty: they are refused
 };
 
 std::span<const TorchtitanKey> torchtitan_keys();
@@ -27,6 +29,16 @@ std::vector<std::string_view> neutral_values(const TorchtitanKey& key);
 
 /// Whether `value`, as written without quotes, asks for nothing.
 bool asks_for_nothing(const TorchtitanKey& key, std::string_view value);
+
+/// A value of one of Lockstep's own keys that torchtitan knows and Lockstep does not: what a run takes in its place,
+/// with the same data and bits. Without that it is refused.
+struct TorchtitanValue {
+  std::string_view key, value;
+  std::string_view stand_in = {}, instead = {};
+};
+
+/// The row of this value, or null.
+const TorchtitanValue* find_torchtitan_value(std::string_view dotted, std::string_view value);
 
 /// A key that does something else than torchtitan's of its name. The one place that knows: docs/job.md, --help and the
 /// first lines of a run read it.

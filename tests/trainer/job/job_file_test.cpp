@@ -62,13 +62,15 @@ constexpr BadJob kBadJobs[] = {
      "\"2\"."},
     {"[activation_checkpoint]\nmemory_budget = 1.5",
      "job.toml:2: activation_checkpoint.memory_budget is 1.5, must be in [0, 1]."},
-    {"[compile]\nenable = true",
-     "job.toml:2: compile.enable = true asks for something that Lockstep does not support; leave it out or set it to "
-     "false."},
-    {"[checkpoint]\nasync_mode = \"async_with_pinned_mem\"",
-     "job.toml:2: checkpoint.async_mode is \"async_with_pinned_mem\", must be disabled or async."},
-    {"[model]\nconverters = [\"float8\"]",
-     "job.toml:2: model.converters is [\"float8\"], must be quantize.linear.float8 or quantize.linear.mx."},
+    {"[memory_estimation]\nenable = true",
+     "job.toml:2: memory_estimation.enable = true asks for something that Lockstep does not support; leave it out or "
+     "set it to false."},
+    {"[checkpoint]\nasync_mode = \"asynk\"",
+     "job.toml:2: checkpoint.async_mode is \"asynk\", must be disabled or async. Did you mean async?"},
+    {"[training]\ndataset = \"c4\"",
+     "job.toml:2: training.dataset is \"c4\", must be text, tokens, conversations or preferences."},
+    {"[model]\nconverters = [\"float9\"]",
+     "job.toml:2: model.converters is [\"float9\"], must be quantize.linear.float8 or quantize.linear.mx."},
     {"[quantize.linear.float8]\nrecipe_name = \"rowwsie\"",
      "job.toml:2: quantize.linear.float8.recipe_name is \"rowwsie\", must be tensorwise, rowwise or "
      "rowwise_with_gw_hp. "
@@ -81,9 +83,9 @@ constexpr BadJob kBadJobs[] = {
      "job.toml:2: checkpoint.initial_load_in_hf_quantized = true asks for something that Lockstep does not support; "
      "leave it out or "
      "set it to false."},
-    {"[activation_checkpoint]\ndeterminism_check = \"all\"",
-     "job.toml:2: activation_checkpoint.determinism_check = all asks for something that Lockstep does not support; "
-     "leave it out or set it to default."},
+    {"[training]\ndtype = \"bfloat16\"",
+     "job.toml:2: training.dtype = bfloat16 asks for something that Lockstep does not support; leave it out or set it "
+     "to float32."},
     {"[compile]\nenabel = false", "job.toml:2: compile.enabel is not a key. 'lockstep train --help' lists the keys."},
 };
 
@@ -121,13 +123,13 @@ freq = 5
 }
 
 TEST(JobFile, NamesEverythingThatIsRefusedAtOnce) {
-  const auto* text = "[training]\nstpes = 2\nseq_len = 0\n[compile]\nenable = true\n[optimizer]\nlr = 1e-3\n";
+  const auto* text = "[training]\nstpes = 2\nseq_len = 0\n[memory_estimation]\nenable = true\n[optimizer]\nlr = 1e-3\n";
   EXPECT_EQ(
       problem(text, {command_line_setting("model.name", "bert")}),
       "job.toml:2: training.stpes is not a key. Did you mean steps?\n"
       "job.toml:3: training.seq_len is 0, must be from 1 to 1073741824.\n"
-      "job.toml:5: compile.enable = true asks for something that Lockstep does not support; leave it out or set it "
-      "to false.\n"
+      "job.toml:5: memory_estimation.enable = true asks for something that Lockstep does not support; leave it out or "
+      "set it to false.\n"
       "command line: model.name is \"bert\", must be gpt2, llama3, mlp or moe.");
 }
 

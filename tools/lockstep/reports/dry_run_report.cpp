@@ -66,6 +66,17 @@ Json report_pipeline(const TrainOptions& options, const trainer::PipelinePlan& p
   return json;
 }
 
+Json unhonoured_json(const TrainOptions& options) {
+  auto rows = Json::array();
+  for (const auto& each : options.unhonoured)
+    rows.push_back({{"key", each.key},
+                    {"value", each.value},
+                    {"where", each.where},
+                    {"instead", each.instead},
+                    {"refused", each.refused}});
+  return rows;
+}
+
 Json classes_json(const DryRun& dry) {
   auto classes = Json::array();
   for (const auto& each : dry.classes) {
@@ -119,7 +130,8 @@ ExitCode report_dry_run(const TrainOptions& options, const trainer::Job& job) {
             {"numerics", job.numerics.mode},
             {"collectives", prices_json(prices)},
             {"gathered", gathered_json(prices.gathered)},
-            {"classes", classes_json(dry)}};
+            {"classes", classes_json(dry)},
+            {"not_honoured", unhonoured_json(options)}};
   if (!pipeline.is_null()) json["pipeline"] = pipeline;
   write_json(options.output, json);
   return ExitCode::kFine;
