@@ -51,7 +51,8 @@ std::vector<const Parameter*> Head::shared() const {
 Decoder::Decoder(const LlamaOptions& options, int64_t rotated_size)
     : options_(options),
       tables_(rope_tables({rotated_size, options.rope_theta, options.rope_factor}, options.length)),
-      group_tables_(beside_each_other(tables_, options.heads / options.key_value_heads)),
+      group_tables_(options.query_key_norm ? RopeTables{}
+                                           : beside_each_other(tables_, options.heads / options.key_value_heads)),
       embedding_(*this, "tok_embeddings", options.vocabulary, options.width,
                  options.tied_head ? head_initial(options.width) : Initial::drawn(rng::normal(0, 1)),
                  vocabulary_unit(options)),
@@ -62,6 +63,7 @@ Places Decoder::places(int64_t length) const {
   const auto rows = [&](const Tensor& table) { return constant(table.narrow(0, first, length)); };
   Places places{rows(tables_.cosines), rows(tables_.sines), current_documents()};
   if (!places.documents.are_packed()) {
+    if (!group_tables_.cosines.defined()) return places;
     places.group_cosines = rows(group_tables_.cosines), places.group_sines = rows(group_tables_.sines);
     return places;
   }

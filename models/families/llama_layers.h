@@ -15,7 +15,7 @@ struct Places {
   at::Tensor cosines, sines;
   Documents documents;
   /// The same beside each other for each query of a group, which are rotated without being taken apart; undefined where
-  /// samples are packed.
+  /// samples are packed, or queries normed.
   at::Tensor group_cosines = {}, group_sines = {};
 };
 

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// Which linear maps have their results kept: no product runs again where all have; of every second one, the first one
+/// Which linear maps have their results kept: none runs again where all have; of every second one, the first one
 /// first, half of them do, for less memory (torchtitan's choice, but for what collectives and maxima give).
 enum class KeptMaps : uint8_t { kEverySecond, kAll };
 

@@ -10,6 +10,8 @@ from gpu.check import TREE, Failed
 STEPS = [("debugmodel", "float32", 8, 2048, 30), ("debugmodel", "bfloat16", 8, 2048, 30),
          ("1B", "bfloat16", 4, 2048, 15), ("3B", "bfloat16", 4, 2048, 12), ("8B", "bfloat16", 4, 2048, 8)]
 RECOMPUTED = {"8B": ["--activation_checkpoint.mode=selective", "--activation_checkpoint.selective_ac_option=linear"]}
+LEAST_MEBIBYTES = {"3B": 72000, "8B": 131000}
+WITHOUT_HOLES = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
 PEERS = ("eager", "compiled", "fsdp2")
 
 
@@ -51,21 +53,35 @@ def peer(check, case, mode):
     return json.loads(lines[-1])
 
 
+def step_row(check, case, has_torch):
+    name = f"steps-{case[0]}-{case[1]}"
+    ours = jobs.tokens_per_second(jobs.train(check, name, words_of(check, case), variables=WITHOUT_HOLES))
+    flavor, samples, length, _ = jobs.sizes(check, case[0], *case[2:])
+    row = {"model": flavor, "compute": case[1], "tokens a step": samples * length, "lockstep tok/s": ours}
+    for mode in PEERS:
+        found = peer(check, case, mode) if has_torch else None
+        row[f"{mode} tok/s"] = found["tokens_per_second"] if found else "-"
+        row[f"lockstep/{mode}"] = ours / found["tokens_per_second"] if found else "-"
+    return row
+
+
 def steps(check):
-    rows, has_torch = [], machine.torch_version(check) != ""
+    """A case that fails costs its own row alone."""
+    rows, problems, has_torch = [], [], machine.torch_version(check) != ""
     if not has_torch:
         check.say(f"  not here: PyTorch as a peer ({check.python} cannot import torch)")
+    memory = machine.memory_mebibytes(check)
     for case in STEPS[:1] if check.trial else STEPS:
-        name = f"steps-{case[0]}-{case[1]}"
-        ours = jobs.tokens_per_second(jobs.train(check, name, words_of(check, case)))
-        flavor, samples, length, _ = jobs.sizes(check, case[0], *case[2:])
-        row = {"model": flavor, "compute": case[1], "tokens a step": samples * length, "lockstep tok/s": ours}
-        for mode in PEERS:
-            found = peer(check, case, mode) if has_torch else None
-            row[f"{mode} tok/s"] = found["tokens_per_second"] if found else "-"
-            row[f"lockstep/{mode}"] = ours / found["tokens_per_second"] if found else "-"
-        rows.append(row)
+        if memory is not None and memory < LEAST_MEBIBYTES.get(case[0], 0):
+            check.say(f"  not here: {case[0]}, which takes {LEAST_MEBIBYTES[case[0]]} MiB; this GPU has {memory}")
+            continue
+        try:
+            rows.append(step_row(check, case, has_torch))
+        except Failed as failure:
+            problems.append(str(failure))
     check.table("steps", rows)
+    if problems:
+        raise Failed("; ".join(problems))
 
 
 def recording(check):

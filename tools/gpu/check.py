@@ -62,7 +62,7 @@ class Check:
             variables["LD_LIBRARY_PATH"] = ":".join(found)
         return variables
 
-    def run(self, name, command, limit=600, own=True, codes=(0,)):
+    def run(self, name, command, limit=600, own=True, codes=(0,), variables=None):
         """A command, its output in the log NAME.txt. Fails unless its exit status is one of `codes`; None: any.
 
         `own`: one of ours, not a tool of the machine's."""
@@ -70,7 +70,7 @@ class Check:
         log = self.out / f"{name}.txt"
         words = [str(word) for word in command]
         try:
-            done = subprocess.run(words, env=self.environment() if own else None, cwd=TREE, text=True, timeout=limit,
+            done = subprocess.run(words, env=dict(self.environment() if own else os.environ, **(variables or {})), cwd=TREE, text=True, timeout=limit,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
         except subprocess.TimeoutExpired as late:
             log.write_text(str(late.stdout or ""))

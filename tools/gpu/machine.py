@@ -16,6 +16,13 @@ def query(check):
     return [line.split(", ") for line in done.stdout.strip().splitlines()]
 
 
+def memory_mebibytes(check):
+    """Of the first GPU; None where none is used."""
+    if check.device == "cpu" or check.trial:
+        return None
+    return int(query(check)[0][2].split()[0])
+
+
 def torch_version(check):
     """Of the peer; "" if its python3 cannot import it."""
     code = "import torch; print(torch.__version__)"

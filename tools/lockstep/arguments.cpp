@@ -72,7 +72,9 @@ struct Parser {
                      plan);
     add_rules();
     add_bench();
-    add_mutate();
+    add_mutate_options(
+        *command("mutate", "Plant faults and count how many verification sees", kMutateExamples, mutate.output),
+        mutate);
     add_fuzz_options(
         *command("fuzz", "Search for cases in which a mesh and one device differ", kFuzzExamples, fuzz.output), fuzz);
     add_generate_options(*command("generate", "Go on with a text", kGenerateExamples, generate.output), generate);
@@ -184,21 +186,6 @@ struct Parser {
     sub->add_flag("--profile", bench.profile, "Of step: op by op, beside what the machine can do");
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
         ->type_name("baseline|avx2|avx512");
-  }
-
-  void add_mutate() {
-    auto* sub = command("mutate", "Plant faults and count how many verification sees",
-                        "lockstep mutate --class M4\n  lockstep mutate --seconds 60 --json score.json", mutate.output);
-    sub->add_option("--class", mutate.of_class, "One class of faults, M1 to M21; without it all")->type_name("CLASS");
-    sub->add_option("--seed", mutate.seed, "Draws places and changes (1)")->type_name("N");
-    sub->add_option("--each", mutate.each, "Mutants of each class (48)")->type_name("N")->check(CLI::Range(1, 100000));
-    sub->add_option("--seconds", mutate.seconds, "Begin no mutant later")
-        ->type_name("SECONDS")
-        ->check(CLI::NonNegativeNumber);
-    sub->add_option("--markdown", mutate.markdown,
-                    "Write the tables as a page to FILE; a full run in the project's tree: docs/mutation_score.md, and "
-                    "docs/mutation_score.json")
-        ->type_name("FILE");
   }
 };
 

@@ -80,4 +80,22 @@ FuzzOptions checked(const FuzzOptions& fuzz) {
   return fuzz;
 }
 
+const char* const kMutateExamples = "lockstep mutate --class M4\n  lockstep mutate --seconds 60 --json score.json";
+
+void add_mutate_options(CLI::App& command, MutateOptions& options) {
+  command.add_option("--class", options.of_class, "One class of faults, M1 to M21; without it all")->type_name("CLASS");
+  command.add_option("--seed", options.seed, "Draws places and changes (1)")->type_name("N");
+  command.add_option("--each", options.each, "Mutants of each class (48)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
+  command.add_option("--seconds", options.seconds, "Begin no mutant later")
+      ->type_name("SECONDS")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--markdown", options.markdown,
+                  "Write the tables as a page to FILE; a full run in the project's tree: docs/mutation_score.md, and "
+                  "docs/mutation_score.json")
+      ->type_name("FILE");
+}
+
 }  // namespace lockstep::tool

@@ -14,4 +14,7 @@ void add_shrink_options(CLI::App& command, ShrinkOptions& options);
 extern const char* const kFuzzExamples;
 extern const char* const kShrinkExamples;
 
+extern const char* const kMutateExamples;
+void add_mutate_options(CLI::App& command, MutateOptions& options);
+
 }  // namespace lockstep::tool

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "core/error.h"
@@ -40,15 +39,16 @@ constexpr const char* kRanksPerHost = "ranks_per_host";
 
 void read(const std::string& file, const Field& field, const toml::node& node, Hardware& hardware) {
   const auto value = node.value<double>();
-  const bool fits = value && std::isfinite(*value) && *value > 0 && (!field.is_share || *value <= 1);
-  if (!fits)
-    fail<BadInput>("{}: {} must be a number above 0{}.", file, field.name, field.is_share ? ", at most 1" : "");
+  const double least = field.is_share ? 1e-3 : 1, most = field.is_share ? 1 : 1e21;
+  if (!value || !(*value >= least && *value <= most))
+    fail<BadInput>("{}: {} must be a number from {} to {}.", file, field.name, least, most);
   hardware.*field.value = *value;
 }
 
 void read_ranks(const std::string& file, const toml::node& node, Hardware& hardware) {
   const auto ranks = node.value<int64_t>();
-  if (!ranks || *ranks < 1) fail<BadInput>("{}: {} must be a whole number above 0.", file, kRanksPerHost);
+  if (!ranks || *ranks < 1 || *ranks > 1 << 20)
+    fail<BadInput>("{}: {} must be a whole number from 1 to 1048576.", file, kRanksPerHost);
   hardware.ranks_per_host = *ranks;
 }
 

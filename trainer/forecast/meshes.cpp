@@ -6,6 +6,8 @@
 #include <array>
 #include <tuple>
 
+#include "core/error.h"
+
 namespace lockstep::trainer::forecast {
 namespace {
 
@@ -22,6 +24,18 @@ std::vector<int64_t> divisors(int64_t number) {
   return all;
 }
 
+/// In how many ways five degrees divide `ranks`: of each prime of power e, (e + 4 over 4).
+int64_t mesh_count(int64_t ranks) {
+  int64_t count = 1;
+  for (int64_t prime = 2; ranks > 1; ++prime) {
+    if (prime > ranks / prime) prime = ranks;
+    int64_t power = 0;
+    for (; ranks % prime == 0; ranks /= prime) ++power;
+    count *= (power + 1) * (power + 2) * (power + 3) * (power + 4) / 24;
+  }
+  return count;
+}
+
 /// Why the mesh cannot be, whatever else is chosen; empty: it can. In words that fit all meshes that cannot for it.
 std::string refusal(const Workload& w, const MeshDegrees& mesh, const Hardware& hardware) {
   const auto& m = w.model;
@@ -29,8 +43,8 @@ std::string refusal(const Workload& w, const MeshDegrees& mesh, const Hardware& 
     return fmt::format("tp is more than the {} ranks of a host", hardware.ranks_per_host);
   if (m.key_value_heads % mesh.tp != 0) return fmt::format("tp does not divide {} key-value heads", m.key_value_heads);
   if (mesh.pp > m.layers + 2) return fmt::format("pp is more than {} layers, embedding and head", m.layers);
-  if (w.seq_len % (2 * mesh.cp * mesh.tp) != 0)
-    return fmt::format("cp x tp does not cut halves of {} tokens evenly", w.seq_len);
+  if (w.seq_len % ((mesh.cp > 1 ? 2 : 1) * mesh.cp * mesh.tp) != 0)
+    return fmt::format("cp x tp does not cut {} tokens, with cp their halves, evenly", w.seq_len);
   if (w.global_batch % mesh.data_parallel() != 0)
     return fmt::format("dp_replicate x dp_shard does not divide {} sequences", w.global_batch);
   return {};
@@ -49,12 +63,12 @@ std::vector<int64_t> local_batches(const Workload& w, const MeshDegrees& mesh, c
 /// One stage a rank, and as many as have whole layers where microbatches go around evenly.
 std::vector<int64_t> stages_per_rank(const Workload& w, const MeshDegrees& mesh, int64_t microbatches,
                                      const Choice& choice) {
-  if (choice.stages_per_rank) return {*choice.stages_per_rank};
   std::vector<int64_t> all{1};
   const int64_t units = w.model.layers + 2;
   if (mesh.pp > 1 && microbatches % mesh.pp == 0)
     for (int64_t each = 2; each * mesh.pp <= units; ++each)
-      if (units % (each * mesh.pp) == 0) all.push_back(each);
+      if (choice.stages_per_rank || units % (each * mesh.pp) == 0) all.push_back(each);
+  if (choice.stages_per_rank) std::erase_if(all, [&](int64_t each) { return each != *choice.stages_per_rank; });
   return all;
 }
 
@@ -90,13 +104,12 @@ MeshForecast forecast_of(const Workload& workload, const MeshDegrees& mesh, cons
                          const Choice& choice) {
   MeshForecast none{.settings = {mesh}};
   none.why = refusal(workload, mesh, hardware);
-  const bool has_stages = !choice.stages_per_rank || *choice.stages_per_rank * mesh.pp <= workload.model.layers + 2;
-  if (none.why.empty() && !has_stages) none.why = "there are more stages than layers, embedding and head";
   if (!none.why.empty()) return none;
   auto best = best_of(workload, mesh, hardware, choice);
   if (!best) {
-    none.why = fmt::format("{} sequences of a rank are no multiple of the local batch {}",
-                           workload.global_batch / mesh.data_parallel(), *choice.local_batch);
+    none.why = fmt::format("{} sequences of a rank make no microbatches of {} that {} stages a rank can take in turns",
+                           workload.global_batch / mesh.data_parallel(), choice.local_batch.value_or(1),
+                           choice.stages_per_rank.value_or(1));
     return none;
   }
   if (!best->fits)
@@ -107,6 +120,10 @@ MeshForecast forecast_of(const Workload& workload, const MeshDegrees& mesh, cons
 
 std::vector<MeshForecast> all_meshes(const Workload& workload, int64_t ranks, const Hardware& hardware,
                                      const Choice& choice) {
+  constexpr int64_t kMostMeshes = 200'000;
+  if (const auto count = mesh_count(ranks); count > kMostMeshes)
+    fail<BadInput>("{} ranks make {} meshes, {} at most are looked at; choose a number with fewer divisors.", ranks,
+                   count, kMostMeshes);
   std::vector<MeshForecast> all;
   for (const auto pp : divisors(ranks))
     for (const auto tp : divisors(ranks / pp))

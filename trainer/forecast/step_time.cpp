@@ -1,7 +1,6 @@
 #include "trainer/forecast/step_time.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace lockstep::trainer::forecast {
 namespace {
@@ -58,7 +57,8 @@ class Forecast {
     const auto width = static_cast<double>(m_.width), hidden = static_cast<double>(m_.hidden);
     const double elements = moved(kBFloat16 * (kForwardOfWidth * width + kForwardOfHidden * hidden));
     const double back = moved(kBFloat16 * (kBackwardOfWidth * width + kBackwardOfHidden * hidden));
-    const double again[] = {0, elements, elements + products / 2, elements + products + attention};
+    const double of_op = products * m_.again_with_op() / m_.layer_parameters();
+    const double again[] = {0, elements, elements + of_op, elements + products + attention};
     return 3 * products + 3.5 * attention + elements + back + again[static_cast<size_t>(s_.recompute)] +
            streamed(weights * bytes_of_weight());
   }
@@ -66,7 +66,10 @@ class Forecast {
   /// Beside products: conversions of shards, and gradients that are added to those of microbatches before.
   double bytes_of_weight() const {
     const double conversions = kBytesOfConversion * (s_.recompute == Recompute::kNone ? 1 : 2);
-    return conversions / static_cast<double>(s_.sharding()) + (microbatches(w_, s_) > 1 ? kBytesOfAccumulation : 0);
+    // With pp gradients are added up before they are reduced, without it after that.
+    const auto sharding = static_cast<double>(s_.sharding());
+    const double accumulation = kBytesOfAccumulation / (s_.mesh.pp > 1 ? 1 : sharding);
+    return conversions / sharding + (microbatches(w_, s_) > 1 ? accumulation : 0);
   }
 
   double head() const {
@@ -77,16 +80,14 @@ class Forecast {
   /// Stages are whole layers, the embedding and the head count as one each: the largest beside the mean.
   double imbalance() const {
     if (s_.mesh.pp == 1) return 1;
-    const double stages = static_cast<double>(s_.mesh.pp * s_.stages_per_rank),
-                 units = static_cast<double>(m_.layers + 2);
-    return std::ceil(units / stages) * stages / units;
+    return static_cast<double>(largest_stage(w_, s_) * s_.mesh.pp) / static_cast<double>(m_.layers + 2);
   }
 
   /// Bytes a second of a rank, in a group whose members are `apart` ranks from each other: as many network ports carry
   /// it as there are members on a host.
   double link(int64_t apart, int64_t size) const {
     const double inside = h_.host_bytes_per_second * h_.links;
-    if (apart * size <= h_.ranks_per_host) return inside;
+    if (apart * size <= h_.ranks_per_host && h_.ranks_per_host % (apart * size) == 0) return inside;
     const auto members = static_cast<double>(std::max<int64_t>(1, h_.ranks_per_host / apart));
     return std::min(inside, h_.network_bytes_per_second * h_.links * members);
   }
@@ -94,18 +95,19 @@ class Forecast {
   /// All-gathers and reduce-scatters of activations: four forward, four backward, and those that run again.
   double tensor() const {
     const int64_t tp = s_.mesh.tp;
-    constexpr double kAgain[] = {0, 2, 2, 4};
     const double bytes = tokens_ * static_cast<double>(m_.width) * kBFloat16 * share_elsewhere(tp);
-    return tp == 1 ? 0 : (8 + kAgain[static_cast<size_t>(s_.recompute)]) * bytes / link(1, tp);
+    return tp == 1 ? 0 : (runs_again() ? 12 : 8) * bytes / link(1, tp);
   }
 
-  /// Keys and values are gathered, in backward too, and their gradients reduced.
+  bool runs_again() const { return s_.recompute != Recompute::kNone; }
+
+  /// Keys and values are gathered, once more where the layer runs again, and their gradients reduced.
   double context() const {
     const int64_t cp = s_.mesh.cp;
     if (cp == 1) return 0;
     const auto elements = static_cast<double>(2 * m_.key_value_heads * m_.head_size) / static_cast<double>(s_.mesh.tp);
     const double whole = elements * static_cast<double>(s_.local_batch * w_.seq_len) * kBFloat16;
-    return 3 * whole * share_elsewhere(cp) / link(s_.mesh.tp, cp);
+    return (runs_again() ? 3 : 2) * whole * share_elsewhere(cp) / link(s_.mesh.tp, cp);
   }
 
   /// What a stage hands on and gets back, for each that a rank has; nothing hides it.

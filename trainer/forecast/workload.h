@@ -17,6 +17,8 @@ struct DenseModel {
   /// The table, or what gives logits.
   double table_parameters() const { return static_cast<double>(vocabulary * width); }
   double parameters() const;
+  /// Of a layer's maps those that recompute "op" runs again: the second and the fourth.
+  double again_with_op() const;
   /// Operations per token, as Model::operations_per_token() counts them.
   double operations_per_token(int64_t seq_len) const;
 };
@@ -43,6 +45,10 @@ struct Settings {
   /// Ranks that have shares of parameters.
   int64_t sharding() const { return mesh.dp_shard * mesh.cp; }
 };
+
+/// Layers of the largest stage of a rank, in which the embedding and the head count as one each; all of them without
+/// pp.
+int64_t largest_stage(const Workload& workload, const Settings& settings);
 
 /// Microbatches of a step on each rank. REQUIRES: whole ones.
 int64_t microbatches(const Workload& workload, const Settings& settings);

@@ -42,6 +42,34 @@ class Curves {
 
 constexpr double kTera = 1e12, kPercent = 100;
 
+/// Where the allocator is known.
+bool knows_gpu(const StepMetrics& metrics) { return metrics.gpu && metrics.gpu->peak_allocated_bytes > 0; }
+
+void add_gpu(JsonLine& line, const StepMetrics& metrics) {
+  if (!knows_gpu(metrics)) return;
+  line.add("gpu_memory_bytes", metrics.gpu->allocated_bytes);
+  line.add("gpu_peak_memory_bytes", metrics.gpu->peak_allocated_bytes);
+  line.add("gpu_peak_reserved_bytes", metrics.gpu->peak_reserved_bytes);
+  line.add("gpu_allocation_retries", metrics.gpu->retries);
+}
+
+void add_gpu(Curves& curves, const StepMetrics& metrics) {
+  if (!knows_gpu(metrics)) return;
+  curves.add_bytes("memory/max_allocated(GiB)", metrics.gpu->peak_allocated_bytes);
+  curves.add_bytes("memory/max_reserved(GiB)", metrics.gpu->peak_reserved_bytes);
+  curves.add("memory/num_alloc_retries", static_cast<double>(metrics.gpu->retries));
+}
+
+void add_validation(JsonLine& line, const StepMetrics& metrics) {
+  if (const auto& validation = metrics.validation) {
+    line.add("validation_loss", validation->loss);
+    line.add("validation_perplexity", validation->perplexity);
+    line.add("validation_bits_per_byte", validation->bits_per_byte);
+    line.add("validation_tokens", validation->tokens);
+    line.add("validation_seconds", validation->seconds);
+  }
+}
+
 }  // namespace
 
 std::optional<double> StepMetrics::utilization() const {
@@ -67,12 +95,7 @@ std::string json_line(const StepMetrics& metrics) {
   line.add("mfu", metrics.utilization());
   line.add("memory_bytes", metrics.memory_bytes);
   line.add("peak_memory_bytes", metrics.peak_memory_bytes);
-  if (const auto& gpu = metrics.gpu) {
-    line.add("gpu_memory_bytes", gpu->allocated_bytes);
-    line.add("gpu_peak_memory_bytes", gpu->peak_allocated_bytes);
-    line.add("gpu_peak_reserved_bytes", gpu->peak_reserved_bytes);
-    line.add("gpu_allocation_retries", gpu->retries);
-  }
+  add_gpu(line, metrics);
   line.add("parameter_bytes", metrics.parameter_bytes);
   line.add("gradient_bytes", metrics.gradient_bytes);
   line.add("optimizer_bytes", metrics.optimizer_bytes);
@@ -83,13 +106,7 @@ std::string json_line(const StepMetrics& metrics) {
   line.add("checkpoint_seconds", metrics.checkpoint_seconds);
   line.add("seconds", metrics.seconds);
   line.add("seconds_left", metrics.seconds_left);
-  if (const auto& validation = metrics.validation) {
-    line.add("validation_loss", validation->loss);
-    line.add("validation_perplexity", validation->perplexity);
-    line.add("validation_bits_per_byte", validation->bits_per_byte);
-    line.add("validation_tokens", validation->tokens);
-    line.add("validation_seconds", validation->seconds);
-  }
+  add_validation(line, metrics);
   return line.text();
 }
 
@@ -110,11 +127,7 @@ std::vector<ScalarEvent> scalar_events(const StepMetrics& metrics) {
   curves.add("time_metrics/left(s)", metrics.seconds_left);
   curves.add_bytes("memory/resident(GiB)", metrics.memory_bytes);
   if (metrics.peak_memory_bytes > 0) curves.add_bytes("memory/peak_resident(GiB)", metrics.peak_memory_bytes);
-  if (const auto& gpu = metrics.gpu) {
-    curves.add_bytes("memory/max_active(GiB)", gpu->peak_allocated_bytes);
-    curves.add_bytes("memory/max_reserved(GiB)", gpu->peak_reserved_bytes);
-    curves.add("memory/num_alloc_retries", static_cast<double>(gpu->retries));
-  }
+  add_gpu(curves, metrics);
   curves.add_bytes("memory/parameters(GiB)", metrics.parameter_bytes);
   curves.add_bytes("memory/gradients(GiB)", metrics.gradient_bytes);
   curves.add_bytes("memory/optimizer(GiB)", metrics.optimizer_bytes);

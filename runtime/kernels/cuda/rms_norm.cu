@@ -81,6 +81,52 @@ __device__ float block_sum(float value, int turn) {
   return sum;
 }
 
+/// Column number `p` of a thread, of those of a row; its own packs of a row and sums of columns are these.
+__device__ int64_t own_column(int p) { return threadIdx.x + p * kThreads; }
+
+template <class T, int kWidth, int kPacks>
+struct OwnPacks {
+  Pack<T, kWidth> slope[kPacks], x[kPacks];
+
+  __device__ void read(const T* gradient, const T* row, int64_t columns) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p)
+      if (const int64_t column = own_column(p); column < columns)
+        slope[p] = packs<kWidth>(gradient)[column], x[p] = packs<kWidth>(row)[column];
+  }
+
+  /// Adds to the sums of columns what the row adds to the weight's gradient. Returns the part of what the row has in
+  /// common.
+  __device__ float add(const Pack<T, kWidth>* weight, float reciprocal, int64_t columns,
+                       float (&sums)[kPacks][kWidth]) {
+    float products = 0;
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      if (own_column(p) >= columns) continue;
+      const auto by = weight[own_column(p)];
+      for (int j = 0; j < kWidth; ++j) {
+        const float g = number(slope[p].at[j]), normal = number(x[p].at[j]) * reciprocal;
+        products += g * number(by.at[j]) * normal;
+        sums[p][j] += g * normal;
+      }
+    }
+    return products;
+  }
+
+  __device__ void write(const Pack<T, kWidth>* weight, float reciprocal, float mean, int64_t columns, T* dx) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      if (own_column(p) >= columns) continue;
+      const auto by = weight[own_column(p)];
+      Pack<T, kWidth> to;
+      for (int j = 0; j < kWidth; ++j)
+        put(to.at[j],
+            (number(slope[p].at[j]) * number(by.at[j]) - number(x[p].at[j]) * reciprocal * mean) * reciprocal);
+      packs<kWidth>(dx)[own_column(p)] = to;
+    }
+  }
+};
+
 /// Both gradients, reading everything once: a block takes a part of the rows, every parts-th, its threads kPacks packs
 /// of each row, and of the weight's gradient the sums of these columns.
 template <class T, int kWidth, int kPacks>
@@ -92,42 +138,16 @@ __global__ void both_gradients(const T* gradient, const T* x, const float* recip
   for (int64_t part = blockIdx.x; part < parts; part += gridDim.x) {
     float own[kPacks][kWidth] = {};
     for (int64_t row = part; row < rows; row += parts, turn = 1 - turn) {
-      const auto *slopes = packs<kWidth>(gradient + row * size), *in = packs<kWidth>(x + row * size);
-      const float reciprocal = reciprocals[row];
-      Pack<T, kWidth> g[kPacks], from[kPacks];
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p)
-        if (const int64_t column = threadIdx.x + p * kThreads; column < columns)
-          g[p] = slopes[column], from[p] = in[column];
-      float products = 0;
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        const int64_t column = threadIdx.x + p * kThreads;
-        if (column >= columns) continue;
-        const auto by = scale[column];
-        for (int j = 0; j < kWidth; ++j) {
-          const float slope = number(g[p].at[j]), normal = number(from[p].at[j]) * reciprocal;
-          products += slope * number(by.at[j]) * normal;
-          own[p][j] += slope * normal;
-        }
-      }
+      OwnPacks<T, kWidth, kPacks> of_row;
+      of_row.read(gradient + row * size, x + row * size, columns);
+      const float products = of_row.add(scale, reciprocals[row], columns, own);
       const float mean = block_sum(products, turn) / static_cast<float>(size);
-#pragma unroll
-      for (int p = 0; p < kPacks; ++p) {
-        const int64_t column = threadIdx.x + p * kThreads;
-        if (column >= columns) continue;
-        const auto by = scale[column];
-        Pack<T, kWidth> to;
-        for (int j = 0; j < kWidth; ++j)
-          put(to.at[j],
-              (number(g[p].at[j]) * number(by.at[j]) - number(from[p].at[j]) * reciprocal * mean) * reciprocal);
-        packs<kWidth>(dx + row * size)[column] = to;
-      }
+      of_row.write(scale, reciprocals[row], mean, columns, dx + row * size);
     }
 #pragma unroll
     for (int p = 0; p < kPacks; ++p)
-      if (const int64_t column = threadIdx.x + p * kThreads; column < columns)
-        for (int j = 0; j < kWidth; ++j) sums[part * size + column * kWidth + j] = own[p][j];
+      if (own_column(p) < columns)
+        for (int j = 0; j < kWidth; ++j) sums[part * size + own_column(p) * kWidth + j] = own[p][j];
   }
 }
 

@@ -1,5 +1,6 @@
 #include "trainer/forecast/meshes.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,6 +75,26 @@ TEST(Forecast, EveryDegreeThatDividesIsThereOnce) {
   for (size_t i = 1; i < all.size() && all[i].fits; ++i) EXPECT_LE(all[i - 1].time.step(), all[i].time.step());
 }
 
+TEST(Forecast, ASequenceOfAnyLengthIsCutByNothing) {
+  EXPECT_TRUE(forecast_of({kModel, 4095, 64}, parse_mesh("dp_shard=8"), hardware_of("h100"), {}).fits);
+}
+
+TEST(Forecast, TooManyMeshesAreRefusedAtOnce) {
+  EXPECT_EQ(lockstep::testing::message_of<BadInput>([] { all_meshes(kWorkload, 14414400, hardware_of("h100"), {}); }),
+            "14414400 ranks make 5906250 meshes, 200000 at most are looked at; choose a number with fewer divisors.");
+}
+
+/// Gathered keys and values, the largest stage's layers and table.
+TEST(Forecast, MemoryIsThatOfTheFullestRank) {
+  const auto peak = [](const char* mesh, int64_t length) {
+    return memory_of({kModel, length, 64}, {parse_mesh(mesh), 1, Recompute::kNone});
+  };
+  const double keys = 2.0 * 2 * 8 * 64 * 4096 * 14;
+  EXPECT_DOUBLE_EQ(peak("cp=4", 4096).activations, peak("one device", 1024).activations + keys);
+  const double layer = kModel.layer_parameters();
+  EXPECT_DOUBLE_EQ(peak("pp=5", 4096).state, 12 * std::max(4 * layer, 3 * layer + kModel.table_parameters()));
+}
+
 TEST(Forecast, SaysWhyAMeshCannotBe) {
   const auto why = [](const char* mesh, const Choice& choice = {}) {
     return forecast_of(kWorkload, parse_mesh(mesh), hardware_of("h100"), choice).why;
@@ -82,10 +103,14 @@ TEST(Forecast, SaysWhyAMeshCannotBe) {
   EXPECT_EQ(why("tp=16"), "tp is more than the 8 ranks of a host");
   EXPECT_EQ(why("tp=3"), "tp does not divide 8 key-value heads");
   EXPECT_EQ(why("pp=17"), "pp is more than 14 layers, embedding and head");
-  EXPECT_EQ(why("cp=3"), "cp x tp does not cut halves of 4096 tokens evenly");
+  EXPECT_EQ(why("cp=3"), "cp x tp does not cut 4096 tokens, with cp their halves, evenly");
   EXPECT_EQ(why("dp_shard=128"), "dp_replicate x dp_shard does not divide 64 sequences");
-  EXPECT_EQ(why("dp_shard=4", {.local_batch = 5}), "16 sequences of a rank are no multiple of the local batch 5");
-  EXPECT_EQ(why("pp=4", {.stages_per_rank = 5}), "there are more stages than layers, embedding and head");
+  EXPECT_EQ(why("dp_shard=4", {.local_batch = 5}),
+            "16 sequences of a rank make no microbatches of 5 that 1 stages a rank can take in turns");
+  for (const auto& [mesh, stages] : {std::pair{"pp=4", 5}, {"dp_shard=8", 2}, {"pp=3", 2}})
+    EXPECT_THAT(why(mesh, {.local_batch = {}, .recompute = {}, .stages_per_rank = stages}),
+                HasSubstr(fmt::format("that {} stages a rank can take in turns", stages)))
+        << mesh;
   auto small = hardware_of("h100");
   small.memory_bytes = 1e9;
   EXPECT_EQ(forecast_of(kWorkload, parse_mesh("dp_shard=2"), small, {}).why, "3.1 GiB, of 0.9 usable ones");
@@ -120,10 +145,11 @@ TEST_F(HardwareFile, IsRead) {
 TEST_F(HardwareFile, ThatIsWrongIsNamed) {
   const std::string whole = kWhole;
   EXPECT_EQ(problem(whole + "product = 1\n").substr(0, 45), "FILE: product is no field of hardware. There ");
-  EXPECT_EQ(problem(whole + "products = 1.5\n"), "FILE: products must be a number above 0, at most 1.");
-  EXPECT_EQ(problem(whole + "links = \"fast\"\n"), "FILE: links must be a number above 0, at most 1.");
-  EXPECT_EQ(problem(whole + "ranks_per_host = 0.5\n"), "FILE: ranks_per_host must be a whole number above 0.");
-  EXPECT_EQ(problem("memory_bytes = nan\n"), "FILE: memory_bytes must be a number above 0.");
+  EXPECT_EQ(problem(whole + "products = 1.5\n"), "FILE: products must be a number from 0.001 to 1.");
+  EXPECT_EQ(problem(whole + "links = \"fast\"\n"), "FILE: links must be a number from 0.001 to 1.");
+  EXPECT_EQ(problem(whole + "ranks_per_host = 0.5\n"),
+            "FILE: ranks_per_host must be a whole number from 1 to 1048576.");
+  EXPECT_EQ(problem("memory_bytes = nan\n"), "FILE: memory_bytes must be a number from 1 to 1e+21.");
   EXPECT_EQ(problem("memory_bytes = 1\n"), "FILE: operations_per_second is missing.");
   EXPECT_THAT(problem("memory_bytes = \n"), HasSubstr("FILE:1: "));
   EXPECT_EQ(lockstep::testing::message_of<BadInput>([] { hardware_of("h99"); }),

@@ -46,11 +46,11 @@ TEST(Forecast, IsWhatOneGpuDoes) {
 }
 
 /// A. Grattafiori et al., "The Llama 3 herd of models", 2024, table 4: BF16 MFU.
-TEST(Forecast, OfLlama3OnThousandsOfGpusIsWithin15Percent) {
+TEST(Forecast, OfLlama3OnThousandsOfGpus) {
   for (const auto& run :
        {Published{"405B", "pp=16,dp_shard=64,tp=8", "h100", 8192, 2048, 1, Recompute::kNone, 8, 43, 0.15},
         Published{"405B", "pp=16,dp_shard=128,tp=8", "h100", 8192, 2048, 1, Recompute::kNone, 8, 41, 0.15},
-        Published{"405B", "pp=16,dp_shard=8,cp=16,tp=8", "h100", 131072, 128, 1, Recompute::kNone, 8, 38, 0.17}}) {
+        Published{"405B", "pp=16,dp_shard=8,cp=16,tp=8", "h100", 131072, 128, 1, Recompute::kNone, 8, 38, 0.15}}) {
     const auto forecast = forecast_of(run, hardware_of(run.hardware));
     EXPECT_NEAR(100 * forecast.mfu / run.measured, 1, run.within) << run.mesh;
     RecordProperty(run.mesh, std::to_string(100 * forecast.mfu));
@@ -58,13 +58,15 @@ TEST(Forecast, OfLlama3OnThousandsOfGpusIsWithin15Percent) {
 }
 
 /// torchtitan's benchmarks/llama3_h100_202412_torchtitan.md, tables 1 and 3, with torch.compile and without float8.
-TEST(Forecast, OfTorchtitanOn8And128GpusIsWithin15Percent) {
+TEST(Forecast, OfTorchtitanOn8And128Gpus) {
   auto hardware = hardware_of("h100");
   hardware.memory_bytes = 96e9, hardware.memory_bytes_per_second = 2.4e12;
   for (const auto& run : {Published{"8B", "dp_shard=8", "", 8192, 16, 2, Recompute::kOp, 1, 6667, 0.15},
                           Published{"8B", "dp_shard=128", "", 8192, 256, 2, Recompute::kOp, 1, 6514, 0.15}}) {
     const auto forecast = forecast_of(run, hardware);
     EXPECT_NEAR(tokens_of_a_rank(run, forecast) / run.measured, 1, run.within) << run.mesh;
+    const double gibibytes = forecast.settings.mesh.dp_shard == 8 ? 77.0 : 62.0;
+    EXPECT_NEAR(forecast.memory.peak / (1 << 30) / gibibytes, 1, 0.15) << run.mesh;
     RecordProperty(run.mesh, std::to_string(tokens_of_a_rank(run, forecast)));
   }
 }

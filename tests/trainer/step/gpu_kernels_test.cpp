@@ -17,7 +17,6 @@ using at::Tensor;
 using testing::numbers;
 
 Tensor there(const Tensor& tensor) { return tensor.to(c10::kCUDA); }
-
 /// What 16-bit numbers are rounded to in between may be seen in float32 results.
 bool is_rough = false;
 

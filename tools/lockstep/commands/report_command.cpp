@@ -72,7 +72,7 @@ void print_runs(const std::vector<RunCurves>& runs) {
               text_of(loss.first, Unit::kNumber) + " to " + text_of(loss.last, Unit::kNumber),
               text_of(mean_of(run.curve("tokens_per_second")), Unit::kCount),
               text_of(mean_of(run.curve("mfu")), Unit::kShare),
-              text_of(numbers_of(run.curve("peak_memory_bytes")).last, Unit::kBytes));
+              text_of(numbers_of(peak_memory(run)).last, Unit::kBytes));
   }
 }
 

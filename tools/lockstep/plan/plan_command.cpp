@@ -84,7 +84,7 @@ void print_others(const std::vector<MeshForecast>& meshes) {
     print_out("\n{} need more memory than there is, {} the least: {}\n", too_large, closest->settings.mesh.text(),
               closest->why);
   if (refused.empty()) return;
-  print_out("\nCannot be:\n");
+  print_out("\nNot forecast:\n");
   for (const auto& [why, count] : refused) print_out("{:>6}  {}\n", count, why);
 }
 
@@ -98,6 +98,7 @@ void print_parts(const MeshForecast& mesh) {
   print_out("GiB: state {:.1f}, gradients {:.1f}, gathered {:.1f}, activations {:.1f}, logits {:.1f}\n",
             m.state / kGibibyte, m.gradients / kGibibyte, m.gathered / kGibibyte, m.activations / kGibibyte,
             m.logits / kGibibyte);
+  if (!mesh.why.empty()) print_out("does not fit: {}\n", mesh.why);
 }
 
 Json parts_json(const MeshForecast& mesh) {

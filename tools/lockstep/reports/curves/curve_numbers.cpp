@@ -24,6 +24,11 @@ std::optional<double> mean_of(const StepCurve& curve) {
   return count > 0 ? std::optional(sum / count) : std::nullopt;
 }
 
+const StepCurve& peak_memory(const RunCurves& run) {
+  const auto& of_gpu = run.curve("gpu_peak_memory_bytes");
+  return numbers_of(of_gpu).last ? of_gpu : run.curve("peak_memory_bytes");
+}
+
 StepCurve thinned(const StepCurve& curve, size_t most) {
   if (curve.size() <= most) return curve;
   const size_t each = (3 * curve.size() + most - 1) / most;

@@ -61,7 +61,9 @@ const std::vector<Group>& groups() {
       {"Memory",
        Unit::kBytes,
        true,
-       {{"peak_memory_bytes", "most so far"},
+       {{"gpu_peak_memory_bytes", "on the GPU, most so far"},
+        {"gpu_memory_bytes", "on the GPU, after the step"},
+        {"peak_memory_bytes", "most so far"},
         {"memory_bytes", "after the step"},
         {"parameter_bytes", "parameters"},
         {"gradient_bytes", "gradients"},
@@ -115,8 +117,7 @@ std::string runs_table(std::span<const RunCurves> runs) {
             cell("last loss", last_text(run.curve("loss"), Unit::kNumber)) +
             cell("mean tokens/s", mean_text(run.curve("tokens_per_second"), Unit::kCount)) +
             cell("mean MFU", mean_text(run.curve("mfu"), Unit::kShare)) +
-            cell("peak memory", last_text(run.curve("peak_memory_bytes"), Unit::kBytes)) +
-            cell("job", escaped(run.job)) + "</tr>\n";
+            cell("peak memory", last_text(peak_memory(run), Unit::kBytes)) + cell("job", escaped(run.job)) + "</tr>\n";
   return replay::table({"run", "steps", "last loss", "mean tokens/s", "mean MFU", "peak memory", "job"}, rows);
 }
 
