@@ -1,7 +1,10 @@
 // Which blocks are recomputed and which stay gathered: torchtitan's choices for the same keys.
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/context/world.h"
+#include "runtime/redistribution/gather.h"
 #include "trainer/sharding/mesh_hooks.h"
 #include "trainer/step/model_registry.h"
 
@@ -62,6 +65,17 @@ TEST(BlockOptions, RecomputeEveryLayerButForSomeOps) {
   EXPECT_EQ(kept(job_of(2, "selective", "linear")), KeptMaps::kAll);
   EXPECT_EQ(kept(job_of(2, "selective", "2")), std::nullopt);
   EXPECT_EQ(kept(job_of(2, "full", "op")), std::nullopt);
+}
+
+/// Tables are known by where they lie: one that is no more must not stand for another.
+TEST(MeshHooks, ATableThatIsGoneIsNotTakenForAnother) {
+  const auto degrees = parse_mesh("dp_shard=2");
+  World world({.rank_count = 2});
+  MeshHooks hooks(ShardingPlan(world.mesh(mesh_axes(degrees)), axis_rules(degrees)), {});
+  for (int i = 0; i < 50; ++i) {
+    const auto placed = hooks.constant(at::full({3, 5}, i));
+    EXPECT_EQ(gather(placed).max().item<int64_t>(), i);
+  }
 }
 
 TEST(BlockOptions, RecomputeEveryLayerOrNone) {
