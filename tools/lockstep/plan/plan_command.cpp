@@ -15,7 +15,8 @@ namespace lockstep::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using namespace trainer::forecast;
+using trainer::forecast::Choice, trainer::forecast::DenseModel, trainer::forecast::Hardware;
+using trainer::forecast::MeshForecast, trainer::forecast::Workload;
 
 constexpr const char* kRow = "{:<44} {:>5} {:>9} {:>6} {:>6} {:>9} {:>6} {:>9}\n";
 constexpr double kGibibyte = 1 << 30, kPercent = 100;
@@ -27,7 +28,7 @@ DenseModel model_of(const std::string& flavor) {
 
 Choice choice_of(const PlanOptions& options) {
   Choice choice{.local_batch = options.local_batch, .recompute = {}, .stages_per_rank = options.stages_per_rank};
-  for (const auto recompute : kAllRecomputes)
+  for (const auto recompute : trainer::forecast::kAllRecomputes)
     if (options.recompute == text_of(recompute)) choice.recompute = recompute;
   return choice;
 }
@@ -132,7 +133,7 @@ void write_result(const PlanOptions& options, const Workload& workload, const st
 }  // namespace
 
 ExitCode run_plan(const PlanOptions& options) {
-  const auto hardware = hardware_of(options.hardware);
+  const auto hardware = trainer::forecast::hardware_of(options.hardware);
   const Workload workload{model_of(options.model), options.seq_len, options.batch};
   const auto meshes = forecasts(options, workload, hardware);
   write_result(options, workload, meshes);
