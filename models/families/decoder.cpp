@@ -62,13 +62,13 @@ Places Decoder::places(int64_t length) const {
   const int64_t first = first_position();
   const auto rows = [&](const Tensor& table) { return constant(table.narrow(0, first, length)); };
   Places places{rows(tables_.cosines), rows(tables_.sines), current_documents()};
-  if (!places.documents.are_packed()) {
-    if (!group_tables_.cosines.defined()) return places;
-    places.group_cosines = rows(group_tables_.cosines), places.group_sines = rows(group_tables_.sines);
-    return places;
+  if (places.documents.are_packed()) {
+    const auto& positions = places.documents.positions;
+    return {at::embedding(places.cosines, positions), at::embedding(places.sines, positions), places.documents};
   }
-  const auto& positions = places.documents.positions;
-  return {at::embedding(places.cosines, positions), at::embedding(places.sines, positions), places.documents};
+  if (group_tables_.cosines.defined())
+    places.group_cosines = rows(group_tables_.cosines), places.group_sines = rows(group_tables_.sines);
+  return places;
 }
 
 std::vector<BlockCall> Decoder::block_calls(at::IntArrayRef tokens) {

@@ -94,7 +94,7 @@ Tensor Attention::placed(const Tensor& x, const std::unique_ptr<RmsNorm>& norm, 
 /// are copied once.
 Tensor Attention::placed_queries(const Tensor& x, const Places& places) const {
   const int64_t batch = x.size(0), length = x.size(1), groups = x.size(2), size = options_.head_size();
-  if (!rotates_ || query_norm_ || !places.group_cosines.defined())
+  if (!rotates_ || !places.group_cosines.defined())
     return placed(x.reshape({batch, length, options_.heads, size}), query_norm_, places);
   const auto turned = rotate(x.transpose(1, 2), places.group_cosines, places.group_sines).transpose(1, 2);
   return turned.view({batch, length, groups, x.size(3) / size, size}).flatten(2, 3).transpose(1, 2);

@@ -44,7 +44,8 @@ def peer(check, case, mode):
     device = "cpu" if check.trial else check.device
     name = f"peer-{mode}-{flavor}-{case[1]}"
     words = [TREE / "tools/bench/peers/gpu_llama.py", flavor, case[1], rows, length, steps, mode, device]
-    done = check.run(name, [check.python, "-W", "ignore", *words], own=False, codes=None)
+    done = check.run(name, [check.python, "-W", "ignore", *words], own=False, codes=None,
+                     variables=WITHOUT_HOLES)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
         if not check.trial:

@@ -89,7 +89,7 @@ std::optional<MeshForecast> best_of(const Workload& w, const MeshDegrees& mesh, 
                                     const Choice& choice) {
   std::optional<MeshForecast> best;
   for (const auto local_batch : local_batches(w, mesh, choice))
-    for (const auto stages : stages_per_rank(w, mesh, w.global_batch / (mesh.data_parallel() * local_batch), choice))
+    for (const auto stages : stages_per_rank(w, mesh, microbatches(w, {mesh, local_batch}), choice))
       for (const auto recompute : kAllRecomputes) {
         if (choice.recompute && recompute != *choice.recompute) continue;
         const auto found = with(w, {mesh, local_batch, recompute, stages}, hardware);

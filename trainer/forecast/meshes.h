@@ -18,18 +18,22 @@ struct MeshForecast {
   double mfu = 0;
   bool fits = false;
   std::string why = {};  ///< it does not fit, or cannot be; empty: it fits
+
+  /// Nothing is forecast: the mesh cannot be.
+  bool is_refused() const { return memory.peak <= 0; }
 };
 
 /// What of a rank's memory is left to a program's own: contexts, communicators, holes.
 inline constexpr double kUsableMemory = 0.94;
 
-/// The mesh on this workload. A mesh that cannot be, or whose memory does not suffice whatever is recomputed, says why;
-/// what is given of settings is not chosen.
+/// What of settings is given; what is not, is chosen.
 struct Choice {
   std::optional<int64_t> local_batch;
   std::optional<Recompute> recompute;
   std::optional<int64_t> stages_per_rank;
 };
+
+/// The mesh on this workload. A mesh that cannot be, or whose memory does not suffice whatever is recomputed, says why.
 MeshForecast forecast_of(const Workload& workload, const MeshDegrees& mesh, const Hardware& hardware,
                          const Choice& choice);
 

@@ -183,9 +183,9 @@ void apply(const Setting& setting, Job& job, JobReading& reading) {
   fail_unknown(setting);
 }
 
-/// What validates on is not looked at where nothing does.
+/// Of torchtitan's data sets what validates on is not looked at where nothing does.
 bool is_unread(const Setting& setting, const std::vector<Setting>& all) {
-  if (setting.key != "validation.dataset") return false;
+  if (setting.key != "validation.dataset" || !find_torchtitan_value(setting.key, setting.written)) return false;
   return std::ranges::none_of(
       all, [](const Setting& each) { return each.key == "validation.enable" && each.written == "true"; });
 }
@@ -207,8 +207,7 @@ Job job_of(const std::vector<Setting>& settings, const std::string& name, JobRea
   std::vector<std::string> problems;
   const auto last = last_of_each(settings);
   for (const auto& setting : last) try {
-      const bool is_foreign = find_torchtitan_value(setting.key, setting.written) != nullptr;
-      if (is_foreign && is_unread(setting, last)) continue;
+      if (is_unread(setting, last)) continue;
       if (problems.size() <= kMostLines) apply(setting, job, reading);
     } catch (const BadInput& error) {
       problems.push_back(without_control_characters(error.what()));

@@ -38,8 +38,7 @@ std::string speed_text(const StepMetrics& metrics) {
 }
 
 std::string memory_text(const StepMetrics& metrics) {
-  if (metrics.gpu && metrics.gpu->peak_allocated_bytes > 0)
-    return fmt::format("{} MiB GPU peak", metrics.gpu->peak_allocated_bytes / kMebibyte);
+  if (metrics.knows_gpu()) return fmt::format("{} MiB GPU peak", metrics.gpu->peak_allocated_bytes / kMebibyte);
   const bool has_peak = metrics.peak_memory_bytes > 0;
   return fmt::format("{} MiB {}", (has_peak ? metrics.peak_memory_bytes : metrics.memory_bytes) / kMebibyte,
                      has_peak ? "peak" : "now");

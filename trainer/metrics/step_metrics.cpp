@@ -42,11 +42,8 @@ class Curves {
 
 constexpr double kTera = 1e12, kPercent = 100;
 
-/// Where the allocator is known.
-bool knows_gpu(const StepMetrics& metrics) { return metrics.gpu && metrics.gpu->peak_allocated_bytes > 0; }
-
 void add_gpu(JsonLine& line, const StepMetrics& metrics) {
-  if (!knows_gpu(metrics)) return;
+  if (!metrics.knows_gpu()) return;
   line.add("gpu_memory_bytes", metrics.gpu->allocated_bytes);
   line.add("gpu_peak_memory_bytes", metrics.gpu->peak_allocated_bytes);
   line.add("gpu_peak_reserved_bytes", metrics.gpu->peak_reserved_bytes);
@@ -54,7 +51,7 @@ void add_gpu(JsonLine& line, const StepMetrics& metrics) {
 }
 
 void add_gpu(Curves& curves, const StepMetrics& metrics) {
-  if (!knows_gpu(metrics)) return;
+  if (!metrics.knows_gpu()) return;
   curves.add_bytes("memory/max_allocated(GiB)", metrics.gpu->peak_allocated_bytes);
   curves.add_bytes("memory/max_reserved(GiB)", metrics.gpu->peak_reserved_bytes);
   curves.add("memory/num_alloc_retries", static_cast<double>(metrics.gpu->retries));

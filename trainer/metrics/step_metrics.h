@@ -39,6 +39,8 @@ struct StepMetrics {
   double seconds_left = 0;                           ///< until its last step, at the mean speed so far
   std::optional<ValidationMetrics> validation = {};  ///< of steps after which there is one
 
+  /// Of runs on a GPU whose allocator is LibTorch's.
+  bool knows_gpu() const { return gpu && gpu->peak_allocated_bytes > 0; }
   /// Share of the peak; none where that is not known.
   std::optional<double> utilization() const;
   /// Of the most that was resident, or on the GPU allocated, what is neither parameters, gradients nor optimizer state;

@@ -16,20 +16,20 @@ using torch::autograd::variable_list;
 
 /// Keeps the function alive in the context.
 struct Held : torch::CustomClassHolder {
-  Held(Forward f, std::optional<KeptMaps> kept)
-      : forward(std::move(f)), keeps_results(kept), results(kept.value_or(KeptMaps::kAll)) {}
+  Held(Forward f, std::optional<KeptMaps> kept) : forward(std::move(f)) {
+    if (kept) results.emplace(*kept);
+  }
   /// The first run keeps, the second is given.
   at::Tensor run(const at::Tensor& input, bool again) {
     std::optional<KeptResults::Scope> scope;
-    if (keeps_results) scope.emplace(results, again);
+    if (results) scope.emplace(*results, again);
     auto output = forward(input);
-    LOCKSTEP_CHECK(!again || results.empty(), "the second run of a block had fewer ops than the first");
+    LOCKSTEP_CHECK(!again || !results || results->empty(), "the second run of a block had fewer ops than the first");
     return output;
   }
 
   Forward forward;
-  bool keeps_results;
-  KeptResults results;
+  std::optional<KeptResults> results;  ///< none: all runs again
 };
 
 struct Checkpoint : torch::autograd::Function<Checkpoint> {

@@ -28,6 +28,13 @@ class Places {
 
   int64_t lines() const { return lines_; }
 
+  /// Of the part.
+  std::vector<int64_t> strides() const {
+    std::vector<int64_t> strides(sizes_.size(), 1);
+    for (size_t dim = sizes_.size() - 1; dim > 0; --dim) strides[dim - 1] = strides[dim] * sizes_[dim];
+    return strides;
+  }
+
   /// The index in the part of the first element of line `line` of row `part_row`.
   uint64_t first(int64_t part_row, int64_t line) const {
     int64_t index = 0, factor = 1;
@@ -57,13 +64,8 @@ void add_rows(PlaceDigest& digest, uint64_t key, const Places& places, std::span
 }
 
 /// The same where the rows lie.
-Digest of_rows_on_gpu(uint64_t key, c10::IntArrayRef part_sizes, const Box& held, const at::Tensor& rows,
-                      const models::PartRows& run) {
-  std::vector<int64_t> strides(part_sizes.size(), 1);
-  for (size_t dim = strides.size() - 1; dim > 0; --dim) strides[dim - 1] = strides[dim] * part_sizes[dim];
-  int64_t first = run.part_row * strides[0];
-  for (size_t dim = 1; dim < strides.size(); ++dim) first += held.offset[dim] * strides[dim];
-  return on_gpu::place_sum(rows, key, static_cast<uint64_t>(first), rows.sizes(), strides);
+Digest of_rows_on_gpu(uint64_t key, const Places& places, const at::Tensor& rows, const models::PartRows& run) {
+  return on_gpu::place_sum(rows, key, places.first(run.part_row, /*line=*/0), rows.sizes(), places.strides());
 }
 
 /// Not by way of the pieces that checkpoints are made of: what goes wrong with those shows.
@@ -73,13 +75,12 @@ void add_shard(PlaceDigest& digest, const HeldShard& shard) {
   const auto plain = is_on_gpu ? given : given.cpu();
   if (held.size.empty()) return digest.add(PlaceDigest::key(stored.name(0)), 0, bytes_of(plain));
   for (size_t part = 0; part < stored.division.parts().size(); ++part) {
-    const auto sizes = stored.division.sizes_of(part);
-    const Places places(sizes, held);
+    const Places places(stored.division.sizes_of(part), held);
     const auto key = PlaceDigest::key(stored.name(part));
     for (const auto& run : stored.division.rows_of(part, held.offset[0], held.size[0])) {
       const auto rows = plain.narrow(0, run.row - held.offset[0], run.count);
       if (is_on_gpu)
-        digest.add(of_rows_on_gpu(key, sizes, held, rows, run));
+        digest.add(of_rows_on_gpu(key, places, rows, run));
       else
         add_rows(digest, key, places, bytes_of(rows), run);
     }

@@ -76,7 +76,7 @@ void print_others(const std::vector<MeshForecast>& meshes) {
   int64_t too_large = 0;
   for (const auto& mesh : meshes) {
     if (mesh.fits) continue;
-    if (mesh.memory.peak <= 0)
+    if (mesh.is_refused())
       ++refused[mesh.why];
     else if (++too_large; !closest || mesh.memory.peak < closest->memory.peak)
       closest = &mesh;
@@ -112,7 +112,7 @@ Json mesh_json(const Workload& workload, const MeshForecast& mesh) {
   const auto& s = mesh.settings;
   Json row{{"mesh", s.mesh.text()},   {"fits", mesh.fits}, {"memory", nullptr},
            {"step_seconds", nullptr}, {"mfu", nullptr},    {"why", mesh.why}};
-  if (mesh.memory.peak <= 0) return row;
+  if (mesh.is_refused()) return row;
   row["memory"] = mesh.memory.peak, row["step_seconds"] = mesh.time.step(), row["mfu"] = mesh.mfu;
   row["tokens_per_second"] = tokens_per_second(workload, mesh);
   row["local_batch_size"] = s.local_batch, row["recompute"] = text_of(s.recompute);
@@ -137,7 +137,7 @@ ExitCode run_plan(const PlanOptions& options) {
   const Workload workload{model_of(options.model), options.seq_len, options.batch};
   const auto meshes = forecasts(options, workload, hardware);
   write_result(options, workload, meshes);
-  if (!options.ranks && !meshes[0].why.empty() && meshes[0].memory.peak <= 0) fail<BadInput>("{}.", meshes[0].why);
+  if (!options.ranks && meshes[0].is_refused()) fail<BadInput>("{}.", meshes[0].why);
   if (!options.output.quiet)
     print_out(
         "llama3 {}, {} sequences of {} tokens a step, bfloat16, on {}: forecasts, nothing was run (docs/scale.md)\n",
