@@ -191,6 +191,17 @@ void require_even(const Job& job, const MeshDegrees& mesh) {
       mesh.text(), global, groups, less > 0 ? fmt::format("{} or ", less) : "", less + step);
 }
 
+/// The way out that is named is the job's batch in one microbatch, on this mesh.
+void require_expert_sums(const Job& job, const MeshDegrees& mesh, int64_t rows, int64_t microbatches) {
+  if (microbatches == 1 || !job.numerics.is_canonical() || expert_sums_take_microbatches(mesh)) return;
+  fail<BadInput>(
+      "mesh {}: experts are divided over ranks of dp_shard, which is no power of two: {} microbatches would change the "
+      "bits of their gradients' sums. Choose one microbatch (training.local_batch_size {}{}), experts divided over tp "
+      "and cp alone or numerics.mode = \"native\".",
+      mesh.text(), microbatches, rows,
+      mesh.pp > 1 ? fmt::format(" and parallelism.pipeline_parallel_microbatch_size {}", rows) : "");
+}
+
 bool is_power_of_two(int64_t count) { return std::has_single_bit(static_cast<uint64_t>(count)); }
 
 }  // namespace
@@ -248,6 +259,7 @@ Batching derive_batching(const Job& job, const MeshDegrees& mesh) {
   auto local = std::min(largest_microbatch(job, mesh), rows);
   while (local > 1 && !fits(local)) --local;
   require_whole_pairs(job, local, mesh);
+  require_expert_sums(job, mesh, rows, rows / local);
   return {global, groups, mesh.dp_replicate, local, rows / local};
 }
 

@@ -48,7 +48,8 @@ int64_t largest_microbatch(const Job& job, const MeshDegrees& mesh);
 /// The batching of a resolved job on `mesh`: the largest local batch that is not above the job's (of a pipeline: above
 /// its microbatches' size, either) and divides evenly;
 /// under canonical numerics all of a rank's samples or a power of two of them, which is at least 1. BadInput, with the
-/// numbers, when the global batch does not divide over the mesh's data-parallel ranks.
+/// numbers, when the global batch does not divide over the mesh's data-parallel ranks, or where its microbatches would
+/// change bits (expert_sums_take_microbatches()).
 Batching derive_batching(const Job& job, const MeshDegrees& mesh);
 
 }  // namespace lockstep::trainer

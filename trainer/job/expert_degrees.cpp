@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "core/error.h"
@@ -88,6 +89,10 @@ std::vector<int64_t> expert_degrees(const MeshDegrees& mesh) {
 }
 
 bool can_divide_experts(const MeshDegrees& mesh) { return is_tensor_degree_offered(mesh) && fold_of_degree(mesh); }
+
+bool expert_sums_take_microbatches(const MeshDegrees& mesh) {
+  return shard_part_of_experts(mesh) == 1 || std::has_single_bit(static_cast<uint64_t>(mesh.dp_shard));
+}
 
 bool cuts_matrices_of_experts(const MeshDegrees& mesh) { return mesh.tp > 1 && (mesh.ep == 1 || mesh.etp > 1); }
 

@@ -21,6 +21,12 @@ std::vector<int64_t> expert_degrees(const MeshDegrees& mesh);
 /// Whether expert_axes() gives them.
 bool can_divide_experts(const MeshDegrees& mesh);
 
+/// Whether the sum over samples of the experts' gradients can be taken up again by the next microbatch: where experts
+/// are divided over ranks of dp_shard, a rank of an expert sees the samples of all of them as one run, which is a
+/// subtree of the step's sum if dp_shard is a power of two. Canonical numerics alone has such a tree. Throws as
+/// expert_axes().
+bool expert_sums_take_microbatches(const MeshDegrees& mesh);
+
 /// Whether tp cuts each expert's matrices: then experts see what all its ranks see.
 bool cuts_matrices_of_experts(const MeshDegrees& mesh);
 

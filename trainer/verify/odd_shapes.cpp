@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "trainer/job/batching.h"
+#include "trainer/job/expert_degrees.h"
 #include "trainer/job/job_file.h"
 #include "trainer/job/job_keys.h"
 #include "trainer/job/offered_names.h"
@@ -126,6 +127,10 @@ int64_t parts_of_batch(const Job& job, std::span<const MeshDegrees> meshes) {
   return parts;
 }
 
+bool needs_one_microbatch(const Job& job, std::span<const MeshDegrees> meshes) {
+  return job.numerics.is_canonical() && !std::ranges::all_of(meshes, expert_sums_take_microbatches);
+}
+
 void draw_batch(Draw& draw, const Job& job, std::span<const MeshDegrees> meshes) {
   constexpr int64_t kTokens = 1000, kLongest = 130;  // a fraction of a second; four leaves of a sum over positions
   const auto parts = parts_of_batch(job, meshes);
@@ -134,7 +139,7 @@ void draw_batch(Draw& draw, const Job& job, std::span<const MeshDegrees> meshes)
   const auto shortest = draw.coin() ? ceil_divide(longest, 2) : 1;
   std::vector<int64_t> fitting;
   const auto of_group = rows / mesh_of(job).data_parallel();
-  for (int64_t local = 1; local <= of_group; ++local)
+  for (int64_t local = needs_one_microbatch(job, meshes) ? of_group : 1; local <= of_group; ++local)
     if (of_group % local == 0) fitting.push_back(local);
   draw.set("training.seq_len", draw.between(shortest, longest));
   draw.set("training.global_batch_size", rows);

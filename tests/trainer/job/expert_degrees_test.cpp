@@ -70,6 +70,35 @@ TEST(ExpertDegrees, AreOfModelsWithExperts) {
   EXPECT_EQ(refusal("dp_shard=2", "llama3"), "");
 }
 
+/// The parts of a step's sum that three ranks had together are no subtrees of it.
+TEST(ExpertDegrees, OverThreeShardsTakeOneMicrobatch) {
+  const auto message = [](const char* mesh, int64_t local, const char* mode = "canonical") -> std::string {
+    Job job;
+    job.model.name = "moe";
+    job.numerics.mode = mode;
+    job.training.global_batch_size = 24;
+    job.training.local_batch_size = local;
+    try {
+      derive_batching(job, parse_mesh(mesh));
+    } catch (const BadInput& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(
+      message("dp_replicate=2,dp_shard=3,ep=3", 2),
+      "mesh dp_replicate=2,dp_shard=3,ep=3: experts are divided over ranks of dp_shard, which is no power of two: "
+      "2 microbatches would change the bits of their gradients' sums. Choose one microbatch "
+      "(training.local_batch_size 4), experts divided over tp and cp alone or numerics.mode = \"native\".");
+  EXPECT_THAT(message("pp=2,dp_shard=6,ep=2", 4),
+              ::testing::HasSubstr(
+                  "(training.local_batch_size 4 and parallelism.pipeline_parallel_microbatch_size 4), experts"));
+  EXPECT_EQ(message("dp_replicate=2,dp_shard=3,ep=3", 2, "native"), "");
+  EXPECT_EQ(message("dp_replicate=2,dp_shard=3,ep=3", 4), "");
+  EXPECT_EQ(message("dp_replicate=2,dp_shard=3,cp=2,ep=2", 2), "");
+  EXPECT_EQ(message("dp_replicate=3,dp_shard=2,ep=2", 2), "");
+}
+
 /// Fewer data-parallel ranks must still make the degree of experts.
 TEST(ExpertDegrees, StayWhereAMeshShrinks) {
   EXPECT_EQ(largest_mesh(parse_mesh("dp_shard=4,tp=2,ep=2"), 8, 5)->text(), "dp_shard=2,tp=2,ep=2");
