@@ -207,9 +207,17 @@ void CoverageObserver::note_candidates(const OpEvent& event) {
 void CoverageObserver::after_move(const MoveEvent& event) {
   if (!event.kind || *event.kind != CollectiveKind::kTransfer)  // that changes no layout
     coverage_.moves.insert(move_text(event.before, event.after, event.axis, event.kind));
-  if (!event.kind) return;
-  coverage_.collectives.insert(to_text(*event.kind));
-  coverage_.group_sizes[to_text(*event.kind)].insert(event.before.layout.mesh().axis_size(event.axis));
+  if (event.kind) note_collective(*event.kind, event.before.layout.mesh(), event.axis);
+}
+
+/// A move of it is told where both ends are in this process; others talk to each other outside of ops, too.
+void CoverageObserver::before_collective(const CollectiveEvent& event) {
+  if (event.kind == CollectiveKind::kTransfer) note_collective(event.kind, event.mesh, event.axis);
+}
+
+void CoverageObserver::note_collective(CollectiveKind kind, const Mesh& mesh, int axis) {
+  coverage_.collectives.insert(to_text(kind));
+  coverage_.group_sizes[to_text(kind)].insert(mesh.axis_size(axis));
 }
 
 }  // namespace lockstep

@@ -49,11 +49,13 @@ class CoverageObserver final : public Observer {
  public:
   void after_op(const OpEvent& event, std::span<const c10::IValue> results) override;
   void after_move(const MoveEvent& event) override;
+  void before_collective(const CollectiveEvent& event) override;
 
   const Coverage& coverage() const { return coverage_; }
 
  private:
   void note_candidates(const OpEvent& event);
+  void note_collective(CollectiveKind kind, const Mesh& mesh, int axis);
 
   Coverage coverage_;
   std::set<const Plan*> seen_;  ///< plans live as long as the run

@@ -201,16 +201,17 @@ TEST(CommandLine, EveryRefusedKeyHasALine) {
           "lockstep: command line: optimizer.lr must be a number, not \"fast\".\n");
 }
 
-TEST(CommandLine, ManyProcessesAreForTrainAlone) {
-  const auto verify = run_lockstep("verify jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
-  EXPECT_EQ(verify.code, 2);
-  EXPECT_EQ(
-      verify.err,
-      "lockstep: this is one of 4 processes, by the variables that torchrun sets; only lockstep train runs in many. "
-      "Start one process, which simulates the mesh, or use lockstep train --verify.\n");
-  const auto train = run_lockstep("train jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
-  EXPECT_EQ(train.code, 2);
-  EXPECT_THAT(train.err, HasSubstr("every process needs the job's token"));
+TEST(CommandLine, ManyProcessesAreForTrainAndVerify) {
+  const auto dry = run_lockstep("train jobs/demo.toml --dry-run", "RANK=1 WORLD_SIZE=4 ");
+  EXPECT_EQ(dry.code, 2);
+  EXPECT_EQ(dry.err,
+            "lockstep: this is one of 4 processes, by the variables that torchrun sets; only lockstep train and "
+            "lockstep verify run in many. Start one process, which simulates the mesh.\n");
+  for (const char* command : {"train", "verify"}) {
+    const auto run = run_lockstep(std::string(command) + " jobs/demo.toml", "RANK=1 WORLD_SIZE=4 ");
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, HasSubstr("every process needs the job's token"));
+  }
 }
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {

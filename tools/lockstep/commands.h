@@ -51,7 +51,13 @@ extern const bool kIsFront;
 /// Reads, overrides and resolves the job for this launch; BadInput as soon as something does not fit. `many`: whether
 /// the command can be one of many processes. Says what is not honoured, and adds it to `reading`.
 trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many, trainer::JobReading& reading);
-trainer::Job prepare_job(const JobArguments& arguments, const Output& output);
+
+/// The same for `lockstep verify`. The meshes that it is given may be others than the job's own, which need not be the
+/// launch's then: the job is what one process would make of it.
+trainer::Job prepare_verified_job(const JobArguments& arguments, const Output& output, bool has_meshes);
+
+/// BadInput if this is one of several processes and they are not as many as the ranks of each mesh.
+void require_ranks_of_launch(std::span<const trainer::MeshDegrees> meshes);
 
 /// Loads plug-ins (trainer/plugin) and gives name and digest of each: in the engine, to which `lockstep` hands over, as
 /// they need LibTorch, and only they know what the job may say.

@@ -10,6 +10,7 @@
 namespace lockstep::tool {
 namespace {
 
+bool out_is_mute = false;
 int out_error = 0;  ///< of the first write to stdout that failed
 
 void remember(bool failed) {
@@ -19,10 +20,12 @@ void remember(bool failed) {
 }  // namespace
 
 void write_out(std::string_view text) {
-  if (out_error == 0) remember(std::fwrite(text.data(), 1, text.size(), stdout) != text.size());
+  if (out_error == 0 && !out_is_mute) remember(std::fwrite(text.data(), 1, text.size(), stdout) != text.size());
 }
 
 void write_err(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+void mute_out() { out_is_mute = true; }
 
 void flush_out() {
   if (out_error == 0) remember(std::fflush(stdout) != 0);

@@ -23,6 +23,9 @@ void print_err(fmt::format_string<Args...> format, Args&&... args) {
   write_err(fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// From now on nothing is written to stdout: of several processes that have one result, one tells it.
+void mute_out();
+
 /// Hands what was written to stdout to its reader now.
 void flush_out();
 

@@ -37,12 +37,13 @@ ExitCode run(const VerifyOptions& options) {
   auto meshes = options.meshes.empty() ? std::vector<trainer::MeshDegrees>{} : trainer::parse_meshes(options.meshes);
   auto greeting = options.output;
   if (!options.odd_shapes.empty()) greeting.quiet = true;  // what it says is not what is compared
-  auto job = prepare_job(options.job, greeting);
+  auto job = prepare_verified_job(options.job, greeting, !meshes.empty());
   trainer::require_dataset_path(job);
   require_tokens_fit(job);
   for (const auto step : options.losses) job.verify.steps = std::max(job.verify.steps, step);
   if (meshes.empty() && !job.verify.meshes.empty()) meshes = trainer::parse_meshes(job.verify.meshes);
   if (meshes.empty()) meshes.push_back(trainer::mesh_of(job));
+  require_ranks_of_launch(meshes);
   // Fails now, not after the meshes before it. Odd shapes have a batch of their own.
   for (const auto& mesh : meshes)
     if (options.odd_shapes.empty()) trainer::derive_batching(job, mesh);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "core/files/proc_value.h"
 #include "tools/lockstep/commands.h"
@@ -58,6 +59,30 @@ trainer::Job with_plugins(trainer::Job job, const std::vector<std::string>& load
   return job;
 }
 
+trainer::Launcher launcher_here() {
+  return trainer::detect_launcher([](const char* name) { return std::getenv(name); });
+}
+
+/// The job as it was written, for the launch that its open degrees are resolved for.
+using Resolve = std::function<trainer::Job(const trainer::Job& asked)>;
+
+trainer::Job resolved_for(const trainer::Job& asked, const trainer::Launch& launch) {
+  return trainer::with_initial_weights(trainer::resolve(trainer::with_saved_values(asked, launch), launch));
+}
+
+trainer::Job prepare(const JobArguments& arguments, const Output& output, const trainer::Launcher& launcher,
+                     trainer::JobReading& reading, const Resolve& resolve) {
+  const auto loaded = use_plugins(arguments.plugins);
+  const auto asked = with_plugins(trainer::load_job(arguments.file, arguments.overrides, reading), loaded);
+  auto job = resolve(asked);
+  const bool comes_first = kIsFront || !loaded.empty();  // else the front has greeted
+  if (comes_first && launcher.launch.rank == 0) {
+    if (!output.quiet) greet(asked, job, launcher);
+    warn(reading);
+  }
+  return job;
+}
+
 }  // namespace
 
 void require_tokens_fit(const trainer::Job& job) {
@@ -72,25 +97,33 @@ void require_tokens_fit(const trainer::Job& job) {
         job.training.global_batch_size, job.training.seq_len, bytes / kGibibyte, memory / kGibibyte);
 }
 
-trainer::Job prepare_job(const JobArguments& arguments, const Output& output) {
-  trainer::JobReading reading;
-  return prepare_job(arguments, output, /*many=*/false, reading);
+trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many, trainer::JobReading& reading) {
+  const auto launcher = launcher_here();
+  if (!many) trainer::require_single_process(launcher);
+  return prepare(arguments, output, launcher, reading, [&](const trainer::Job& asked) {
+    auto job = resolved_for(asked, launcher.launch);
+    if (many && launcher.launch.simulated) require_simulable(trainer::mesh_of(job));
+    return job;
+  });
 }
 
-trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many, trainer::JobReading& reading) {
-  const auto launcher = trainer::detect_launcher([](const char* name) { return std::getenv(name); });
-  if (!many) trainer::require_single_process(launcher);
-  const auto loaded = use_plugins(arguments.plugins);
-  const auto asked = with_plugins(trainer::load_job(arguments.file, arguments.overrides, reading), loaded);
-  auto job = trainer::resolve(trainer::with_saved_values(asked, launcher.launch), launcher.launch);
-  job = trainer::with_initial_weights(std::move(job));
-  if (many && launcher.launch.simulated) require_simulable(trainer::mesh_of(job));
-  const bool comes_first = kIsFront || !loaded.empty();  // else the front has greeted
-  if (comes_first && launcher.launch.rank == 0) {
-    if (!output.quiet) greet(asked, job, launcher);
-    warn(reading);
-  }
-  return job;
+trainer::Job prepare_verified_job(const JobArguments& arguments, const Output& output, bool has_meshes) {
+  const auto launcher = launcher_here();
+  trainer::JobReading reading;
+  return prepare(arguments, output, launcher, reading, [&](const trainer::Job& asked) {
+    const bool is_own = !has_meshes && asked.verify.meshes.empty();
+    return resolved_for(asked, is_own ? launcher.launch : trainer::Launch{});
+  });
+}
+
+void require_ranks_of_launch(std::span<const trainer::MeshDegrees> meshes) {
+  const auto launch = launcher_here().launch;
+  for (const auto& mesh : meshes)
+    if (!launch.simulated && mesh.ranks() != launch.world)
+      fail<BadInput>(
+          "mesh {} has {} ranks, this launch {} processes: each has one rank of every mesh that is verified. Leave it "
+          "out, or start one process, which simulates meshes of any size.",
+          mesh.text(), mesh.ranks(), launch.world);
 }
 
 void require_place(const std::string& file) {

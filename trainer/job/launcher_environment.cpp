@@ -57,8 +57,8 @@ Launcher detect_launcher(const Environment& variable) {
 void require_single_process(const Launcher& launcher) {
   if (launcher.launch.world > 1)
     fail<BadInput>(
-        "this is one of {} processes, by the variables that {} sets; only lockstep train runs in many. Start one "
-        "process, which simulates the mesh, or use lockstep train --verify.",
+        "this is one of {} processes, by the variables that {} sets; only lockstep train and lockstep verify "
+        "run in many. Start one process, which simulates the mesh.",
         launcher.launch.world, launcher.name);
 }
 

@@ -221,13 +221,9 @@ class Loop {
     return false;
   }
 
-  /// The same on all ranks: the one that has the op's case writes it down, and says where.
   std::string finding(const StepCheck& check) {
-    std::optional<Found> mine;
-    if (check.op_case) mine = Found{0, finding_with_case(check, job_.job.dump_folder).text};
-    const auto written = earliest(run_.mesh(), mine);
     return fmt::format("INCONSISTENT  step {}, mesh {}: {}\n  resume   {}", step_, mesh_of(job_).text(),
-                       written ? written->text : finding_of(check), checkpoints_.way_back(verified_));
+                       agreed_finding(run_.mesh(), check, job_.job.dump_folder).text, checkpoints_.way_back(verified_));
   }
 
   /// A step whose loss or gradient is not finite runs once more, watched, to name the op where it began.

@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 
 #include "core/error.h"
 #include "core/files/atomic_file.h"
 #include "core/files/make_folders.h"
+#include "trainer/launch/together.h"
 
 namespace lockstep::trainer {
 namespace {
 
+using Json = nlohmann::json;
+
+/// A file name may be any bytes.
+constexpr auto kReplace = Json::error_handler_t::replace;
 constexpr std::string_view kAgain = "\n  again    ";
 
 std::string free_path(const std::string& folder) {
@@ -49,6 +56,18 @@ Finding finding_with_case(const StepCheck& check, const std::string& folder) {
     finding.text += fmt::format("\n  case     not written: {}", error.what());
   }
   return finding;
+}
+
+Finding agreed_finding(const Mesh& mesh, const StepCheck& check, const std::string& folder) {
+  std::optional<Found> mine;
+  if (check.op_case) {
+    const auto finding = finding_with_case(check, folder);
+    mine = Found{0, Json{finding.text, finding.case_file, finding.next}.dump(-1, ' ', false, kReplace)};
+  }
+  const auto written = earliest(mesh, mine);
+  if (!written) return {finding_of(check), "", ""};
+  const auto parsed = Json::parse(written->text);
+  return {parsed.at(0), parsed.at(1), parsed.at(2)};
 }
 
 Finding with_next(Finding finding, const std::string& command) {

@@ -18,6 +18,9 @@ struct Finding {
 /// --case`. A folder that cannot be written to is said in the text.
 Finding finding_with_case(const StepCheck& check, const std::string& folder);
 
+/// The same on every rank: the one that has the op's case writes it down, and says where. A collective of the mesh.
+Finding agreed_finding(const Mesh& mesh, const StepCheck& check, const std::string& folder);
+
 /// With a command to go on with, where there is no case: one that makes the step again.
 Finding with_next(Finding finding, const std::string& command);
 /// The text of a finding with such a command, before what it says of resuming; as it is if it names one.

@@ -131,14 +131,6 @@ TEST_F(Launch, CheckpointsAreThoseOfOneProcess) {
   EXPECT_EQ(continued, result("one.json").at("state_digest"));
 }
 
-TEST_F(Launch, OnlyTrainingIsLaunched) {
-  const auto run = run_lockstep("launch -n 4096 verify " + job_);
-  EXPECT_EQ(run.code, 2);
-  EXPECT_EQ(run.err,
-            "lockstep: lockstep verify simulates its meshes in one process; lockstep launch is for lockstep train "
-            "--verify.\n");
-}
-
 TEST_F(Launch, BadInputIsSaidOnce) {
   const auto run = launch(3, "");
   EXPECT_EQ(run.code, 2);

@@ -75,10 +75,9 @@ TEST(DetectLauncher, RefusesWhatMakesNoSense) {
 }
 
 TEST(RequireSingleProcess, SaysWhichCommandTakesMany) {
-  EXPECT_EQ(
-      problem({{"RANK", "0"}, {"WORLD_SIZE", "4"}}),
-      "this is one of 4 processes, by the variables that torchrun sets; only lockstep train runs in many. Start one "
-      "process, which simulates the mesh, or use lockstep train --verify.");
+  EXPECT_EQ(problem({{"RANK", "0"}, {"WORLD_SIZE", "4"}}),
+            "this is one of 4 processes, by the variables that torchrun sets; only lockstep train and lockstep "
+            "verify run in many. Start one process, which simulates the mesh.");
 }
 
 }  // namespace

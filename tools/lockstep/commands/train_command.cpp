@@ -6,6 +6,7 @@
 #include "core/elementary/floating_environment.h"
 #include "core/interruption.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/commands/met_processes.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/dry_run_report.h"
 #include "tools/lockstep/reports/json_output.h"
@@ -14,8 +15,6 @@
 #include "trainer/data/text_dataset.h"
 #include "trainer/identity/run_facts.h"
 #include "trainer/identity/run_start.h"
-#include "trainer/job/launcher_environment.h"
-#include "trainer/launch/rendezvous.h"
 #include "trainer/loop/train_loop.h"
 #include "trainer/verify/finding.h"
 
@@ -207,32 +206,14 @@ nlohmann::ordered_json to_json(const trainer::TrainOutcome& outcome) {
   return {{"steps", steps}, {"state_digest", outcome.state_digest}, {"findings", outcome.findings}};
 }
 
-/// Before the first step all processes agree on what they are about to do; where they do not, rank 0 writes it down for
-/// all.
-trainer::Processes join(const TrainOptions& options, const trainer::Job& job) {
-  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
-  const auto launcher = trainer::detect_launcher(variable);
-  if (launcher.launch.simulated) return {};
-  try {
-    const auto ranks = trainer::mesh_of(job).ranks();
-    return trainer::join_processes(launcher, variable, job.comm, trainer::run_facts(job), ranks);
-  } catch (const trainer::Disagreement& error) {
-    nlohmann::ordered_json values;
-    for (const auto& [rank, value] : error.values()) values[std::to_string(rank)] = value;
-    if (launcher.launch.rank == 0)
-      write_json(options.output, {{"agreed", false}, {"key", error.name()}, {"values", values}});
-    throw;
-  }
-}
-
 /// Of a launch of more ranks than the mesh has (parallelism.elastic).
 bool waited_as_spare(const trainer::Job& job) {
-  const auto variable = [](const char* name) -> const char* { return std::getenv(name); };
-  const auto launcher = trainer::detect_launcher(variable);
+  const auto launcher = this_launcher();
   const auto mesh = trainer::mesh_of(job);
   if (launcher.launch.simulated || launcher.launch.rank < mesh.ranks()) return false;
   print_err("rank {} waits as a spare of mesh {}\n", launcher.launch.rank, mesh.text());
-  trainer::wait_as_spare(launcher, variable, job.comm);
+  trainer::wait_as_spare(
+      launcher, [](const char* name) -> const char* { return std::getenv(name); }, job.comm);
   return true;
 }
 
@@ -247,15 +228,14 @@ std::string other_folder(const trainer::Job& job, const std::string& saved_to) {
 
 /// What ends it is on the page, and in the other ranks' errors, too.
 trainer::TrainOutcome train_reported(const trainer::Job& job, Reporter& reporter, TrainPage& page,
-                                     const trainer::Processes& processes) {
-  try {
+                                     const trainer::Processes& processes) try {
+  return said_last(processes, [&] {
     page.add_plan();
     return trainer::train(job, reporter.events(), processes);
-  } catch (const std::exception& error) {
-    page.end_by(error.what());
-    trainer::say_last(processes, error);
-    throw;
-  }
+  });
+} catch (const std::exception& error) {
+  page.end_by(error.what());
+  throw;
 }
 
 }  // namespace
@@ -264,8 +244,7 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   check_floating_environment();
   if (options.dry_run) return report_dry_run(options, job);
   if (waited_as_spare(job)) return ExitCode::kFine;
-  auto processes = join(options, job);
-  if (job.training.device == "cuda") trainer::use_gpus(processes, job.comm);
+  const auto processes = meet(options.output, job, trainer::run_facts(job), trainer::mesh_of(job).ranks());
   TrainPage page(processes.is_first() ? options.html : "", job, options.job);
   Reporter reporter(options.job, job, options.output.quiet || !processes.is_first(), page);
   auto outcome = train_reported(job, reporter, page, processes);

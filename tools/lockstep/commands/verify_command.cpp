@@ -5,16 +5,19 @@
 
 #include "core/elementary/floating_environment.h"
 #include "tools/lockstep/commands.h"
+#include "tools/lockstep/commands/met_processes.h"
 #include "tools/lockstep/commands/verified_jobs.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/coverage_report.h"
 #include "tools/lockstep/reports/json_output.h"
 #include "tools/lockstep/reports/page_facts.h"
 #include "tools/lockstep/reports/page_file.h"
+#include "tools/lockstep/reports/verify/joined_verdict.h"
 #include "tools/lockstep/reports/verify/loss_table.h"
 #include "tools/lockstep/reports/verify/mesh_verdict.h"
 #include "tools/lockstep/reports/verify/price_report.h"
 #include "trainer/data/dataset.h"
+#include "trainer/identity/run_facts.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/verify/finding.h"
 #include "trainer/verify/mesh_comparison.h"
@@ -54,10 +57,25 @@ std::string command_again(JobArguments arguments, const std::string& mesh, int64
   return fmt::format("{} --meshes {} --verify.steps {}", command_of("verify", arguments), shell_word(mesh), step);
 }
 
-MeshVerdict verify_mesh(const VerifiedJob& verified, const trainer::MeshDegrees& mesh, bool has_page) {
-  const auto& job = verified.job;
+/// On the mesh, with the rank of this process alone where there are several.
+trainer::TrainingRun::Options options_on(const trainer::MeshDegrees& mesh, const trainer::Processes& processes) {
   trainer::TrainingRun::Options options;
   options.mesh = mesh;
+  options.transport = processes.transport;
+  if (processes.transport) options.local_ranks = {processes.rank};
+  return options;
+}
+
+/// A finding is the same on all ranks, and known to each: a collective of the mesh if there is one.
+trainer::Finding finding_on(const Mesh& mesh, const trainer::StepCheck& check, const std::string& folder,
+                            const std::string& again) {
+  return check.agrees() ? trainer::Finding() : trainer::with_next(trainer::agreed_finding(mesh, check, folder), again);
+}
+
+MeshVerdict verify_mesh(const VerifiedJob& verified, const trainer::MeshDegrees& mesh,
+                        const trainer::Processes& processes, bool has_page) {
+  const auto& job = verified.job;
+  const auto options = options_on(mesh, processes);
   trainer::MeshComparison comparison(job, options);
   const trainer::LearningRateSchedule schedule(job);
   const auto data = trainer::make_dataset(job, comparison.candidate().model().vocabulary());
@@ -65,7 +83,7 @@ MeshVerdict verify_mesh(const VerifiedJob& verified, const trainer::MeshDegrees&
   verdict.mesh = mesh.text();
   verdict.odd_shapes = verified.seed;
   verdict.page.mesh = verified.seed ? fmt::format("{}, odd shapes {}", verdict.mesh, *verified.seed) : verdict.mesh;
-  count_traffic(verdict, verified, options, has_page);
+  if (processes.is_first()) count_traffic(verdict, verified, options_on(mesh, {}), has_page);
   CoverageObserver coverage;
   const int64_t rows = job.training.global_batch_size, vocabulary = comparison.candidate().model().vocabulary();
   for (int64_t step = 1; step <= job.verify.steps + 1 && verdict.agrees; ++step) {
@@ -74,11 +92,14 @@ MeshVerdict verify_mesh(const VerifiedJob& verified, const trainer::MeshDegrees&
     std::optional<ObserverScope> watched;
     if (is_own) watched.emplace(comparison.candidate().world().observers(), coverage);
     const auto batch = is_own ? trainer::suite_batch(job, vocabulary, step) : data->batch((step - 1) * rows, rows);
-    add(verdict, job, step, check_step(comparison, verdict.mesh, step, batch, schedule.learning_rate(step)),
-        command_again(verified.arguments, verdict.mesh, std::min(step, job.verify.steps)));
+    const auto check = check_step(comparison, verdict.mesh, step, batch, schedule.learning_rate(step));
+    add(verdict, step, check,
+        finding_on(comparison.candidate().mesh(), check, job.job.dump_folder,
+                   command_again(verified.arguments, verdict.mesh, std::min(step, job.verify.steps))));
   }
   note_memory(verdict.page);
   verdict.coverage = coverage.coverage();
+  if (processes.transport) join(verdict, comparison.candidate().mesh());
   return verdict;
 }
 
@@ -136,12 +157,13 @@ void tell(const MeshVerdict& verdict, const VerifyOptions& options, const traine
 }
 
 void verify_all(const VerifyOptions& options, std::span<const VerifiedJob> jobs,
-                std::span<const trainer::MeshDegrees> meshes, PageFile& file, VerifyReport& report) {
+                std::span<const trainer::MeshDegrees> meshes, const trainer::Processes& processes, PageFile& file,
+                VerifyReport& report) {
   for (const auto& verified : jobs) try {
       begin(verified, report);
       for (const auto& mesh : meshes)
-        tell(report.verdicts.emplace_back(verify_mesh(verified, mesh, !options.html.empty())), options, verified.job,
-             file, report);
+        tell(report.verdicts.emplace_back(verify_mesh(verified, mesh, processes, !options.html.empty())), options,
+             verified.job, file, report);
     } catch (const std::exception& error) {
       report.ended_by = error.what();
       update_json(options.output, json_of(report, verified.job));
@@ -150,16 +172,32 @@ void verify_all(const VerifyOptions& options, std::span<const VerifiedJob> jobs,
     }
 }
 
-}  // namespace
+/// What processes have to agree on before they compare anything: meshes and shapes, too.
+trainer::Facts facts_of(const VerifyOptions& options, const trainer::Job& job,
+                        std::span<const trainer::MeshDegrees> meshes) {
+  auto facts = trainer::run_facts(job);
+  std::string listed;
+  for (const auto& mesh : meshes) listed += (listed.empty() ? "" : "; ") + mesh.text();
+  facts.emplace_back("the meshes to verify", listed);
+  facts.emplace_back("the seeds of odd shapes", seeds_text(options.odd_shapes));
+  return facts;
+}
 
-ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
-                    std::span<const trainer::MeshDegrees> meshes) {
-  check_floating_environment();
+/// Of several processes the first one tells what all have found.
+VerifyOptions options_of(const trainer::Processes& processes, VerifyOptions options) {
+  if (processes.is_first()) return options;
+  mute_out();
+  options.html.clear(), options.output.json.clear();
+  return options;
+}
+
+ExitCode verify_in(const trainer::Processes& processes, const VerifyOptions& options, const trainer::Job& job,
+                   std::span<const trainer::MeshDegrees> meshes) {
   const auto jobs = verified_jobs(options, job, meshes);
-  VerifyReport report{.planned = jobs.size() * meshes.size()};
+  VerifyReport report{.planned = jobs.size() * meshes.size(), .processes = processes.world};
   auto file = page_for(options, job, report.planned);
   print_head(job);
-  verify_all(options, jobs, meshes, file, report);
+  verify_all(options, jobs, meshes, processes, file, report);
   report.is_finished = true;
   print_out("{}", loss_table(report.verdicts, options.losses));
   for (const auto& verdict : report.verdicts) print_price(verdict);
@@ -167,6 +205,15 @@ ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
   write_json(options.output, json_of(report, job));
   file.finish();
   return report.agrees() ? ExitCode::kFine : ExitCode::kInconsistent;
+}
+
+}  // namespace
+
+ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
+                    std::span<const trainer::MeshDegrees> meshes) {
+  check_floating_environment();
+  const auto processes = meet(options.output, job, facts_of(options, job, meshes), meshes.front().ranks());
+  return said_last(processes, [&] { return verify_in(processes, options_of(processes, options), job, meshes); });
 }
 
 }  // namespace lockstep::tool

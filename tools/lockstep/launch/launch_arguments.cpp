@@ -41,8 +41,10 @@ void require_restarts_fit(const LaunchOptions& launch) {
 void add_launch_options(CLI::App& command, LaunchOptions& options) {
   command.footer(
       "Example:\n  lockstep launch -n 4 train jobs/demo.toml\n"
+      "  lockstep launch -n 4 verify jobs/demo.toml --meshes \"dp_shard=4; pp=2,tp=2\"\n"
       "  lockstep launch -n 4 --min-ranks 2 --restarts 10 train jobs/demo.toml --checkpoint.enable\n\n"
-      "The mesh of the job must have as many ranks. Signals go to all; if one fails the others end too.");
+      "The mesh of the job, and each that is verified, must have as many ranks. Signals go to all; if one fails the "
+      "others end too.");
   command.add_option("-n,--processes", options.processes, "How many")
       ->required()
       ->type_name("N")
@@ -66,9 +68,6 @@ int launched_from(int count, const char* const* arguments, const std::vector<std
 
 LaunchOptions with_command(LaunchOptions launch, const char* const* begin, const char* const* end) {
   if (begin == end) fail<BadInput>("lockstep launch needs a command, for example: lockstep launch -n 4 train JOB.");
-  if (launch.processes > 1 && std::string_view(*begin) == "verify")
-    fail<BadInput>(
-        "lockstep verify simulates its meshes in one process; lockstep launch is for lockstep train --verify.");
   require_restarts_fit(launch);
   launch.command.assign(begin, end);
   if (!launch.json.empty()) launch.command.insert(launch.command.end(), {"--json", launch.json});

@@ -7,7 +7,6 @@
 #include "tools/lockstep/reports/coverage_report.h"
 #include "tools/lockstep/reports/page_facts.h"
 #include "tools/lockstep/reports/verify/price_report.h"
-#include "trainer/verify/finding.h"
 
 namespace lockstep::tool {
 namespace {
@@ -95,8 +94,7 @@ Json json_of(const MeshVerdict& verdict, const trainer::Job& job) {
 
 }  // namespace
 
-void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trainer::StepCheck& check,
-         const std::string& again) {
+void add(MeshVerdict& verdict, int64_t step, const trainer::StepCheck& check, const trainer::Finding& finding) {
   add_check(verdict.page, step, check);
   verdict.agrees = check.agrees();
   verdict.loss = std::max(verdict.loss, check.comparison.loss);
@@ -110,7 +108,6 @@ void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trai
   if (check.agrees() && !check.decided_otherwise.empty()) verdict.decided_otherwise = check.decided_otherwise;
   verdict.run_over_bound = std::max(verdict.run_over_bound, check.run_over_bound);
   if (verdict.agrees) return;
-  const auto finding = trainer::with_next(trainer::finding_with_case(check, job.job.dump_folder), again);
   const auto& blame = check.blame.value();
   verdict.worst = blame.op.empty() ? blame.kind : blame.op;
   verdict.finding = fmt::format("INCONSISTENT  mesh {}, step {}: {}", verdict.mesh, step, finding.text);
@@ -133,6 +130,7 @@ Json json_of(const VerifyReport& report, const trainer::Job& job) {
   const bool is_open = report.agrees() && !report.is_finished;
   Json json{{"job", job.job.description},
             {"seed", job.debug.seed},
+            {"processes", report.processes},
             {"planned", report.planned},
             {"finished", report.is_finished},
             {"meshes", rows},

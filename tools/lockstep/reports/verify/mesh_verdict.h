@@ -9,7 +9,7 @@
 #include "consistency/ops/op_check.h"
 #include "tools/lockstep/reports/verify/verify_page.h"
 #include "trainer/dry_run/price_table.h"
-#include "trainer/verify/step_verifier.h"
+#include "trainer/verify/finding.h"
 
 /// What `lockstep verify` finds, and how it says it in JSON (docs/verify.md).
 namespace lockstep::tool {
@@ -35,13 +35,13 @@ struct MeshVerdict {
   PageMesh page;
 };
 
-/// Adds a step. `again`: the command that compares it again.
-void add(MeshVerdict& verdict, const trainer::Job& job, int64_t step, const trainer::StepCheck& check,
-         const std::string& again);
+/// Adds a step, with what it is reported as if it does not agree.
+void add(MeshVerdict& verdict, int64_t step, const trainer::StepCheck& check, const trainer::Finding& finding);
 
 /// All meshes so far.
 struct VerifyReport {
   size_t planned = 0;  ///< meshes
+  int processes = 1;   ///< that the ranks of each live in
   std::vector<MeshVerdict> verdicts = {};
   bool is_finished = false;
   std::string ended_by = {};  ///< what ended it before that
