@@ -1,4 +1,5 @@
-// lockstep verify in a process for each rank: what one process says that simulates them, or the same clear error on all.
+// lockstep verify in a process for each rank: what one process says that simulates them, or the same clear error on
+// all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,7 +96,8 @@ TEST_F(VerifyProcesses, CompareOddShapesAndTheJobsOwnMesh) {
 
 /// Rank 1 alone has the fault.
 TEST_F(VerifyProcesses, TellWhatOneOfThemSees) {
-  const auto found = launch(2, "--meshes 'dp_replicate=2; dp_shard=2' --html " + folder_.file("page.html"), "wrong update");
+  const auto found =
+      launch(2, "--meshes 'dp_replicate=2; dp_shard=2' --html " + folder_.file("page.html"), "wrong update");
   EXPECT_EQ(found.code, 3) << found.err;
   EXPECT_THAT(found.out,
               AllOf(HasSubstr("dp_replicate=2                    DIFFERS"),
@@ -134,8 +136,9 @@ TEST_F(VerifyProcesses, CompareTheSameMeshes) {
   const auto mine = rank(0, "dp_shard=2");
   for (const auto& run : {mine, other.get()}) {
     EXPECT_EQ(run.code, 2);
-    EXPECT_THAT(run.err, HasSubstr("the processes were not started alike: the meshes to verify is dp_shard=2 on rank 0, "
-                                   "tp=2 on rank 1."));
+    EXPECT_THAT(run.err,
+                HasSubstr("the processes were not started alike: the meshes to verify is dp_shard=2 on rank 0, "
+                          "tp=2 on rank 1."));
   }
 }
 
