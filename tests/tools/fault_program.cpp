@@ -132,8 +132,15 @@ class Program {
     std::this_thread::sleep_for(std::chrono::duration<double>(timeouts * settings_.timeout));
   }
 
+  static bool listens(int descriptor) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    return ::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value != 0;
+  }
+  /// All connections. (Gloo ends the process if its listening socket is closed.)
   static void close_sockets() {
-    for (int descriptor = 3; descriptor < 1024; ++descriptor) ::shutdown(descriptor, SHUT_RDWR);
+    for (int descriptor = 3; descriptor < 1024; ++descriptor)
+      if (!listens(descriptor)) ::shutdown(descriptor, SHUT_RDWR);
   }
 
   Settings settings_;

@@ -91,7 +91,7 @@ inline constexpr Choice kRotateMethods[] = {{"allgather"}, {kRing}, {kUlysses}};
 inline constexpr Choice kAsyncModes[] = {{"disabled"}, {"async"}};
 inline constexpr Choice kRecompute[] = {{"none"}, {"full"}, {"selective"}, {"memory_budget"}};
 inline constexpr Choice kVerifyModes[] = {{kStepMode}, {kOpsMode}, {kReplicasMode}};
-inline constexpr Choice kTransports[] = {{"auto"}, {"shared_memory"}, {"tcp"}};
+inline constexpr Choice kTransports[] = {{"auto"}, {"shared_memory"}, {"tcp"}, {"gloo"}};
 inline constexpr Allowed kPayload{"all, none or ring:K with K from 1", nullptr, replay::is_payload_mode};
 
 inline constexpr bool is_selective_option(std::string_view text) {

@@ -221,7 +221,8 @@ constexpr Key kOthers[] = {
     {"comm", "train_timeout_seconds", at<&Job::comm, &CommSection::train_timeout_seconds>(), kTimeout,
      "The same after the first step."},
     {"comm", "transport", at<&Job::comm, &CommSection::transport>(), one_of(kTransports),
-     "What carries messages between processes: auto = shared memory on one host, TCP between hosts. Same bits. (Not in "
+     "What carries messages between processes: auto = shared memory on one host, TCP between hosts; "
+     "gloo = c10d's, also between hosts. Same bits. (Not in "
      "torchtitan.)"},
 
     {"profiling", "enable_profiling", at<&Job::profiling, &ProfilingSection::enable_profiling>(), kAnything,

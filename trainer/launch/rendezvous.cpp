@@ -11,6 +11,7 @@
 #include "runtime/context/gpu.h"
 #include "runtime/transport/device/device_transport.h"
 #include "runtime/transport/device/nccl_link.h"
+#include "runtime/transport/process_group/gloo_streams.h"
 #include "runtime/transport/rendezvous/connect.h"
 #include "runtime/transport/rendezvous/handshake.h"
 #include "runtime/transport/shared_memory/memory_stream.h"
@@ -179,7 +180,23 @@ struct Kept {
 
 Carrier carrier_of(const CommSection& comm) {
   if (comm.transport == "tcp") return Carrier::kTcp;
+  if (comm.transport == "gloo") return Carrier::kGloo;
   return comm.transport == "shared_memory" ? Carrier::kMemory : Carrier::kAny;
+}
+
+Streams own_streams(const Membership& membership, const SignedStore& store, const std::string& host) {
+  Reach reach;
+  const auto listeners = listen_for(membership.carrier, {host, 0}, reach);
+  publish(store, membership.rank, reach);
+  return streams_of(membership.rank,
+                    connect_ranks(membership, listeners, [&](int other) { return find(store, other); }));
+}
+
+/// Gloo asks the store as long as it likes.
+Streams over_gloo(const Membership& membership, const SignedStore& store, const std::string& host) {
+  return within(
+      2 * membership.timeout + kMore, fmt::format("rank {} has waited for Gloo", membership.rank),
+      [membership, host, part = store.unsigned_part("gloo")] { return gloo_streams(membership, part, host); });
 }
 
 std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& variable, const CommSection& comm,
@@ -189,13 +206,10 @@ std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& 
   const Membership membership{rank, world, token_of(variable), patience, carrier_of(comm)};
   const auto store = open_store(launcher, variable, membership);
   agree(store, rank, world, facts);
-  Reach reach;
-  const Address bind{value_of(variable, "LOCKSTEP_BIND_ADDRESS", "127.0.0.1"), 0};
-  const auto listeners = listen_for(membership.carrier, bind, reach);
-  publish(store, rank, reach);
-  auto connections = connect_ranks(membership, listeners, [&](int other) { return find(store, other); });
-  const auto kept =
-      std::make_shared<Kept>(store, rank, streams_of(rank, std::move(connections)), patience, recorder_of(variable));
+  const auto host = value_of(variable, "LOCKSTEP_BIND_ADDRESS", "127.0.0.1");
+  auto streams =
+      membership.carrier == Carrier::kGloo ? over_gloo(membership, store, host) : own_streams(membership, store, host);
+  const auto kept = std::make_shared<Kept>(store, rank, std::move(streams), patience, recorder_of(variable));
   if (rank == 0) kept->spares = {world, static_cast<int>(launcher.launch.world)};
   return {kept, &kept->transport};
 }

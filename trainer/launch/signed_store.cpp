@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "core/error.h"
 #include "runtime/transport/rendezvous/handshake.h"
@@ -50,6 +51,10 @@ std::optional<std::string> SignedStore::find(const std::string& key) const {
   const bool is_set =
       within(timeout_, waiting_, [store = store_, name = prefix_ + key] { return store->check({name}); });
   return is_set ? std::optional(get(key)) : std::nullopt;
+}
+
+SignedStore::Store SignedStore::unsigned_part(const std::string& name) const {
+  return c10::make_intrusive<c10d::PrefixStore>(prefix_ + name, store_);
 }
 
 }  // namespace lockstep::trainer

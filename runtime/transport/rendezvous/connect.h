@@ -11,6 +11,7 @@ enum class Carrier {
   kAny,     ///< shared memory between ranks of one host, TCP between hosts
   kMemory,  ///< ranks of other hosts are an error
   kTcp,
+  kGloo,  ///< c10d's process group (runtime/transport/process_group), instead of connect_ranks()
 };
 
 struct Membership {

@@ -135,7 +135,7 @@ std::string name_of(const ::testing::TestParamInfo<Faults::ParamType>& tested) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfTwo, Faults,
-                         ::testing::Combine(::testing::Values(2), ::testing::Values("shared_memory"),
+                         ::testing::Combine(::testing::Values(2), ::testing::Values("shared_memory", "gloo"),
                                             ::testing::ValuesIn(kFaults)),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(OfFour, Faults,

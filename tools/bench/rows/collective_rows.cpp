@@ -2,11 +2,16 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
 
 #include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "runtime/transport/process_group/gloo_streams.h"
 #include "runtime/transport/streams/stream_transport.h"
 #include "tools/bench/peers/contender.h"
 #include "tools/bench/peers/plain_collectives.h"
@@ -61,16 +66,28 @@ struct Rank {
   std::unique_ptr<World> world;
 };
 
+/// The store is a file: these two processes have no other place to meet.
+std::unique_ptr<Stream> stream_over_gloo(int rank) {
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("lockstep-bench-{}", rank == 0 ? ::getpid() : ::getppid());
+  const Membership me{rank, 2, "two processes of a bench", std::chrono::seconds{20}, Carrier::kGloo};
+  auto streams = gloo_streams(me, c10::make_intrusive<c10d::FileStore>(path.string(), 2), "127.0.0.1");
+  if (rank == 0) std::filesystem::remove(path);
+  return std::move(streams[static_cast<size_t>(1 - rank)]);
+}
+
 std::vector<Case> cases_of(Ends ends) {
   const auto rank = ends.rank;
   const auto memory = std::make_shared<Rank>(rank, std::move(ends.memory)),
-             tcp = std::make_shared<Rank>(rank, std::move(ends.tcp));
+             tcp = std::make_shared<Rank>(rank, std::move(ends.tcp)),
+             gloo = std::make_shared<Rank>(rank, stream_over_gloo(rank));
   const auto plain = std::make_shared<FileDescriptor>(std::move(ends.plain)),
              unpaced = std::make_shared<FileDescriptor>(std::move(ends.unpaced));
   const auto& sum = kKinds[2];
   std::vector<Case> cases{
       {"allreduce_4B_shm_2", kSmallBatch, memory->redistribution(sum, 1), {{"sockets", plain_exchange(plain, 4)}}},
-      {"allreduce_4B_tcp_2", kSmallBatch, tcp->redistribution(sum, 1), {{"sockets", plain_exchange(plain, 4)}}}};
+      {"allreduce_4B_tcp_2", kSmallBatch, tcp->redistribution(sum, 1), {{"sockets", plain_exchange(plain, 4)}}},
+      {"allreduce_4B_gloo_2", kSmallBatch, gloo->redistribution(sum, 1), {{"sockets", plain_exchange(plain, 4)}}}};
   for (const auto& size : kSizes)
     for (const auto& kind : kKinds) {
       const int64_t bytes = 4 * size.floats;
@@ -85,9 +102,13 @@ std::vector<Case> cases_of(Ends ends) {
                        tcp->redistribution(kind, size.floats),
                        {{"sockets", plain_exchange(plain, bytes / 2 * kind.halves_sent)},
                         {"by hand", by_hand_over(unpaced, kind.kind, size.floats)}}});
+      cases.push_back({name("gloo"),
+                       size.batch,
+                       gloo->redistribution(kind, size.floats),
+                       {{"sockets", plain_exchange(plain, bytes / 2 * kind.halves_sent)}}});
     }
   for (auto& each : cases) {  // the worlds live as long as their tensors
-    each.ours = [memory, tcp, ours = std::move(each.ours)] { ours(); };
+    each.ours = [memory, tcp, gloo, ours = std::move(each.ours)] { ours(); };
   }
   return cases;
 }
