@@ -1,7 +1,7 @@
 # make demo    train the demo job on a simulated 2 x 2 mesh and check every step against one device
 # make test    build everything, run all tests; ends in "N passed, N failed"
 # make bench-peers   measure beside PyTorch and torchtitan, and write README's table (20 minutes; 5 GB into .python)
-# make bench-scale   measure 1 to 8 processes and 1 to 64 simulated ranks, and write docs/scale.md's table and picture
+# make bench-scale   measure 1 to 8 processes and 1 to 512 simulated ranks, and write docs/scale.md's table and picture
 # make opinfo   PyTorch's own samples of its ops on random meshes (SLICE=1/4: a fourth of them), and docs/opinfo.md's table
 # make bench   measure against plain LibTorch            make soak   hours: 50 to 100 times the cases, all of sanitizers and lint
 # make format  rewrite the C++ files as CI wants them    make lint   clang-tidy over what differs from HEAD (ALL=1: all)

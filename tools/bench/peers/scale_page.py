@@ -15,12 +15,12 @@ LEFT, WIDTH, HEIGHT = 60, 300, 160
 
 
 def panel(rows, left, title, most, ideal):
-    """Ratios by ranks, both by powers of two, from 1/4 to 4."""
+    """Ratios by ranks, both by powers of two, from 1/4 to 16."""
     def place(ranks, ratio):
-        return left + WIDTH * math.log2(ranks) / math.log2(most), 50 + HEIGHT * (2 - math.log2(ratio)) / 4
+        return left + WIDTH * math.log2(ranks) / math.log2(most), 50 + HEIGHT * (4 - math.log2(ratio)) / 6
 
     parts = [picture.text(left, 20, title)]
-    for ratio in (0.25, 0.5, 1, 2, 4):
+    for ratio in (0.25, 0.5, 1, 2, 4, 8, 16):
         y = place(1, ratio)[1]
         parts += [picture.rule(left, left + WIDTH, y), picture.text(left - 6, y + 4, f"{ratio:g}x", "small", "end")]
     ranks = [row["ranks"] for row in rows]
@@ -43,7 +43,7 @@ def main():
     processes, simulated = ([row for row in result["rows"] if row["name"].startswith(kind)]
                             for kind in ("processes", "simulated"))
     parts = panel(processes, LEFT, "processes: time of a step / one rank's", 8, lambda n: 1 / min(n, result["cores"]))
-    parts += panel(simulated, 2 * LEFT + WIDTH + 20, "ranks simulated by one process", 64, lambda n: 1)
+    parts += panel(simulated, 2 * LEFT + WIDTH + 20, "ranks simulated by one process", 512, lambda n: 1)
     picture.write(ROOT / "docs/pictures/scale.svg", 2 * (LEFT + WIDTH) + 40, HEIGHT + 90,
                   "Time of a step by ranks, in processes and simulated", parts)
     page = ROOT / "docs/scale.md"

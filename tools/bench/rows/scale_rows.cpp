@@ -11,15 +11,23 @@ namespace lockstep::bench {
 namespace {
 
 constexpr BatchSize kSize{64, 32};
-constexpr int kProcesses[] = {1, 2, 4, 8}, kSimulated[] = {1, 2, 4, 8, 16, 32, 64};
+constexpr int kProcesses[] = {1, 2, 4, 8}, kSimulated[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 
-/// A step on dp_shard=`ranks`, of which these processes are; gives nothing of interest.
+/// dp_shard has a sample for each rank at least; where there are more ranks, tp cuts those.
+trainer::MeshDegrees mesh_of(int ranks) {
+  trainer::MeshDegrees mesh;
+  mesh.dp_shard = std::min<int64_t>(ranks, kSize.rows);
+  mesh.tp = ranks / mesh.dp_shard;
+  return mesh;
+}
+
+/// A step on the mesh of so many ranks, of which these processes are; gives nothing of interest.
 Contender::Work step_of(int ranks, const trainer::Processes& processes) {
   at::set_num_threads(1);
   trainer::TrainingRun::Options options;
   if (processes.transport) options.local_ranks = {processes.rank};
   options.transport = processes.transport;
-  const auto job = bench_job(kSize, trainer::parse_mesh(fmt::format("dp_shard={}", ranks)), Numerics::kCanonical);
+  const auto job = bench_job(kSize, mesh_of(ranks), Numerics::kCanonical);
   return [run = std::make_shared<BenchRun>(job, options)] { return (*run)(), 0.0; };
 }
 
