@@ -5,6 +5,7 @@
 #include "tools/lockstep/arguments.h"
 #include "trainer/job/job.h"
 #include "trainer/job/job_file.h"
+#include "trainer/job/launcher_environment.h"
 #include "trainer/job/mesh_degrees.h"
 
 /// What each subcommand does. Results go to stdout, progress to stderr; errors are thrown (core/error.h).
@@ -56,8 +57,14 @@ trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bo
 /// launch's then: the job is what one process would make of it.
 trainer::Job prepare_verified_job(const JobArguments& arguments, const Output& output, bool has_meshes);
 
-/// BadInput if this is one of several processes and they are not as many as the ranks of each mesh.
-void require_ranks_of_launch(std::span<const trainer::MeshDegrees> meshes);
+/// BadInput if this is one of several processes and they are not as many as the ranks of each mesh, or do not offer
+/// what the job asks for on it.
+void require_launch_fits(trainer::Job job, std::span<const trainer::MeshDegrees> meshes);
+
+/// std::getenv(), as trainer::Environment takes it.
+const char* environment_variable(const char* name);
+/// Which launcher started this process.
+trainer::Launcher launcher_here();
 
 /// Loads plug-ins (trainer/plugin) and gives name and digest of each: in the engine, to which `lockstep` hands over, as
 /// they need LibTorch, and only they know what the job may say.

@@ -43,7 +43,7 @@ ExitCode run(const VerifyOptions& options) {
   for (const auto step : options.losses) job.verify.steps = std::max(job.verify.steps, step);
   if (meshes.empty() && !job.verify.meshes.empty()) meshes = trainer::parse_meshes(job.verify.meshes);
   if (meshes.empty()) meshes.push_back(trainer::mesh_of(job));
-  require_ranks_of_launch(meshes);
+  require_launch_fits(job, meshes);
   // Fails now, not after the meshes before it. Odd shapes have a batch of their own.
   for (const auto& mesh : meshes)
     if (options.odd_shapes.empty()) trainer::derive_batching(job, mesh);

@@ -59,10 +59,6 @@ trainer::Job with_plugins(trainer::Job job, const std::vector<std::string>& load
   return job;
 }
 
-trainer::Launcher launcher_here() {
-  return trainer::detect_launcher([](const char* name) { return std::getenv(name); });
-}
-
 /// The job as it was written, for the launch that its open degrees are resolved for.
 using Resolve = std::function<trainer::Job(const trainer::Job& asked)>;
 
@@ -84,6 +80,10 @@ trainer::Job prepare(const JobArguments& arguments, const Output& output, const 
 }
 
 }  // namespace
+
+const char* environment_variable(const char* name) { return std::getenv(name); }
+
+trainer::Launcher launcher_here() { return trainer::detect_launcher(environment_variable); }
 
 void require_tokens_fit(const trainer::Job& job) {
   constexpr double kBytesOfToken = 16, kGibibyte = 1 << 30;  // itself and its label
@@ -116,14 +116,17 @@ trainer::Job prepare_verified_job(const JobArguments& arguments, const Output& o
   });
 }
 
-void require_ranks_of_launch(std::span<const trainer::MeshDegrees> meshes) {
+void require_launch_fits(trainer::Job job, std::span<const trainer::MeshDegrees> meshes) {
   const auto launch = launcher_here().launch;
-  for (const auto& mesh : meshes)
+  for (const auto& mesh : meshes) {
+    trainer::set_mesh(job, mesh);
+    trainer::require_offered(job, launch);
     if (!launch.simulated && mesh.ranks() != launch.world)
       fail<BadInput>(
           "mesh {} has {} ranks, this launch {} processes: each has one rank of every mesh that is verified. Leave it "
           "out, or start one process, which simulates meshes of any size.",
           mesh.text(), mesh.ranks(), launch.world);
+  }
 }
 
 void require_place(const std::string& file) {

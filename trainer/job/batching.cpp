@@ -196,7 +196,8 @@ void require_expert_sums(const Job& job, const MeshDegrees& mesh, int64_t rows, 
   if (microbatches == 1 || !job.numerics.is_canonical() || expert_sums_take_microbatches(mesh)) return;
   fail<BadInput>(
       "mesh {}: experts are divided over ranks of dp_shard, which is no power of two: {} microbatches would change the "
-      "bits of their gradients' sums. Choose one microbatch (training.local_batch_size {}{}), experts divided over tp "
+      "bits of their gradients' sums. Choose one microbatch (on this mesh training.local_batch_size {}{}), experts "
+      "divided over tp "
       "and cp alone or numerics.mode = \"native\".",
       mesh.text(), microbatches, rows,
       mesh.pp > 1 ? fmt::format(" and parallelism.pipeline_parallel_microbatch_size {}", rows) : "");
@@ -205,6 +206,11 @@ void require_expert_sums(const Job& job, const MeshDegrees& mesh, int64_t rows, 
 bool is_power_of_two(int64_t count) { return std::has_single_bit(static_cast<uint64_t>(count)); }
 
 }  // namespace
+
+void require_offered(const Job& job, const Launch& launch) {
+  require_device_offered(job, launch);
+  require_ring_offered(job, launch);
+}
 
 int64_t largest_microbatch(const Job& job, const MeshDegrees& mesh) {
   const auto local = job.training.local_batch_size;
@@ -219,8 +225,7 @@ Job resolve(Job job, const Launch& launch) {
   if (parallelism.data_parallel_shard_degree == -1)
     parallelism.data_parallel_shard_degree = rest_of_the_ranks(degrees_of(parallelism), launch, parallelism.elastic);
   const auto mesh = mesh_of(job);
-  require_device_offered(job, launch);
-  require_ring_offered(job, launch);
+  require_offered(job, launch);
   require_levels_offered(job);
   require_optimizer_heeds(job);
   require_quantization_offered(job);

@@ -22,6 +22,9 @@ struct Launch {
 /// number of ranks, or the batch does not divide.
 Job resolve(Job job, const Launch& launch);
 
+/// BadInput for what the processes of this launch do not offer on the job's mesh.
+void require_offered(const Job& job, const Launch& launch);
+
 /// One step's batch on a mesh: global = data_parallel x local x accumulation samples.
 ///
 /// Each replica (dp_replicate) has a run of consecutive samples, its microbatches are runs of that, and the ranks of

@@ -204,6 +204,7 @@ std::shared_ptr<Transport> connect(const Launcher& launcher, const Environment& 
   const std::chrono::seconds patience(comm.init_timeout_seconds);
   const auto rank = static_cast<int>(launcher.launch.rank);
   const Membership membership{rank, world, token_of(variable), patience, carrier_of(comm)};
+  if (membership.carrier == Carrier::kGloo) require_gloo_by_tcp();
   const auto store = open_store(launcher, variable, membership);
   agree(store, rank, world, facts);
   const auto host = value_of(variable, "LOCKSTEP_BIND_ADDRESS", "127.0.0.1");

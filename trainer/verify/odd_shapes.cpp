@@ -131,18 +131,28 @@ bool needs_one_microbatch(const Job& job, std::span<const MeshDegrees> meshes) {
   return job.numerics.is_canonical() && !std::ranges::all_of(meshes, expert_sums_take_microbatches);
 }
 
+/// One microbatch on each of the meshes: the job's own, which bounds it, is one rank.
+void set_one_microbatch(Draw& draw, int64_t rows) {
+  for (const auto* degree : {"parallelism.data_parallel_replicate_degree", "parallelism.data_parallel_shard_degree",
+                             "parallelism.expert_parallel_degree"})
+    draw.set(degree, 1);
+  draw.set("parallelism.pipeline_parallel_microbatch_size", rows);
+  draw.set("training.local_batch_size", rows);
+}
+
 void draw_batch(Draw& draw, const Job& job, std::span<const MeshDegrees> meshes) {
   constexpr int64_t kTokens = 1000, kLongest = 130;  // a fraction of a second; four leaves of a sum over positions
   const auto parts = parts_of_batch(job, meshes);
   const auto rows = parts * draw.between(1, std::clamp<int64_t>(24 / parts, 1, 6));
   const auto longest = std::clamp<int64_t>(kTokens / rows, 3, kLongest);
   const auto shortest = draw.coin() ? ceil_divide(longest, 2) : 1;
-  std::vector<int64_t> fitting;
-  const auto of_group = rows / mesh_of(job).data_parallel();
-  for (int64_t local = needs_one_microbatch(job, meshes) ? of_group : 1; local <= of_group; ++local)
-    if (of_group % local == 0) fitting.push_back(local);
   draw.set("training.seq_len", draw.between(shortest, longest));
   draw.set("training.global_batch_size", rows);
+  if (needs_one_microbatch(job, meshes)) return set_one_microbatch(draw, rows);
+  std::vector<int64_t> fitting;
+  const auto of_group = rows / mesh_of(job).data_parallel();
+  for (int64_t local = 1; local <= of_group; ++local)
+    if (of_group % local == 0) fitting.push_back(local);
   draw.set("training.local_batch_size", draw.one_of(fitting));
 }
 

@@ -23,9 +23,10 @@ bool can_pass_once(std::span<const OrderedNode> nodes, const RoundedLevels& roun
   constexpr size_t kLeast = 3;  // of two LibTorch makes one pass as well
   const auto dtype = nodes.empty() ? c10::kHalf : nodes[0].value.scalar_type();
   const bool is_offered = dtype == c10::kFloat || dtype == c10::kDouble;
-  return is_offered && nodes.size() >= kLeast && rounding.levels == 0 && nodes[0].value.is_cpu() &&
+  return is_offered && nodes.size() >= kLeast && rounding.levels == 0 &&
          std::ranges::all_of(nodes, [&](const OrderedNode& each) {
-           return each.value.scalar_type() == dtype && each.value.is_contiguous();
+           return each.value.scalar_type() == dtype && each.value.is_cpu() && each.value.is_contiguous() &&
+                  each.value.sizes() == nodes[0].value.sizes();
          });
 }
 

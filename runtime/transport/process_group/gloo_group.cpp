@@ -13,15 +13,6 @@
 namespace lockstep {
 namespace {
 
-void require_tcp() {
-  const char* device = std::getenv("GLOO_DEVICE_TRANSPORT");
-  if (device && std::string_view(device) != "TCP")
-    fail<BadInput>(
-        "environment: GLOO_DEVICE_TRANSPORT is \"{}\": over this LibTorch's Gloo bytes travel by TCP and in the clear, "
-        "whatever it says. Unset it, and encrypt the network below (WireGuard, IPsec) where it is not trusted.",
-        device);
-}
-
 /// Gloo writes to connections that were closed.
 void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
@@ -36,9 +27,17 @@ ProcessGroup made(const c10::intrusive_ptr<c10d::Store>& store, int rank, int wo
 
 }  // namespace
 
+void require_gloo_by_tcp() {
+  const char* device = std::getenv("GLOO_DEVICE_TRANSPORT");
+  if (device && std::string_view(device) != "TCP")
+    fail<BadInput>(
+        "environment: GLOO_DEVICE_TRANSPORT is \"{}\": over this LibTorch's Gloo bytes travel by TCP and in the clear, "
+        "whatever it says. Unset it, and encrypt the network below (WireGuard, IPsec) where it is not trusted.",
+        device);
+}
+
 ProcessGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int world, const std::string& host,
                         std::chrono::milliseconds timeout) {
-  require_tcp();
   ignore_broken_pipes();
   try {
     return made(store, rank, world, host, timeout);

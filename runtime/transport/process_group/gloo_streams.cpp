@@ -50,8 +50,8 @@ void prove_membership(Stream& stream, const Membership& me, int other, Clock::ti
 
 std::vector<std::unique_ptr<Stream>> gloo_streams(const Membership& me, const c10::intrusive_ptr<c10d::Store>& store,
                                                   const std::string& host) {
-  const auto end = Clock::now() + me.timeout;
   const auto shared = std::make_shared<SharedGroup>(gloo_group(store, me.rank, me.world, host, me.timeout));
+  const auto end = Clock::now() + me.timeout;  // all have come
   std::vector<std::unique_ptr<Stream>> streams(static_cast<size_t>(me.world));
   for (int other = 0; other < me.world; ++other)
     if (other != me.rank) streams[static_cast<size_t>(other)] = std::make_unique<GroupStream>(shared, other);

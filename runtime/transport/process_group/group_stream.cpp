@@ -48,28 +48,42 @@ at::Tensor block_of(ConstSpans from) {
 
 }  // namespace
 
+std::chrono::steady_clock::time_point SharedGroup::farewells() {
+  constexpr std::chrono::seconds kLast{1};
+  if (!end_) {
+    for (auto* stream : streams_) stream->say_farewell();
+    end_ = std::chrono::steady_clock::now() + kLast;
+  }
+  return *end_;
+}
+
 GroupStream::GroupStream(std::shared_ptr<SharedGroup> shared, int other)
     : shared_(std::move(shared)), other_(other), news_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   LOCKSTEP_CHECK(news_.is_open());
-  sender_ = std::thread([this] { send_all(); });
-  receiver_ = std::thread([this] { receive_all(); });
+  shared_->add(*this);
+  try {
+    sender_ = std::thread([this] { send_all(); });
+    receiver_ = std::thread([this] { receive_all(); });
+  } catch (const std::exception& error) {
+    stop(std::chrono::steady_clock::now());
+    fail<TransportError>("two threads for rank {} cannot be started: {}", other_, error.what());
+  }
 }
 
-GroupStream::~GroupStream() { stop(); }
+GroupStream::~GroupStream() { stop(shared_->farewells()); }
 
-void GroupStream::stop() {
-  constexpr std::chrono::milliseconds kLast{500};
+void GroupStream::stop(std::chrono::steady_clock::time_point end) {
   {
     std::unique_lock lock(mutex_);
-    say_farewell();
-    changed_.wait_for(lock, kLast, [&] { return (unsent_.empty() && sends_.empty() && heard_farewell_) || failed_; });
+    changed_.wait_until(lock, end, [&] { return (unsent_.empty() && sends_.empty() && heard_farewell_) || failed_; });
     stops_ = true;
     for (const auto* queue : {&sends_, &receives_})
       for (const auto& posted : *queue) posted.work->abort();
   }
   changed_.notify_all();
-  sender_.join();
-  receiver_.join();
+  for (auto* thread : {&sender_, &receiver_})
+    if (thread->joinable()) thread->join();
+  shared_->remove(*this);
 }
 
 void GroupStream::ring() const {
@@ -77,8 +91,13 @@ void GroupStream::ring() const {
   static_cast<void>(!::write(news_.get(), &one, sizeof one));  // full: it rings already
 }
 
-/// Behind all else that is to be sent. REQUIRES: the mutex is held.
 void GroupStream::say_farewell() {
+  const std::lock_guard lock(mutex_);
+  post_farewell();
+}
+
+/// Behind all else that is to be sent. REQUIRES: the mutex is held.
+void GroupStream::post_farewell() {
   if (std::exchange(says_farewell_, true)) return;
   unsent_.push_back(block_of({}));
   post_sends();
@@ -89,7 +108,7 @@ void GroupStream::hear_farewell() {
   const std::lock_guard lock(mutex_);
   if (why_.empty()) why_ = "it was closed by the other side";
   ended_ = true, heard_farewell_ = true;
-  say_farewell();
+  post_farewell();
   changed_.notify_all();
   ring();
 }
@@ -158,6 +177,7 @@ void GroupStream::send_all() try {
 void GroupStream::receive_all() try {
   {
     const std::lock_guard lock(mutex_);
+    if (stops_) return;
     for (size_t i = 0; i < kAhead; ++i) post_receive();
   }
   for (;;) {

@@ -1,9 +1,12 @@
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "core/files/file_descriptor.h"
 #include "runtime/transport/process_group/gloo_group.h"
@@ -11,11 +14,24 @@
 
 namespace lockstep {
 
+class GroupStream;
+
 /// A process group of one rank, whose calls are made one at a time. Streams share it: it ends with the last of them.
-struct SharedGroup {
+class SharedGroup {
+ public:
   explicit SharedGroup(ProcessGroup made) : group(std::move(made)) {}
-  ProcessGroup group;
+
+  const ProcessGroup group;
   std::mutex calls;
+
+  void add(GroupStream& stream) { streams_.push_back(&stream); }
+  void remove(GroupStream& stream) { std::erase(streams_, &stream); }
+  /// One of the streams ends, and with it all: each says its farewell now. Until when answers are waited for.
+  std::chrono::steady_clock::time_point farewells();
+
+ private:
+  std::vector<GroupStream*> streams_;
+  std::optional<std::chrono::steady_clock::time_point> end_;
 };
 
 /// A stream to another rank over a c10d process group, point to point.
@@ -23,7 +39,8 @@ struct SharedGroup {
 /// The group's calls can only be waited for, so one thread sends and one receives; both copy. Bytes travel as blocks,
 /// which say how many there are. Receives are posted ahead: Gloo sends what is awaited at once, and asks before all
 /// else. The destructor sends what is left and a block of no bytes, the farewell, which the other side answers: a
-/// connection that is closed while something is on its way loses what was not read. That takes half a second at most.
+/// connection that is closed while something is on its way loses what was not read. All streams of a group end
+/// together, within a second.
 class GroupStream final : public Stream {
  public:
   GroupStream(std::shared_ptr<SharedGroup> shared, int other);
@@ -34,6 +51,8 @@ class GroupStream final : public Stream {
   bool can_receive() const override { return received_bytes_ > 0 || ends(); }
   bool can_send() const override { return unsent_bytes_ < kMostBytes || ends(); }
   bool is_memory() const override { return false; }
+  /// Nothing more is sent behind it.
+  void say_farewell();
   pollfd asleep(bool to_receive, bool to_send) override;
   void awake(short events) override;
 
@@ -59,9 +78,9 @@ class GroupStream final : public Stream {
   bool add_received(at::Tensor block);
   void fail_by(std::string why);
   void hear_farewell();
-  void say_farewell();
+  void post_farewell();
   void ring() const;
-  void stop();
+  void stop(std::chrono::steady_clock::time_point end);
 
   std::shared_ptr<SharedGroup> shared_;
   int other_;

@@ -111,7 +111,8 @@ TEST_F(VerifyProcesses, TellWhatOneOfThemSees) {
   EXPECT_EQ(row.at("findings")[0].at("case"), folder_.file("out/case-1.h5"));
   EXPECT_EQ(result("many.json").at("verdict"), "fail");
   EXPECT_EQ(result("many.json").at("meshes").size(), 2U) << "the next mesh is compared all the same";
-  EXPECT_THAT(file_content(folder_.file("page.html")), HasSubstr("dp_replicate=2"));
+  const auto page = file_content(folder_.file("page.html"));
+  EXPECT_THAT(page, AllOf(HasSubstr("dp_replicate=2"), HasSubstr("mesh::adamw")));
 }
 
 TEST_F(VerifyProcesses, HaveARankOfEveryMesh) {

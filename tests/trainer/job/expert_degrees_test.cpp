@@ -89,10 +89,12 @@ TEST(ExpertDegrees, OverThreeShardsTakeOneMicrobatch) {
       message("dp_replicate=2,dp_shard=3,ep=3", 2),
       "mesh dp_replicate=2,dp_shard=3,ep=3: experts are divided over ranks of dp_shard, which is no power of two: "
       "2 microbatches would change the bits of their gradients' sums. Choose one microbatch "
-      "(training.local_batch_size 4), experts divided over tp and cp alone or numerics.mode = \"native\".");
-  EXPECT_THAT(message("pp=2,dp_shard=6,ep=2", 4),
-              ::testing::HasSubstr(
-                  "(training.local_batch_size 4 and parallelism.pipeline_parallel_microbatch_size 4), experts"));
+      "(on this mesh training.local_batch_size 4), experts divided over tp and cp alone or numerics.mode = "
+      "\"native\".");
+  EXPECT_THAT(
+      message("pp=2,dp_shard=6,ep=2", 4),
+      ::testing::HasSubstr(
+          "(on this mesh training.local_batch_size 4 and parallelism.pipeline_parallel_microbatch_size 4), experts"));
   EXPECT_EQ(message("dp_replicate=2,dp_shard=3,ep=3", 2, "native"), "");
   EXPECT_EQ(message("dp_replicate=2,dp_shard=3,ep=3", 4), "");
   EXPECT_EQ(message("dp_replicate=2,dp_shard=3,cp=2,ep=2", 2), "");

@@ -68,8 +68,10 @@ TEST(OddShapes, FitTheirMeshes) {
 }
 
 TEST(OddShapes, OfExpertsOverThreeShardsHaveOneMicrobatch) {
-  const auto asked = job_of("moe");
-  const auto meshes = parse_meshes("dp_replicate=2,dp_shard=3,ep=3; dp_shard=6,ep=2");
+  auto asked = job_of("moe");
+  asked.parallelism.data_parallel_shard_degree = 6;
+  asked.parallelism.expert_parallel_degree = 3;
+  const auto meshes = parse_meshes("dp_replicate=2,dp_shard=3,ep=3; dp_shard=3,ep=3; pp=2,dp_shard=6,ep=2");
   for (uint64_t seed = 0; seed < kSeeds; ++seed)
     for (const auto& mesh : meshes)
       ASSERT_EQ(derive_batching(with_settings(asked, odd_shapes(seed, asked, meshes)), mesh).accumulation_steps, 1);

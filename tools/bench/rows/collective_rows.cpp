@@ -76,40 +76,48 @@ std::unique_ptr<Stream> stream_over_gloo(int rank) {
   return std::move(streams[static_cast<size_t>(1 - rank)]);
 }
 
-std::vector<Case> cases_of(Ends ends) {
-  const auto rank = ends.rank;
-  const auto memory = std::make_shared<Rank>(rank, std::move(ends.memory)),
-             tcp = std::make_shared<Rank>(rank, std::move(ends.tcp)),
-             gloo = std::make_shared<Rank>(rank, stream_over_gloo(rank));
-  const auto plain = std::make_shared<FileDescriptor>(std::move(ends.plain)),
-             unpaced = std::make_shared<FileDescriptor>(std::move(ends.unpaced));
+/// Both processes' ranks, by what carries their bytes, and the sockets beside them.
+struct Ways {
+  explicit Ways(Ends& ends)
+      : memory(ends.rank, std::move(ends.memory)),
+        tcp(ends.rank, std::move(ends.tcp)),
+        gloo(ends.rank, stream_over_gloo(ends.rank)),
+        plain(std::make_shared<FileDescriptor>(std::move(ends.plain))),
+        unpaced(std::make_shared<FileDescriptor>(std::move(ends.unpaced))) {}
+  Rank memory, tcp, gloo;
+  std::shared_ptr<FileDescriptor> plain, unpaced;
+
+  Peer sockets(int64_t bytes) const { return {"sockets", plain_exchange(plain, bytes)}; }
+};
+
+void add_small(const Ways& ways, std::vector<Case>& cases) {
   const auto& sum = kKinds[2];
-  std::vector<Case> cases{
-      {"allreduce_4B_shm_2", kSmallBatch, memory->redistribution(sum, 1), {{"sockets", plain_exchange(plain, 4)}}},
-      {"allreduce_4B_tcp_2", kSmallBatch, tcp->redistribution(sum, 1), {{"sockets", plain_exchange(plain, 4)}}},
-      {"allreduce_4B_gloo_2", kSmallBatch, gloo->redistribution(sum, 1), {{"sockets", plain_exchange(plain, 4)}}}};
+  const std::pair<const char*, const Rank*> all[] = {{"shm", &ways.memory}, {"tcp", &ways.tcp}, {"gloo", &ways.gloo}};
+  for (const auto& [way, rank] : all)
+    cases.push_back(
+        {fmt::format("allreduce_4B_{}_2", way), kSmallBatch, rank->redistribution(sum, 1), {ways.sockets(4)}});
+}
+
+void add_sized(const Ways& ways, const Ends& ends, const Size& size, const Kind& kind, std::vector<Case>& cases) {
+  const int64_t bytes = 4 * size.floats, sent = bytes / 2 * kind.halves_sent;
+  const auto add = [&](const char* way, const Rank& rank, std::vector<Peer> peers) {
+    cases.push_back({fmt::format("{}_{}_{}_2", kind.name, size.name, way), size.batch,
+                     rank.redistribution(kind, size.floats), std::move(peers)});
+  };
+  add("shm", ways.memory,
+      {{"memcpy", plain_copy(ends, bytes)}, {"by hand", by_hand_in_memory(ends, kind.kind, size.floats)}});
+  add("tcp", ways.tcp, {ways.sockets(sent), {"by hand", by_hand_over(ways.unpaced, kind.kind, size.floats)}});
+  add("gloo", ways.gloo, {ways.sockets(sent)});
+}
+
+std::vector<Case> cases_of(Ends ends) {
+  const auto ways = std::make_shared<Ways>(ends);
+  std::vector<Case> cases;
+  add_small(*ways, cases);
   for (const auto& size : kSizes)
-    for (const auto& kind : kKinds) {
-      const int64_t bytes = 4 * size.floats;
-      const auto name = [&](const char* way) { return fmt::format("{}_{}_{}_2", kind.name, size.name, way); };
-      cases.push_back(
-          {name("shm"),
-           size.batch,
-           memory->redistribution(kind, size.floats),
-           {{"memcpy", plain_copy(ends, bytes)}, {"by hand", by_hand_in_memory(ends, kind.kind, size.floats)}}});
-      cases.push_back({name("tcp"),
-                       size.batch,
-                       tcp->redistribution(kind, size.floats),
-                       {{"sockets", plain_exchange(plain, bytes / 2 * kind.halves_sent)},
-                        {"by hand", by_hand_over(unpaced, kind.kind, size.floats)}}});
-      cases.push_back({name("gloo"),
-                       size.batch,
-                       gloo->redistribution(kind, size.floats),
-                       {{"sockets", plain_exchange(plain, bytes / 2 * kind.halves_sent)}}});
-    }
-  for (auto& each : cases) {  // the worlds live as long as their tensors
-    each.ours = [memory, tcp, gloo, ours = std::move(each.ours)] { ours(); };
-  }
+    for (const auto& kind : kKinds) add_sized(*ways, ends, size, kind, cases);
+  for (auto& each : cases)  // the worlds live as long as their tensors
+    each.ours = [ways, ours = std::move(each.ours)] { ours(); };
   return cases;
 }
 

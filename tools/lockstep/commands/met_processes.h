@@ -1,18 +1,18 @@
 #pragma once
+#include <functional>
+
 #include "tools/lockstep/arguments.h"
 #include "trainer/identity/facts.h"
-#include "trainer/job/launcher_environment.h"
 #include "trainer/launch/rendezvous.h"
 
 /// Commands that may be one of many processes.
 namespace lockstep::tool {
 
-/// Which launcher started this process.
-trainer::Launcher this_launcher();
-
 /// Meets the other processes of the launch (join_processes()) once all have come with these facts, and takes a GPU
-/// where the job runs on one. Where they disagree, rank 0 writes that to --json. One process meets nobody.
-trainer::Processes meet(const Output& output, const trainer::Job& job, const trainer::Facts& facts, int64_t ranks);
+/// where the job runs on one. Where they disagree, rank 0 writes that to --json. One process meets nobody, and no facts
+/// are asked for.
+trainer::Processes meet(const Output& output, const trainer::Job& job, const std::function<trainer::Facts()>& facts,
+                        int64_t ranks);
 
 /// Calls `work`. An error that ends it is in the other ranks' errors, too.
 template <class Work>

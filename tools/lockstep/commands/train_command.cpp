@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -208,12 +207,11 @@ nlohmann::ordered_json to_json(const trainer::TrainOutcome& outcome) {
 
 /// Of a launch of more ranks than the mesh has (parallelism.elastic).
 bool waited_as_spare(const trainer::Job& job) {
-  const auto launcher = this_launcher();
+  const auto launcher = launcher_here();
   const auto mesh = trainer::mesh_of(job);
   if (launcher.launch.simulated || launcher.launch.rank < mesh.ranks()) return false;
   print_err("rank {} waits as a spare of mesh {}\n", launcher.launch.rank, mesh.text());
-  trainer::wait_as_spare(
-      launcher, [](const char* name) -> const char* { return std::getenv(name); }, job.comm);
+  trainer::wait_as_spare(launcher, environment_variable, job.comm);
   return true;
 }
 
@@ -244,7 +242,8 @@ ExitCode run_train(const TrainOptions& options, const trainer::Job& job) {
   check_floating_environment();
   if (options.dry_run) return report_dry_run(options, job);
   if (waited_as_spare(job)) return ExitCode::kFine;
-  const auto processes = meet(options.output, job, trainer::run_facts(job), trainer::mesh_of(job).ranks());
+  const auto processes = meet(
+      options.output, job, [&] { return trainer::run_facts(job); }, trainer::mesh_of(job).ranks());
   TrainPage page(processes.is_first() ? options.html : "", job, options.job);
   Reporter reporter(options.job, job, options.output.quiet || !processes.is_first(), page);
   auto outcome = train_reported(job, reporter, page, processes);

@@ -12,7 +12,7 @@
 #include "tools/lockstep/reports/json_output.h"
 #include "tools/lockstep/reports/page_facts.h"
 #include "tools/lockstep/reports/page_file.h"
-#include "tools/lockstep/reports/verify/joined_verdict.h"
+#include "tools/lockstep/reports/verify/joined_check.h"
 #include "tools/lockstep/reports/verify/loss_table.h"
 #include "tools/lockstep/reports/verify/mesh_verdict.h"
 #include "tools/lockstep/reports/verify/price_report.h"
@@ -72,34 +72,41 @@ trainer::Finding finding_on(const Mesh& mesh, const trainer::StepCheck& check, c
   return check.agrees() ? trainer::Finding() : trainer::with_next(trainer::agreed_finding(mesh, check, folder), again);
 }
 
-MeshVerdict verify_mesh(const VerifiedJob& verified, const trainer::MeshDegrees& mesh,
-                        const trainer::Processes& processes, bool has_page) {
-  const auto& job = verified.job;
-  const auto options = options_on(mesh, processes);
-  trainer::MeshComparison comparison(job, options);
-  const trainer::LearningRateSchedule schedule(job);
-  const auto data = trainer::make_dataset(job, comparison.candidate().model().vocabulary());
+/// Nothing is compared yet.
+MeshVerdict verdict_on(const VerifiedJob& verified, const trainer::MeshDegrees& mesh) {
   MeshVerdict verdict;
   verdict.mesh = mesh.text();
   verdict.odd_shapes = verified.seed;
   verdict.page.mesh = verified.seed ? fmt::format("{}, odd shapes {}", verdict.mesh, *verified.seed) : verdict.mesh;
+  return verdict;
+}
+
+MeshVerdict verify_mesh(const VerifiedJob& verified, const trainer::MeshDegrees& mesh,
+                        const trainer::Processes& processes, bool has_page) {
+  const auto& job = verified.job;
+  trainer::MeshComparison comparison(job, options_on(mesh, processes));
+  auto& candidate = comparison.candidate();
+  const trainer::LearningRateSchedule schedule(job);
+  const int64_t rows = job.training.global_batch_size, vocabulary = candidate.model().vocabulary();
+  const auto data = trainer::make_dataset(job, vocabulary);
+  auto verdict = verdict_on(verified, mesh);
   if (processes.is_first()) count_traffic(verdict, verified, options_on(mesh, {}), has_page);
   CoverageObserver coverage;
-  const int64_t rows = job.training.global_batch_size, vocabulary = comparison.candidate().model().vocabulary();
   for (int64_t step = 1; step <= job.verify.steps + 1 && verdict.agrees; ++step) {
     const bool is_own = step > job.verify.steps;
     // The last step is seen alone: the others run the same ops, and their times are told.
     std::optional<ObserverScope> watched;
-    if (is_own) watched.emplace(comparison.candidate().world().observers(), coverage);
+    if (is_own) watched.emplace(candidate.world().observers(), coverage);
     const auto batch = is_own ? trainer::suite_batch(job, vocabulary, step) : data->batch((step - 1) * rows, rows);
-    const auto check = check_step(comparison, verdict.mesh, step, batch, schedule.learning_rate(step));
-    add(verdict, step, check,
-        finding_on(comparison.candidate().mesh(), check, job.job.dump_folder,
-                   command_again(verified.arguments, verdict.mesh, std::min(step, job.verify.steps))));
+    auto check = check_step(comparison, verdict.mesh, step, batch, schedule.learning_rate(step));
+    watched.reset();
+    if (processes.transport) join(check, candidate.mesh());
+    const auto again = command_again(verified.arguments, verdict.mesh, std::min(step, job.verify.steps));
+    add(verdict, step, check, finding_on(candidate.mesh(), check, job.job.dump_folder, again));
   }
   note_memory(verdict.page);
   verdict.coverage = coverage.coverage();
-  if (processes.transport) join(verdict, comparison.candidate().mesh());
+  if (processes.transport) join(verdict.coverage, candidate.mesh());
   return verdict;
 }
 
@@ -212,7 +219,8 @@ ExitCode verify_in(const trainer::Processes& processes, const VerifyOptions& opt
 ExitCode run_verify(const VerifyOptions& options, const trainer::Job& job,
                     std::span<const trainer::MeshDegrees> meshes) {
   check_floating_environment();
-  const auto processes = meet(options.output, job, facts_of(options, job, meshes), meshes.front().ranks());
+  const auto processes = meet(
+      options.output, job, [&] { return facts_of(options, job, meshes); }, meshes.front().ranks());
   return said_last(processes, [&] { return verify_in(processes, options_of(processes, options), job, meshes); });
 }
 

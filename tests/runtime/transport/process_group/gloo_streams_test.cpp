@@ -40,7 +40,7 @@ TEST(GlooStreams, SayThatOneIsMissing) {
 TEST(GlooStreams, RefuseADeviceThatIsNone) {
   ::setenv("GLOO_DEVICE_TRANSPORT", "TCP_TLS", 1);
   try {
-    gloo_streams(member_of_gloo(0, 2), c10::make_intrusive<c10d::HashStore>(), "127.0.0.1");
+    require_gloo_by_tcp();
     ADD_FAILURE();
   } catch (const BadInput& error) {
     EXPECT_THAT(error.what(), StartsWith("environment: GLOO_DEVICE_TRANSPORT is \"TCP_TLS\": over this LibTorch's Gloo "

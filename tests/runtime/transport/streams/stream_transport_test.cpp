@@ -34,9 +34,8 @@ class Streams : public ::testing::TestWithParam<std::optional<StreamKind>> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Over, Streams, ::testing::Values(StreamKind::kSocket, StreamKind::kMemory, std::nullopt),
-                         [](const auto& tested) {
-                           if (!tested.param) return "Gloo";
-                           return tested.param == StreamKind::kSocket ? "Socket" : "Memory";
+                         [](const auto& on) {
+                           return !on.param ? "Gloo" : on.param == StreamKind::kSocket ? "Socket" : "Memory";
                          });
 
 TEST_P(Streams, CarryMessagesOfAnySizeInOrder) {
@@ -158,9 +157,7 @@ TEST_P(Streams, LastWordsArePassedOn) {
 
 TEST_P(Streams, LastWordsOfAnyLengthAreNone) {
   connect(milliseconds{5000});
-  auto message = message_of(0, 1, 0, 401);
-  message.header.kind = 0xff;
-  zero_->post(std::move(message));
+  zero_->post({0, 1, {.kind = 0xff, .bytes = 401}, Payload::of(Bytes(401))});
   EXPECT_EQ(problem([&] { wait_for(*one_, 0, 1); }), "rank 0 sent rank 1 what is no message");
 }
 
