@@ -120,6 +120,13 @@ TEST(OddShapesOfTheCommand, LeaveWhatTheCommandLineNames) {
   EXPECT_TRUE(overrides.contains("model.width"));
   EXPECT_FALSE(overrides.contains("model.layers"));
   EXPECT_FALSE(overrides.contains("activation_checkpoint.mode"));
+  // One microbatch, whatever the job's own mesh.
+  const Verified experts(
+      "verify",
+      "--model.name moe --parallelism.data_parallel_shard_degree 3 "
+      "--parallelism.expert_parallel_degree 3 --meshes dp_shard=3,ep=3 --odd-shapes 1..2 --verify.steps 1");
+  EXPECT_EQ(experts.run.code, 0) << experts.run.out << experts.run.err;
+  EXPECT_EQ(experts.json["meshes"][1]["mesh"], "dp_shard=3,ep=3");
   const Verified unfit("verify", "--odd-shapes 1 --meshes tp=2 --model.width 7");
   EXPECT_EQ(unfit.run.code, 2);
   EXPECT_EQ(unfit.run.err,

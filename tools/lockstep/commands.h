@@ -57,9 +57,12 @@ trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bo
 /// launch's then: the job is what one process would make of it.
 trainer::Job prepare_verified_job(const JobArguments& arguments, const Output& output, bool has_meshes);
 
-/// BadInput if this is one of several processes and they are not as many as the ranks of each mesh, or do not offer
-/// what the job asks for on it.
-void require_launch_fits(trainer::Job job, std::span<const trainer::MeshDegrees> meshes);
+/// BadInput if this is one of several processes and they are not as many as the ranks of each mesh.
+void require_ranks_of_launch(std::span<const trainer::MeshDegrees> meshes);
+
+/// BadInput if the job's batch does not divide over one of the meshes, or this launch does not offer what it asks for
+/// on it.
+void require_meshes_fit(const trainer::Job& job, std::span<const trainer::MeshDegrees> meshes);
 
 /// std::getenv(), as trainer::Environment takes it.
 const char* environment_variable(const char* name);

@@ -4,7 +4,6 @@
 
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
-#include "trainer/job/batching.h"
 
 namespace lockstep::tool {
 namespace {
@@ -43,10 +42,9 @@ ExitCode run(const VerifyOptions& options) {
   for (const auto step : options.losses) job.verify.steps = std::max(job.verify.steps, step);
   if (meshes.empty() && !job.verify.meshes.empty()) meshes = trainer::parse_meshes(job.verify.meshes);
   if (meshes.empty()) meshes.push_back(trainer::mesh_of(job));
-  require_launch_fits(job, meshes);
-  // Fails now, not after the meshes before it. Odd shapes have a batch of their own.
-  for (const auto& mesh : meshes)
-    if (options.odd_shapes.empty()) trainer::derive_batching(job, mesh);
+  require_ranks_of_launch(meshes);
+  // Fails now, not after the meshes before it. Odd shapes are jobs of their own.
+  if (options.odd_shapes.empty()) require_meshes_fit(job, meshes);
   return run_verify(options, job, meshes);
 }
 

@@ -116,16 +116,22 @@ trainer::Job prepare_verified_job(const JobArguments& arguments, const Output& o
   });
 }
 
-void require_launch_fits(trainer::Job job, std::span<const trainer::MeshDegrees> meshes) {
+void require_ranks_of_launch(std::span<const trainer::MeshDegrees> meshes) {
   const auto launch = launcher_here().launch;
-  for (const auto& mesh : meshes) {
-    trainer::set_mesh(job, mesh);
-    trainer::require_offered(job, launch);
+  for (const auto& mesh : meshes)
     if (!launch.simulated && mesh.ranks() != launch.world)
       fail<BadInput>(
           "mesh {} has {} ranks, this launch {} processes: each has one rank of every mesh that is verified. Leave it "
           "out, or start one process, which simulates meshes of any size.",
           mesh.text(), mesh.ranks(), launch.world);
+}
+
+void require_meshes_fit(const trainer::Job& job, std::span<const trainer::MeshDegrees> meshes) {
+  for (const auto& mesh : meshes) {
+    auto on_mesh = job;
+    trainer::set_mesh(on_mesh, mesh);
+    trainer::require_offered(on_mesh, launcher_here().launch);
+    trainer::derive_batching(job, mesh);
   }
 }
 

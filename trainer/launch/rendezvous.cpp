@@ -194,8 +194,9 @@ Streams own_streams(const Membership& membership, const SignedStore& store, cons
 
 /// Gloo asks the store as long as it likes.
 Streams over_gloo(const Membership& membership, const SignedStore& store, const std::string& host) {
+  constexpr std::chrono::seconds kEnd{2};  // of streams that do not come to be
   return within(
-      2 * membership.timeout + kMore, fmt::format("rank {} has waited for Gloo", membership.rank),
+      2 * membership.timeout + kMore + kEnd, fmt::format("rank {} has waited for Gloo", membership.rank),
       [membership, host, part = store.unsigned_part("gloo")] { return gloo_streams(membership, part, host); });
 }
 

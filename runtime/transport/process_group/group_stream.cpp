@@ -97,10 +97,12 @@ void GroupStream::say_farewell() {
 }
 
 /// Behind all else that is to be sent. REQUIRES: the mutex is held.
-void GroupStream::post_farewell() {
+void GroupStream::post_farewell() try {
   if (std::exchange(says_farewell_, true)) return;
   unsent_.push_back(block_of({}));
   post_sends();
+} catch (const std::exception& error) {  // there is no memory
+  fail_by(plain_reason(error));
 }
 
 /// It was closed by the other side.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
-#include "trainer/job/batching.h"
 #include "trainer/job/job_keys.h"
 #include "trainer/verify/odd_shapes.h"
 
@@ -13,13 +13,16 @@ namespace {
 VerifiedJob of_odd_shapes(uint64_t seed, const JobArguments& asked, const trainer::Job& job,
                           std::span<const trainer::MeshDegrees> meshes) {
   VerifiedJob verified{.job = job, .arguments = asked, .seed = seed, .drawn = trainer::odd_shapes(seed, job, meshes)};
+  // What was asked for stays, but the degrees of the job's own mesh, which is none of those that are compared.
   std::erase_if(verified.drawn, [&](const trainer::Setting& setting) {
-    return std::ranges::find(asked.overrides, setting.key, &trainer::Setting::key) != asked.overrides.end();
+    const bool is_asked =
+        std::ranges::find(asked.overrides, setting.key, &trainer::Setting::key) != asked.overrides.end();
+    return is_asked && !setting.key.ends_with("_degree");
   });
   auto& overrides = verified.arguments.overrides;
   overrides.insert(overrides.end(), verified.drawn.begin(), verified.drawn.end());
   verified.job = trainer::with_settings(job, verified.drawn);
-  for (const auto& mesh : meshes) trainer::derive_batching(verified.job, mesh);
+  require_meshes_fit(verified.job, meshes);
   return verified;
 }
 
