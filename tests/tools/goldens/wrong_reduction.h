@@ -52,6 +52,7 @@ compute float32, seed 0, 4 steps of 8 x 16 tokens (local batch 4, accumulated 1 
 {
   "job": "test",
   "seed": 0,
+  "processes": 1,
   "planned": 2,
   "finished": true,
   "meshes": [
