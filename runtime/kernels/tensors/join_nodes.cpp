@@ -39,7 +39,7 @@ at::Tensor joined_in_one_pass(const SumTree& tree, std::span<const OrderedNode> 
   const kernels::JoinedSum sum(tree, places);
   auto sizes = nodes[0].value.sizes().vec();
   sizes.insert(sizes.begin(), sum.parts());
-  const auto result = at::empty(sizes, nodes[0].value.options());
+  auto result = at::empty(sizes, nodes[0].value.options());
   const int64_t count = nodes[0].value.numel();
   std::vector<T*> to;
   for (int64_t p = 0; p < sum.parts(); ++p) to.push_back(result.template mutable_data_ptr<T>() + p * count);

@@ -13,7 +13,6 @@
 namespace lockstep {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::member_of_gloo;
 using testing::problem;
 using ::testing::StartsWith;
