@@ -197,8 +197,7 @@ void require_expert_sums(const Job& job, const MeshDegrees& mesh, int64_t rows, 
   fail<BadInput>(
       "mesh {}: experts are divided over ranks of dp_shard, which is no power of two: {} microbatches would change the "
       "bits of their gradients' sums. Choose one microbatch (on this mesh training.local_batch_size {}{}), experts "
-      "divided over tp "
-      "and cp alone or numerics.mode = \"native\".",
+      "divided over tp and cp alone or numerics.mode = \"native\".",
       mesh.text(), microbatches, rows,
       mesh.pp > 1 ? fmt::format(" and parallelism.pipeline_parallel_microbatch_size {}", rows) : "");
 }

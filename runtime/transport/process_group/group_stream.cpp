@@ -14,7 +14,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kTag = 0;
-constexpr size_t kAhead = 4;                      ///< receives that are posted
+constexpr size_t kAhead = 4;                      ///< blocks under way, each way
 constexpr std::chrono::hours kForever{24 * 365};  ///< nothing is waited for here that another thread does not give up
 
 /// A block begins with how many bytes there are.

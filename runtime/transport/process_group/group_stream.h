@@ -87,7 +87,7 @@ class GroupStream final : public Stream {
   FileDescriptor news_;  ///< an eventfd
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<at::Tensor> unsent_, received_;  ///< blocks with what follows
+  std::deque<at::Tensor> unsent_, received_;  ///< blocks; what is unsent is not posted yet
   size_t taken_ = 0;                          ///< of the first that was received
   std::atomic<size_t> unsent_bytes_ = 0, received_bytes_ = 0;
   std::atomic<bool> ended_ = false;  ///< `why_` says why

@@ -40,15 +40,20 @@ TEST(ExpertDegrees, CutMatricesWhereTheTensorAxisIsNotFolded) {
   EXPECT_FALSE(cuts_matrices_of_experts(parse_mesh("dp_shard=2,tp=2,ep=2")));
 }
 
-std::string refusal(const char* mesh, const char* model = "moe") {
-  Job job;
-  job.model.name = model;
+template <class Action>
+std::string problem(const Action& action) {
   try {
-    require_experts_divide(job, parse_mesh(mesh));
+    action();
   } catch (const BadInput& error) {
     return error.what();
   }
   return "";
+}
+
+std::string refusal(const char* mesh, const char* model = "moe") {
+  Job job;
+  job.model.name = model;
+  return problem([&] { require_experts_divide(job, parse_mesh(mesh)); });
 }
 
 TEST(ExpertDegrees, NameTheChoicesWhereNoneFits) {
@@ -78,12 +83,7 @@ TEST(ExpertDegrees, OverThreeShardsTakeOneMicrobatch) {
     job.numerics.mode = mode;
     job.training.global_batch_size = 24;
     job.training.local_batch_size = local;
-    try {
-      derive_batching(job, parse_mesh(mesh));
-    } catch (const BadInput& error) {
-      return error.what();
-    }
-    return "";
+    return problem([&] { derive_batching(job, parse_mesh(mesh)); });
   };
   EXPECT_EQ(
       message("dp_replicate=2,dp_shard=3,ep=3", 2),
