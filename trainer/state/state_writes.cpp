@@ -49,7 +49,7 @@ void StateWrites::after_op(const OpEvent& event, std::span<const c10::IValue> re
     if (auto* mark = find(result.tensor))
       mark->shards = digests_of_shards(mark->tensor);
     else if (is_sharded(result.tensor) && !parts_.empty())
-      for (const auto& shard : sharded(result.tensor).shards()->whole())
+      for (const auto& shard : sharded(result.tensor).shards()->local_tensors())
         if (const auto part = parts_.find(shard.const_data_ptr()); part != parts_.end())
           part->second.digest = digest_of_shard(shard);
 }
@@ -66,7 +66,7 @@ void StateWrites::after_move(const MoveEvent& event) {
 void StateWrites::compare_parts(const at::Tensor& tensor) {
   const PlainTensors guard;
   if (!parts_.empty())
-    for (const auto& shard : sharded(tensor).shards()->whole()) compare_part(shard);
+    for (const auto& shard : sharded(tensor).shards()->local_tensors()) compare_part(shard);
 }
 
 void StateWrites::compare_part(const at::Tensor& shard) {

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
+#include "models/families/moe.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
@@ -25,8 +26,9 @@ void write_to(const at::Tensor& tensor, size_t rank) {
 }
 
 /// What is seen in a step in which `write` is told of each update.
-std::string seen_in_a_step(const Job& job, std::function<void(const ParameterState&)> write) {
-  TrainingRun run(job, small_llama_on(kMesh));
+std::string seen_in_a_step(const Job& job, std::function<void(const ParameterState&)> write,
+                           TrainingRun::Options options = small_llama_on(kMesh)) {
+  TrainingRun run(job, std::move(options));
   StateWrites writes;
   std::string seen;
   for (int64_t step = 1; step <= 2 && seen.empty(); ++step) {
@@ -48,6 +50,27 @@ Job sgd_job() {
 TEST(StateWrites, OfUpdatesAreNone) {
   EXPECT_EQ(seen_in_a_step(small_job(), {}), "");
   EXPECT_EQ(seen_in_a_step(sgd_job(), {}), "");
+}
+
+/// Among the optimizer's ops that are watched are sums of counts, whose summands native numerics leaves in parts.
+TEST(StateWrites, BesideSumsOfPartsAreSeenToo) {
+  auto job = testing::native_job();
+  job.training.local_batch_size = 2, job.parallelism.shard_optimizer_state = true;
+  const auto seen = [&](std::function<void(const ParameterState&)> write) {
+    auto options = small_llama_on("dp_replicate=2,cp=2");
+    options.make_model = [] {
+      models::MoeOptions moe{testing::small_llama_options(), {.count = 4, .per_token = 1, .hidden = 12}};
+      moe.experts.balance_rate = 0.01;
+      return std::make_unique<models::Moe>(moe);
+    };
+    return seen_in_a_step(job, std::move(write), std::move(options));
+  };
+  EXPECT_EQ(seen({}), "");
+  const auto name = "layers.0.attention.wo.weight";
+  EXPECT_EQ(seen([&](const ParameterState& entry) {
+              if (entry.name == name) write_to(entry.value, 3);
+            }),
+            "layers.0.attention.wo.weight on rank 3");
 }
 
 TEST(StateWrites, AreNamedWithTensorAndRank) {
