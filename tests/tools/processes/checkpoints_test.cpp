@@ -4,11 +4,9 @@
 
 #include <chrono>
 #include <fstream>
-#include <future>
 #include <nlohmann/json.hpp>
 
-#include "core/files/file_descriptor.h"
-#include "runtime/transport/rendezvous/address.h"
+#include "tests/tools/processes/two_ranks.h"
 #include "tests/tools/run_lockstep.h"
 #include "tests/tools/small_job.h"
 #include "tests/tools/spawned.h"
@@ -171,17 +169,9 @@ class UnsharedDisks : public ::testing::Test {
       host.write("job.toml", text);
     }
   }
-  std::vector<lockstep::Run> run(const std::string& more) const {
-    Address store;
-    listen_on({"127.0.0.1", 0}, store);  // closed again: rank 0 will listen there
-    const auto rank = [&, port = std::to_string(store.port)](int number) {
-      return run_lockstep("train job.toml -q " + more,
-                          "cd '" + hosts_[number].path() + "' && WORLD_SIZE=2 RANK=" + std::to_string(number) +
-                              " MASTER_ADDR=127.0.0.1 LOCKSTEP_JOB_TOKEN=0123456789abcdef MASTER_PORT=" + port + " ");
-    };
-    auto other = std::async(std::launch::async, rank, 1);
-    const auto mine = rank(0);
-    return {mine, other.get()};
+  auto run(const std::string& more) const {
+    const auto arguments = "train job.toml -q " + more;
+    return run_two_ranks({arguments, arguments}, {hosts_[0].path(), hosts_[1].path()});
   }
   TemporaryFolder hosts_[2];
 };

@@ -2,11 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <future>
 #include <nlohmann/json.hpp>
 
-#include "core/files/file_descriptor.h"
-#include "runtime/transport/rendezvous/address.h"
+#include "tests/tools/processes/two_ranks.h"
 #include "tests/tools/run_lockstep.h"
 
 namespace lockstep {
@@ -42,20 +40,12 @@ class Disagreements : public ::testing::Test {
   }
 
   /// One rank on each host, each with arguments of its own.
-  std::vector<lockstep::Run> run(const std::string& first, const std::string& second) {
-    Address store;
-    listen_on({"127.0.0.1", 0}, store);  // closed again: rank 0 will listen there
-    const auto rank = [&, port = std::to_string(store.port)](int number, const std::string& more) {
-      return run_lockstep("train job.toml -q --json result.json --comm.init_timeout_seconds 20 " + more,
-                          "cd '" + hosts_[number].path() + "' && WORLD_SIZE=2 RANK=" + std::to_string(number) +
-                              " MASTER_ADDR=127.0.0.1 LOCKSTEP_JOB_TOKEN=0123456789abcdef MASTER_PORT=" + port + " ");
-    };
-    auto other = std::async(std::launch::async, rank, 1, second);
-    const auto mine = rank(0, first);
-    return {mine, other.get()};
+  std::array<Run, 2> run(const std::string& first, const std::string& second) {
+    const std::string both = "train job.toml -q --json result.json --comm.init_timeout_seconds 20 ";
+    return run_two_ranks({both + first, both + second}, {hosts_[0].path(), hosts_[1].path()});
   }
 
-  void expect_refusal(const std::vector<lockstep::Run>& runs, const std::string& difference) const {
+  void expect_refusal(const std::array<Run, 2>& runs, const std::string& difference) const {
     for (const auto& run : runs) {
       EXPECT_EQ(run.code, 2);
       EXPECT_EQ(run.err, "lockstep: the processes were not started alike: " + difference +

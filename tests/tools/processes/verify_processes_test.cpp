@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <future>
 #include <nlohmann/json.hpp>
 
-#include "core/files/file_descriptor.h"
-#include "runtime/transport/rendezvous/address.h"
+#include "tests/tools/processes/two_ranks.h"
 #include "tests/tools/run_lockstep.h"
 #include "tests/tools/small_job.h"
 
@@ -125,17 +123,8 @@ TEST_F(VerifyProcesses, HaveARankOfEveryMesh) {
 }
 
 TEST_F(VerifyProcesses, CompareTheSameMeshes) {
-  Address store;
-  listen_on({"127.0.0.1", 0}, store);  // closed again: rank 0 will listen there
-  const auto rank = [&](int number, const std::string& meshes) {
-    return run_lockstep("verify " + job_ + kShort + "--comm.init_timeout_seconds 20 --meshes '" + meshes + "'",
-                        "WORLD_SIZE=2 RANK=" + std::to_string(number) +
-                            " MASTER_ADDR=127.0.0.1 LOCKSTEP_JOB_TOKEN=0123456789abcdef MASTER_PORT=" +
-                            std::to_string(store.port) + " ");
-  };
-  auto other = std::async(std::launch::async, rank, 1, "tp=2");
-  const auto mine = rank(0, "dp_shard=2");
-  for (const auto& run : {mine, other.get()}) {
+  const auto both = "verify " + job_ + kShort + "--comm.init_timeout_seconds 20 --meshes ";
+  for (const auto& run : run_two_ranks({both + "dp_shard=2", both + "tp=2"})) {
     EXPECT_EQ(run.code, 2);
     EXPECT_THAT(run.err,
                 HasSubstr("the processes were not started alike: the meshes to verify is dp_shard=2 on rank 0, "
