@@ -48,15 +48,16 @@ std::vector<uint64_t> seeds_of(const char* option, const std::string& text) {
 
 BenchOptions checked(const BenchOptions& bench) {
   require_known(bench.name, "benchmark",
-                {"collectives", "dispatch", "gpu", "month", "numerics", "peers", "processes", "record", "rng", "scale",
-                 "step", "verify"});
+                {"collectives", "dispatch", "forecast", "gpu", "month", "numerics", "peers", "processes", "record",
+                 "rng", "scale", "step", "verify"});
   if (!bench.instructions.empty()) require_known(bench.instructions, "CPU level", {"baseline", "avx2", "avx512"});
-  const auto has_rows = {"collectives", "gpu", "numerics", "peers", "processes", "scale", "verify"};
+  const auto has_rows = {"collectives", "forecast", "gpu", "numerics", "peers", "processes", "scale", "verify"};
   if (bench.rows && std::find(has_rows.begin(), has_rows.end(), bench.name) == has_rows.end())
     fail<BadInput>("--rows is for lockstep bench {}.", fmt::join(has_rows, ", "));
   require_known(bench.device, "device", {"cpu", "cuda"});
   if (bench.device != "cpu" && bench.name != "peers") fail<BadInput>("--device is for lockstep bench peers.");
   if (bench.profile && bench.name != "step") fail<BadInput>("--profile is for lockstep bench step.");
+  if (!bench.hardware.empty() && bench.name != "forecast") fail<BadInput>("--hardware is for lockstep bench forecast.");
   if (bench.kills && bench.name != "month") fail<BadInput>("--kills is for lockstep bench month.");
   return bench;
 }

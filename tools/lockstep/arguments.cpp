@@ -165,17 +165,20 @@ struct Parser {
   void add_bench() {
     auto* sub = command("bench", "Measure against plain LibTorch", kBenchExamples, bench.output);
     sub->add_option("name", bench.name,
-                    "collectives, dispatch, gpu, month, numerics, peers, processes, record, rng, scale, step or verify")
+                    "collectives, dispatch, forecast, gpu, month, numerics, peers, processes, record, rng, scale, step "
+                    "or verify")
         ->required()
         ->type_name("NAME");
-    sub->add_option("--rows", bench.rows,
-                    "Of collectives, numerics, peers, processes, scale and verify, only rows whose name fits one of "
-                    "these patterns (numerics: all but the largest, \"*\" measures those, too); of gpu, sizes (1MiB, "
-                    "1GiB) and ops")
+    sub->add_option(
+           "--rows", bench.rows,
+           "Of collectives, forecast, numerics, peers, processes, scale and verify, only rows whose name fits one of "
+           "these patterns (numerics: all but the largest, \"*\" measures those, too); of gpu, sizes (1MiB, "
+           "1GiB) and ops")
         ->type_name("'PATTERN,...'");
-    sub->add_option("--seconds", bench.seconds,
-                    "Of collectives and processes (1), scale (3), peers (10) and numerics (0.3), for each row, but "
-                    "five pairs at least")
+    sub->add_option(
+           "--seconds", bench.seconds,
+           "Of collectives, forecast and processes (1), scale (3), peers (10) and numerics (0.3), for each row, but "
+           "five pairs at least")
         ->type_name("SECONDS")
         ->check(CLI::NonNegativeNumber);
     sub->add_option("--device", bench.device, "Of peers (cpu); cuda: on one GPU, beside compiled PyTorch, too")
@@ -183,6 +186,8 @@ struct Parser {
     sub->add_option("--kills", bench.kills, "Of month: so many losses, instead of a month's 233")
         ->type_name("N")
         ->check(CLI::Range(int64_t{1}, int64_t{100000}));
+    sub->add_option("--hardware", bench.hardware, "Of forecast: write what is fitted, for lockstep plan --hardware")
+        ->type_name("FILE");
     sub->add_flag("--profile", bench.profile, "Of step: op by op, beside what the machine can do");
     sub->add_option("--instructions", bench.instructions, "Limit Lockstep, MKL and LibTorch alike")
         ->type_name("baseline|avx2|avx512");

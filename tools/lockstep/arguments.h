@@ -56,6 +56,7 @@ struct BenchOptions {
   std::optional<double> seconds;    ///< for each row; none: the bench's own
   std::string device = "cpu";       ///< of peers
   bool profile = false;             ///< of step
+  std::string hardware;             ///< of forecast: what is fitted is written there; empty: nowhere
   std::optional<int64_t> kills;     ///< of month; none: 233
   std::string instructions;         ///< of Lockstep and LibTorch; empty: whatever the machine and the environment allow
   Output output;
@@ -181,13 +182,13 @@ struct DataOptions {
   std::vector<std::string> inputs;  ///< of prepare: files, folders, globs; of adopt: a file of tokens
   std::string tokenizer;            ///< "bytes", or a file
   std::string field = "text";
-  std::string end_of_document;  ///< a token or an id; empty: none
-  std::string pattern;          ///< of tiktoken's ranks; empty: not said
-  std::string chat;             ///< of prepare: the template of conversations; empty: documents are texts
-  int64_t longest = 0;          ///< conversations of more tokens are left out; 0: none
-  std::string dtype;            ///< of adopt; empty: as the file is
-  int64_t vocabulary = 0;       ///< of adopt
-  std::string file;             ///< to write, or to look into
+  std::string begin_of_document, end_of_document;  ///< a token or an id; empty: none
+  std::string pattern;                             ///< of tiktoken's ranks; empty: not said
+  std::string chat;        ///< of prepare: the template of conversations; empty: documents are texts
+  int64_t longest = 0;     ///< conversations of more tokens are left out; 0: none
+  std::string dtype;       ///< of adopt; empty: as the file is
+  int64_t vocabulary = 0;  ///< of adopt
+  std::string file;        ///< to write, or to look into
   Output output;
 };
 

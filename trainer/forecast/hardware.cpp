@@ -11,6 +11,7 @@ namespace lockstep::trainer::forecast {
 namespace {
 
 constexpr double kMebibyte = 1 << 20;
+constexpr int64_t kMostRanks = 1 << 20;
 
 /// SXM parts, in hosts of eight with NVLink, each with a network port of its own: data sheets of NVIDIA.
 std::vector<Hardware> known() {
@@ -19,27 +20,41 @@ std::vector<Hardware> known() {
           {"h200", 143771 * kMebibyte, 989e12, 4.8e12, 8, 450e9, 50e9}};
 }
 
+enum class Kind : uint8_t { kAmount, kShare, kShareOfMemory, kLatency, kRanks };
+
 struct Field {
   const char* name;
   double Hardware::*value;
-  bool is_share;
+  Kind kind = Kind::kAmount;
 };
 
-constexpr Field kFields[] = {{"memory_bytes", &Hardware::memory_bytes, false},
-                             {"operations_per_second", &Hardware::operations_per_second, false},
-                             {"memory_bytes_per_second", &Hardware::memory_bytes_per_second, false},
-                             {"host_bytes_per_second", &Hardware::host_bytes_per_second, false},
-                             {"network_bytes_per_second", &Hardware::network_bytes_per_second, false},
-                             {"products", &Hardware::products, true},
-                             {"attention", &Hardware::attention, true},
-                             {"elements", &Hardware::elements, true},
-                             {"optimizer", &Hardware::optimizer, true},
-                             {"links", &Hardware::links, true}};
+constexpr Field kFields[] = {{"memory_bytes", &Hardware::memory_bytes},
+                             {"operations_per_second", &Hardware::operations_per_second},
+                             {"memory_bytes_per_second", &Hardware::memory_bytes_per_second},
+                             {"host_bytes_per_second", &Hardware::host_bytes_per_second},
+                             {"network_bytes_per_second", &Hardware::network_bytes_per_second},
+                             {"host_latency_seconds", &Hardware::host_latency_seconds, Kind::kLatency},
+                             {"network_latency_seconds", &Hardware::network_latency_seconds, Kind::kLatency},
+                             {"ranks_at_full_speed", &Hardware::ranks_at_full_speed, Kind::kRanks},
+                             {"products", &Hardware::products, Kind::kShare},
+                             {"attention", &Hardware::attention, Kind::kShare},
+                             {"elements", &Hardware::elements, Kind::kShareOfMemory},
+                             {"optimizer", &Hardware::optimizer, Kind::kShare},
+                             {"links", &Hardware::links, Kind::kShare}};
+
+/// What a field of the kind may be.
+std::pair<double, double> range_of(Kind kind) {
+  if (kind == Kind::kAmount) return {1, 1e21};
+  if (kind == Kind::kLatency) return {0, 1};
+  if (kind == Kind::kRanks) return {0, kMostRanks};
+  return {kLeastShare, kind == Kind::kShare ? kMostShare : kMostShareOfMemory};
+}
+
 constexpr const char* kRanksPerHost = "ranks_per_host";
 
 void read(const std::string& file, const Field& field, const toml::node& node, Hardware& hardware) {
   const auto value = node.value<double>();
-  const double least = field.is_share ? 1e-3 : 1, most = field.is_share ? 1 : 1e21;
+  const auto [least, most] = range_of(field.kind);
   if (!value || !(*value >= least && *value <= most))
     fail<BadInput>("{}: {} must be a number from {} to {}.", file, field.name, least, most);
   hardware.*field.value = *value;
@@ -47,8 +62,8 @@ void read(const std::string& file, const Field& field, const toml::node& node, H
 
 void read_ranks(const std::string& file, const toml::node& node, Hardware& hardware) {
   const auto ranks = node.value<int64_t>();
-  if (!ranks || *ranks < 1 || *ranks > 1 << 20)
-    fail<BadInput>("{}: {} must be a whole number from 1 to 1048576.", file, kRanksPerHost);
+  if (!ranks || *ranks < 1 || *ranks > kMostRanks)
+    fail<BadInput>("{}: {} must be a whole number from 1 to {}.", file, kRanksPerHost, kMostRanks);
   hardware.ranks_per_host = *ranks;
 }
 
@@ -69,7 +84,8 @@ Hardware from_file(const std::string& file) {
     fail<BadInput>("{}:{}: {}.", file, error.source().begin.line, error.description());
   }
   for (const auto& field : kFields)
-    if (hardware.*field.value <= 0) fail<BadInput>("{}: {} is missing.", file, field.name);
+    if (field.kind == Kind::kAmount && hardware.*field.value <= 0)
+      fail<BadInput>("{}: {} is missing.", file, field.name);
   return hardware;
 }
 
@@ -79,6 +95,12 @@ std::vector<std::string> hardware_names() {
   std::vector<std::string> names;
   for (const auto& hardware : known()) names.push_back(hardware.name);
   return names;
+}
+
+std::string to_toml(const Hardware& hardware) {
+  auto text = fmt::format("{} = {}\n", kRanksPerHost, hardware.ranks_per_host);
+  for (const auto& field : kFields) text += fmt::format("{} = {:e}\n", field.name, hardware.*field.value);
+  return text;
 }
 
 Hardware hardware_of(const std::string& name_or_file) {

@@ -5,78 +5,139 @@
 namespace lockstep::trainer::forecast {
 namespace {
 
-constexpr double kFloat = 4, kBFloat16 = 2;
+constexpr double kFloat = 4;
 
 /// Elements of a token and a layer that backward needs: what linear maps, norms and gates were given, what attention
-/// gave.
-double kept_elements(const DenseModel& m, Recompute recompute) {
-  const auto width = static_cast<double>(m.width), hidden = static_cast<double>(m.hidden);
-  const auto queries = static_cast<double>(m.heads * m.head_size);
-  const auto keys = static_cast<double>(m.key_value_heads * m.head_size);
-  const double qkv = queries + 2 * keys;
+/// gave; `rows`: of what goes to experts and comes back from them.
+double kept_elements(const ModelSizes& m, const LayerSizes& layer, double rows, Recompute recompute) {
+  const auto width = static_cast<double>(m.width), projected = static_cast<double>(m.attention.projected);
+  const auto scored = static_cast<double>(m.attention.scored), given = static_cast<double>(m.attention.given);
   switch (recompute) {
     case Recompute::kNone:  // input, norm, projections, rotated ones, attention, sum, norm, gates, their product
-      return width * 4 + qkv + queries + keys + queries + 3 * hidden;
+      return width * (4 + 2 * rows) + projected + scored + given + 3 * layer.hidden;
     case Recompute::kLinear:  // input, projections, attention, its map, gates, their map
-      return width * 3 + qkv + queries + 2 * hidden;
+      return width * (3 + rows) + projected + given + 2 * layer.hidden;
     case Recompute::kOp:  // input, projections, attention, gates
-      return width + qkv + queries + 2 * hidden;
+      return width + projected + given + 2 * layer.hidden;
     default:
       return width;
   }
 }
 
-/// Layers times microbatches whose activations the first rank of a pipeline holds (1F1B: D. Narayanan et al.,
-/// "Efficient large-scale language model training on GPU clusters using Megatron-LM", 2021, sections 2.2 and 3).
-double held_layers(const Workload& workload, const Settings& s) {
-  const auto stages = static_cast<double>(s.mesh.pp), per_rank = static_cast<double>(s.stages_per_rank);
-  const auto layers = static_cast<double>(std::min(largest_stage(workload, s), workload.model.layers));
-  const double most = s.stages_per_rank > 1 ? stages + (stages - 1) / per_rank : stages;
-  return layers * std::min(static_cast<double>(microbatches(workload, s)), most);
-}
+/// The memory of one workload and settings.
+class Forecast {
+ public:
+  Forecast(const Workload& workload, const Settings& settings)
+      : m_(workload.model),
+        w_(workload),
+        s_(settings),
+        tp_(static_cast<double>(settings.mesh.tp)),
+        element_(static_cast<double>(settings.element_bytes)) {}
 
-/// The first or the last stage has a table beside its other layers.
-double parameters_of_stage(const Workload& workload, const Settings& s) {
-  const auto& m = workload.model;
-  if (s.mesh.pp == 1) return m.parameters();
-  const auto layers = static_cast<double>(largest_stage(workload, s));
-  return std::max(layers * m.layer_parameters(), (layers - 1) * m.layer_parameters() + m.table_parameters());
-}
+  MemoryForecast memory() const {
+    MemoryForecast memory;
+    const auto ranks = tp_ * static_cast<double>(s_.sharding());
+    memory.state = 3 * kFloat * parameters_of_stage() / ranks;
+    memory.gradients = kFloat * parameters_of_stage() / ranks;
+    memory.gathered = s_.mesh.pp > 1 ? gathered_stage() : gathered_layers();
+    memory.activations = activations();
+    memory.logits = 2 * element_ * static_cast<double>(m_.vocabulary) * tokens();
+    const bool accumulates = microbatches(w_, s_) > 1;
+    const double before = memory.state + (accumulates ? memory.gradients : 0) + memory.activations + memory.logits;
+    memory.peak = memory.gathered + std::max(before, memory.state + memory.gradients);
+    return memory;
+  }
 
-/// Of a layer, in bytes: with cp keys and values of whole sequences stay until backward.
-double gathered_keys(const Workload& workload, const Settings& s) {
-  if (s.mesh.cp == 1) return 0;
-  const auto of_token = static_cast<double>(2 * workload.model.key_value_heads * workload.model.head_size);
-  return kBFloat16 * of_token * static_cast<double>(s.local_batch * workload.seq_len) / static_cast<double>(s.mesh.tp);
-}
+ private:
+  double tokens() const { return tokens_of(w_, s_) / tp_; }
+
+  /// Layers of the fullest stage, and beside them a table.
+  struct Stage {
+    OfLayers layers;
+    double table = 0;
+  };
+
+  /// The first or the last stage has a table beside its other layers.
+  Stage fullest_stage() const {
+    if (s_.mesh.pp == 1) return {layers_of(m_), m_.outer_parameters()};
+    const auto layers = largest_stage(w_, s_);
+    const Stage plain{fullest(m_, layers)}, end{fullest(m_, layers - 1), m_.table_parameters()};
+    return of(plain.layers) >= of(end.layers) + end.table ? plain : end;
+  }
+  double of(const OfLayers& layers) const {
+    const double experts = m_.has_experts() ? layers.expert * expert_layer(m_).parameters() : 0;
+    return layers.dense * dense_layer(m_).parameters() + experts;
+  }
+  double parameters_of_stage() const { return of(fullest_stage().layers) + fullest_stage().table; }
+
+  /// With their gradients where these are reduced.
+  double bytes_of(const RankParameters& parameters, double with_gradients) const {
+    const double everywhere = s_.sharding() > 1 ? kFloat * with_gradients * parameters.everywhere : 0;
+    const double routed = s_.expert_sharding() > 1 ? kFloat * with_gradients * parameters.routed : 0;
+    return element_ * parameters.all() + everywhere + routed;
+  }
+
+  /// With pp all of the stage, gradients as well.
+  double gathered_stage() const {
+    const auto stage = fullest_stage();
+    auto whole = rank_parameters(m_, stage.layers, s_);
+    whole.everywhere += stage.table / tp_;
+    return bytes_of(whole, 1);
+  }
+
+  /// Otherwise two layers, one of them with its gradients, and the head.
+  double gathered_layers() const {
+    const auto layer = rank_parameters(m_.has_experts() ? expert_layer(m_) : dense_layer(m_), s_);
+    auto whole = rank_parameters(m_, layers_of(m_), s_);
+    whole.everywhere += m_.outer_parameters() / tp_;
+    const double at_once = 2 * layer.all() + m_.table_parameters() / tp_;
+    return element_ * std::min(whole.all(), at_once) + bytes_of(layer, 1) - element_ * layer.all();
+  }
+
+  /// Of a layer, in bytes: with cp keys and values of whole sequences stay until backward.
+  double gathered_keys() const {
+    if (s_.mesh.cp == 1) return 0;
+    return element_ * static_cast<double>(m_.attention.keys_and_values * s_.local_batch * w_.seq_len) / tp_;
+  }
+
+  /// Rows that tp gathers are on each of its ranks.
+  double kept(const LayerSizes& layer, Recompute recompute) const {
+    const double rows = layer.rows * (cuts_matrices_of_experts(s_.mesh) ? tp_ : 1);
+    return element_ * kept_elements(m_, layer, rows, recompute) * tokens();
+  }
+  double kept(const OfLayers& layers, Recompute recompute) const {
+    const double experts = m_.has_experts() ? layers.expert * kept(expert_layer(m_), recompute) : 0;
+    return layers.dense * kept(dense_layer(m_), recompute) + experts;
+  }
+
+  /// What waits for its backward, and the layer that is run again.
+  double activations() const {
+    const auto layers = fullest(m_, std::min(largest_stage(w_, s_), m_.layers));
+    const bool keeps_all = s_.recompute == Recompute::kNone;
+    const OfLayers one{m_.has_experts() ? 0.0 : 1.0, m_.has_experts() ? 1.0 : 0.0};
+    const double again = keeps_all ? 0 : kept(one, Recompute::kNone) + gathered_keys();
+    const double keys = keeps_all ? (layers.dense + layers.expert) * gathered_keys() : 0;
+    return held_microbatches() * (kept(layers, s_.recompute) + keys) + again;
+  }
+
+  /// Microbatches whose activations the first rank of a pipeline holds (1F1B: D. Narayanan et al., "Efficient
+  /// large-scale language model training on GPU clusters using Megatron-LM", 2021, sections 2.2 and 3).
+  double held_microbatches() const {
+    const auto stages = static_cast<double>(s_.mesh.pp), per_rank = static_cast<double>(s_.stages_per_rank);
+    const double most = s_.stages_per_rank > 1 ? stages + (stages - 1) / per_rank : stages;
+    return std::min(static_cast<double>(microbatches(w_, s_)), most);
+  }
+
+  const ModelSizes& m_;
+  const Workload& w_;
+  const Settings& s_;
+  double tp_, element_;
+};
 
 }  // namespace
 
-MemoryForecast memory_of(const Workload& workload, const Settings& s) {
-  const auto& m = workload.model;
-  const auto tp = static_cast<double>(s.mesh.tp);
-  const auto sharding = static_cast<double>(s.sharding());
-  const double of_stage = parameters_of_stage(workload, s) / tp, tokens = tokens_of(workload, s) / tp;
-  const bool is_cut = sharding > 1, is_pipeline = s.mesh.pp > 1;
-  MemoryForecast memory;
-  memory.state = 3 * kFloat * of_stage / sharding;
-  memory.gradients = kFloat * of_stage / sharding;
-  // With pp all of the stage, gradients as well; otherwise two layers, one of them with its gradients, and the head.
-  const double at_once = std::min(of_stage, (2 * m.layer_parameters() + m.table_parameters()) / tp);
-  const double with_gradients = std::min(of_stage, m.layer_parameters() / tp);
-  if (is_pipeline)
-    memory.gathered = of_stage * (kBFloat16 + (is_cut ? kFloat : 0));
-  else
-    memory.gathered = at_once * kBFloat16 + (is_cut ? with_gradients * kFloat : 0);
-  const bool keeps_all = s.recompute == Recompute::kNone;
-  const double whole = kBFloat16 * kept_elements(m, Recompute::kNone) * tokens + gathered_keys(workload, s);
-  memory.activations = kBFloat16 * kept_elements(m, s.recompute) * tokens * held_layers(workload, s);
-  memory.activations += keeps_all ? gathered_keys(workload, s) * held_layers(workload, s) : whole;
-  memory.logits = 2 * kBFloat16 * static_cast<double>(m.vocabulary) * tokens;
-  const bool accumulates = microbatches(workload, s) > 1;
-  const double before = memory.state + (accumulates ? memory.gradients : 0) + memory.activations + memory.logits;
-  memory.peak = memory.gathered + std::max(before, memory.state + memory.gradients);
-  return memory;
+MemoryForecast memory_of(const Workload& workload, const Settings& settings) {
+  return Forecast(workload, settings).memory();
 }
 
 }  // namespace lockstep::trainer::forecast

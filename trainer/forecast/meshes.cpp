@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "trainer/job/expert_degrees.h"
 
 namespace lockstep::trainer::forecast {
 namespace {
@@ -36,18 +37,41 @@ int64_t mesh_count(int64_t ranks) {
   return count;
 }
 
+std::string refusal_of_experts(const ModelSizes& m, const MeshDegrees& mesh) {
+  if (mesh.ep == 1 && mesh.etp == 1) return {};
+  if (!m.has_experts()) return "ep and etp are of experts, which the model has none of";
+  if (!can_divide_experts(mesh)) return "ep and etp are none that the other axes offer (docs/experts.md)";
+  return m.experts.count % mesh.ep == 0 ? "" : fmt::format("ep does not divide {} experts", m.experts.count);
+}
+
 /// Why the mesh cannot be, whatever else is chosen; empty: it can. In words that fit all meshes that cannot for it.
 std::string refusal(const Workload& w, const MeshDegrees& mesh, const Hardware& hardware) {
   const auto& m = w.model;
   if (mesh.tp > hardware.ranks_per_host)
     return fmt::format("tp is more than the {} ranks of a host", hardware.ranks_per_host);
-  if (m.key_value_heads % mesh.tp != 0) return fmt::format("tp does not divide {} key-value heads", m.key_value_heads);
+  if (const auto heads = m.attention.key_value_heads; heads % mesh.tp != 0)
+    return fmt::format("tp does not divide {} key-value heads", heads);
   if (mesh.pp > m.layers + 2) return fmt::format("pp is more than {} layers, embedding and head", m.layers);
   if (w.seq_len % ((mesh.cp > 1 ? 2 : 1) * mesh.cp * mesh.tp) != 0)
     return fmt::format("cp x tp does not cut {} tokens, with cp their halves, evenly", w.seq_len);
   if (w.global_batch % mesh.data_parallel() != 0)
     return fmt::format("dp_replicate x dp_shard does not divide {} sequences", w.global_batch);
-  return {};
+  return refusal_of_experts(m, mesh);
+}
+
+/// All that ep and etp may be on the mesh: those whose ranks have as many experts each.
+std::vector<MeshDegrees> divisions_of_experts(const ModelSizes& model, MeshDegrees mesh) {
+  std::vector<MeshDegrees> all;
+  if (!model.has_experts()) return {mesh};
+  for (const int64_t etp : mesh.tp > 1 ? std::vector{int64_t{1}, mesh.tp} : std::vector{int64_t{1}}) {
+    mesh.etp = etp;
+    for (const auto ep : expert_degrees(mesh)) {
+      mesh.ep = ep;
+      if (refusal_of_experts(model, mesh).empty()) all.push_back(mesh);
+    }
+    mesh.ep = 1;
+  }
+  return all;
 }
 
 std::vector<int64_t> local_batches(const Workload& w, const MeshDegrees& mesh, const Choice& choice) {
@@ -98,6 +122,17 @@ std::optional<MeshForecast> best_of(const Workload& w, const MeshDegrees& mesh, 
   return best;
 }
 
+/// The mesh with the degrees of experts that are best.
+MeshForecast best_division(const Workload& workload, const MeshDegrees& mesh, const Hardware& hardware,
+                           const Choice& choice) {
+  std::optional<MeshForecast> best;
+  for (const auto& divided : divisions_of_experts(workload.model, mesh)) {
+    auto found = forecast_of(workload, divided, hardware, choice);
+    if (!best || is_better(found, *best)) best = std::move(found);
+  }
+  return *std::move(best);
+}
+
 }  // namespace
 
 MeshForecast forecast_of(const Workload& workload, const MeshDegrees& mesh, const Hardware& hardware,
@@ -129,7 +164,7 @@ std::vector<MeshForecast> all_meshes(const Workload& workload, int64_t ranks, co
     for (const auto tp : divisors(ranks / pp))
       for (const auto cp : divisors(ranks / pp / tp))
         for (const auto shard : divisors(ranks / pp / tp / cp))
-          all.push_back(forecast_of(
+          all.push_back(best_division(
               workload, {.pp = pp, .dp_replicate = ranks / pp / tp / cp / shard, .dp_shard = shard, .cp = cp, .tp = tp},
               hardware, choice));
   std::ranges::stable_sort(all, [](const MeshForecast& a, const MeshForecast& b) {

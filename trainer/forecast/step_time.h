@@ -9,12 +9,13 @@ struct TimeForecast {
   double computing = 0;  ///< forward, backward and what is run again
   double tensor = 0;     ///< collectives of tp, which computing waits for
   double context = 0;    ///< of cp
+  double experts = 0;    ///< of ep, as well
   double transfers = 0;  ///< between stages
   double bubble = 0;     ///< of the pipeline
   double data = 0;       ///< gathers and reductions of dp_shard and dp_replicate that computing does not hide
   double optimizer = 0;
 
-  double step() const { return computing + tensor + context + transfers + bubble + data + optimizer; }
+  double step() const { return computing + tensor + context + experts + transfers + bubble + data + optimizer; }
 };
 
 TimeForecast time_of(const Workload& workload, const Settings& settings, const Hardware& hardware);

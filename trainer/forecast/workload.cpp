@@ -1,31 +1,33 @@
 #include "trainer/forecast/workload.h"
 
+#include <algorithm>
+
 namespace lockstep::trainer::forecast {
-
-double DenseModel::layer_parameters() const {
-  const int64_t attention = width * (heads + 2 * key_value_heads) * head_size + heads * head_size * width;
-  return static_cast<double>(attention + 3 * width * hidden + 2 * width);
-}
-
-double DenseModel::again_with_op() const {
-  const int64_t out = heads * head_size * width, down = width * hidden;
-  return static_cast<double>(out + down);
-}
-
-double DenseModel::parameters() const {
-  return static_cast<double>(layers) * layer_parameters() + (tied_head ? 1 : 2) * table_parameters() +
-         static_cast<double>(width);
-}
-
-double DenseModel::operations_per_token(int64_t seq_len) const {
-  const double multiplied =
-      static_cast<double>(layers) * layer_parameters() + table_parameters() + static_cast<double>(width);
-  return 6 * multiplied + 12 * static_cast<double>(layers * width * seq_len);
-}
 
 std::string_view text_of(Recompute recompute) {
   static constexpr std::string_view kTexts[] = {"none", "linear", "op", "full"};
   return kTexts[static_cast<size_t>(recompute)];
+}
+
+OfLayers layers_of(const ModelSizes& model) {
+  const auto experts = static_cast<double>(model.experts.layers);
+  return {static_cast<double>(model.layers) - experts, experts};
+}
+
+OfLayers fullest(const ModelSizes& model, int64_t layers) {
+  const int64_t experts = std::min(layers, model.experts.layers);
+  return {static_cast<double>(layers - experts), static_cast<double>(experts)};
+}
+
+RankParameters rank_parameters(const LayerSizes& layer, const Settings& s) {
+  return {layer.everywhere / static_cast<double>(s.mesh.tp), layer.routed / static_cast<double>(s.expert_degree())};
+}
+
+RankParameters rank_parameters(const ModelSizes& model, const OfLayers& layers, const Settings& settings) {
+  const auto dense = rank_parameters(dense_layer(model), settings);
+  if (!model.has_experts()) return {layers.dense * dense.everywhere, 0};
+  const auto expert = rank_parameters(expert_layer(model), settings);
+  return {layers.dense * dense.everywhere + layers.expert * expert.everywhere, layers.expert * expert.routed};
 }
 
 int64_t largest_stage(const Workload& workload, const Settings& settings) {

@@ -2,26 +2,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include "trainer/forecast/model_sizes.h"
+#include "trainer/job/expert_degrees.h"
 #include "trainer/job/mesh_degrees.h"
 
 /// What a step of training will take on machines that are not there yet: memory of a rank, and time. Nothing is run;
 /// what is assumed and how well it agrees with runs is in docs/scale.md.
 namespace lockstep::trainer::forecast {
-
-/// A Llama of these sizes.
-struct DenseModel {
-  int64_t layers, width, heads, key_value_heads, head_size, hidden, vocabulary;
-  bool tied_head = false;
-
-  double layer_parameters() const;
-  /// The table, or what gives logits.
-  double table_parameters() const { return static_cast<double>(vocabulary * width); }
-  double parameters() const;
-  /// Of a layer's maps those that recompute "op" runs again: the second and the fourth.
-  double again_with_op() const;
-  /// Operations per token, as Model::operations_per_token() counts them.
-  double operations_per_token(int64_t seq_len) const;
-};
 
 /// What backward runs again: values of activation_checkpoint, from most memory to least.
 enum class Recompute : uint8_t { kNone, kLinear, kOp, kFull };
@@ -29,22 +16,47 @@ inline constexpr Recompute kAllRecomputes[] = {Recompute::kNone, Recompute::kLin
 std::string_view text_of(Recompute recompute);
 
 struct Workload {
-  DenseModel model;
+  ModelSizes model;
   int64_t seq_len;
   int64_t global_batch;  ///< sequences of a step
 };
 
-/// How a mesh runs it. Parameters, their gradients and AdamW's state are float32, computed is bfloat16; tp cuts
+/// How a mesh runs it. Parameters, their gradients and AdamW's state are float32, whatever is computed in; tp cuts
 /// sequences between its products, too; with pp gradients are reduced, and parameters gathered, once a step (ZeRO-2).
+/// Tokens choose all experts alike.
 struct Settings {
   MeshDegrees mesh;
   int64_t local_batch = 1;  ///< sequences of a microbatch
   Recompute recompute = Recompute::kNone;
   int64_t stages_per_rank = 1;  ///< above 1: interleaved
+  int64_t element_bytes = 2;    ///< of what is computed in: bfloat16, or 4, float32
 
-  /// Ranks that have shares of parameters.
+  /// Ranks that have shares of the same parameters.
   int64_t sharding() const { return mesh.dp_shard * mesh.cp; }
+  /// Ranks that all experts of a layer are on together, and those that have shares of the same expert.
+  int64_t expert_degree() const { return mesh.ep * (cuts_matrices_of_experts(mesh) ? mesh.tp : 1); }
+  int64_t expert_sharding() const { return sharding() * mesh.tp / expert_degree(); }
 };
+
+/// Something of layers of both kinds.
+struct OfLayers {
+  double dense = 0, expert = 0;  ///< without experts, with them
+};
+
+/// The model's layers.
+OfLayers layers_of(const ModelSizes& model);
+/// Those of a run of so many layers that has most with experts.
+OfLayers fullest(const ModelSizes& model, int64_t layers);
+
+/// Parameters that a rank multiplies with, those of others gathered.
+struct RankParameters {
+  double everywhere = 0, routed = 0;
+
+  double all() const { return everywhere + routed; }
+};
+RankParameters rank_parameters(const LayerSizes& layer, const Settings& settings);
+/// Of so many layers.
+RankParameters rank_parameters(const ModelSizes& model, const OfLayers& layers, const Settings& settings);
 
 /// Layers of the largest stage of a rank, in which the embedding and the head count as one each; all of them without
 /// pp.

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 /// 14 layers, so that 16 stages are even.
-constexpr DenseModel kModel{14, 1024, 16, 8, 64, 4096, 32000};
+const ModelSizes kModel = sizes_of(models::LlamaOptions{1024, 14, 16, 8, 4096, 32000});
 const Workload kWorkload{kModel, 4096, 64};
 
 TimeForecast time_on(const char* mesh, int64_t stages = 1, Recompute recompute = Recompute::kNone) {
@@ -56,6 +56,7 @@ TEST(Forecast, WhatIsRunAgainTakesTimeAndSparesMemory) {
 
 TEST(Forecast, ABetweenHostsLinkIsSlower) {
   auto hardware = hardware_of("h100");
+  hardware.host_latency_seconds = hardware.network_latency_seconds = 0;
   const Settings settings{parse_mesh("tp=8"), 1};
   const double inside = time_of(kWorkload, settings, hardware).tensor;
   hardware.ranks_per_host = 4;
@@ -91,7 +92,7 @@ TEST(Forecast, MemoryIsThatOfTheFullestRank) {
   };
   const double keys = 2.0 * 2 * 8 * 64 * 4096 * 14;
   EXPECT_DOUBLE_EQ(peak("cp=4", 4096).activations, peak("one device", 1024).activations + keys);
-  const double layer = kModel.layer_parameters();
+  const double layer = dense_layer(kModel).parameters();
   EXPECT_DOUBLE_EQ(peak("pp=5", 4096).state, 12 * std::max(4 * layer, 3 * layer + kModel.table_parameters()));
 }
 
@@ -140,6 +141,8 @@ TEST_F(HardwareFile, IsRead) {
   EXPECT_EQ(hardware.ranks_per_host, 4);
   EXPECT_EQ(hardware.products, 0.5);
   EXPECT_EQ(hardware.attention, 0.18) << "as it is without";
+  std::ofstream(path) << to_toml(hardware);
+  EXPECT_EQ(to_toml(hardware_of(path)), to_toml(hardware));
 }
 
 TEST_F(HardwareFile, ThatIsWrongIsNamed) {
@@ -149,6 +152,8 @@ TEST_F(HardwareFile, ThatIsWrongIsNamed) {
   EXPECT_EQ(problem(whole + "links = \"fast\"\n"), "FILE: links must be a number from 0.001 to 1.");
   EXPECT_EQ(problem(whole + "ranks_per_host = 0.5\n"),
             "FILE: ranks_per_host must be a whole number from 1 to 1048576.");
+  EXPECT_EQ(problem("ranks_at_full_speed = -1\n"), "FILE: ranks_at_full_speed must be a number from 0 to 1048576.");
+  EXPECT_EQ(problem("host_latency_seconds = 2\n"), "FILE: host_latency_seconds must be a number from 0 to 1.");
   EXPECT_EQ(problem("memory_bytes = nan\n"), "FILE: memory_bytes must be a number from 1 to 1e+21.");
   EXPECT_EQ(problem("memory_bytes = 1\n"), "FILE: operations_per_second is missing.");
   EXPECT_THAT(problem("memory_bytes = \n"), HasSubstr("FILE:1: "));

@@ -14,9 +14,10 @@
 #include "tools/bench/rows/process_rows.h"
 #include "tools/bench/rows/record_rows.h"
 #include "tools/bench/rows/rng_rows.h"
-#include "tools/bench/rows/scale_rows.h"
 #include "tools/bench/rows/step_rows.h"
 #include "tools/bench/rows/verify_rows.h"
+#include "tools/bench/scale/forecast_rows.h"
+#include "tools/bench/scale/scale_rows.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
@@ -124,6 +125,7 @@ void check_instructions(const BenchOptions& options) {
 
 ExitCode run_bench(const BenchOptions& options) {
   check_instructions(options);
+  require_place(options.hardware);
   if (options.profile) return print_profile(options.output);
   if (options.name == "month") return print_month(options);
   if (!options.output.quiet) print_err("Measuring in pairs ...\n");
@@ -136,6 +138,8 @@ ExitCode run_bench(const BenchOptions& options) {
     bench::measure_collectives(options.rows.value_or("*"), seconds, add);
   } else if (options.name == "peers") {
     bench::measure_peers({options.rows.value_or("*"), options.seconds.value_or(10), options.device}, add);
+  } else if (options.name == "forecast") {
+    bench::measure_forecast(options.rows.value_or("*"), seconds, options.hardware, add);
   } else if (options.name == "scale") {
     bench::measure_scale(options.rows.value_or("*"), options.seconds.value_or(3), add);
   } else if (options.name == "processes") {

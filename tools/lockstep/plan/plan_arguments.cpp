@@ -16,13 +16,16 @@ CLI::Range from_one() { return {int64_t{1}, kMost}; }
 const char* const kPlanExamples =
     "lockstep plan --ranks 16384 --model 405B --batch 2048\n"
     "  lockstep plan --ranks 64 --model 8B --hardware h200 --batch 256 --json plan.json\n"
+    "  lockstep plan --ranks 2048 --model deepseek-v3-671B --seq-len 4096 --batch 4096\n"
     "  lockstep plan --model 405B --mesh pp=16,dp_shard=64,tp=8 --batch 2048 --recompute none\n\n"
     "docs/scale.md says what is assumed, and how predictions compare with published runs.";
 
 void add_plan_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--ranks", options.ranks, "All meshes of so many ranks")->type_name("N")->check(from_one());
   command.add_option("--mesh", options.mesh, "This mesh alone, with what its time is spent on")->type_name("MESH");
-  command.add_option("--model", options.model, "Flavor of llama3, such as 8B")->required()->type_name("FLAVOR");
+  command.add_option("--model", options.model, "Flavor of llama3 or moe, such as 8B or deepseek-v3-671B")
+      ->required()
+      ->type_name("FLAVOR");
   command.add_option("--hardware", options.hardware, "a100, h100 (the default), h200, or a file (docs/scale.md)")
       ->type_name("NAME|FILE");
   command.add_option("--batch", options.batch, "Sequences of a step (1024)")->type_name("N")->check(from_one());

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -6,6 +8,7 @@
 
 #include "core/error.h"
 #include "models/families/llama_options.h"
+#include "models/families/moe_options.h"
 #include "tools/lockstep/commands.h"
 #include "tools/lockstep/console.h"
 #include "tools/lockstep/reports/json_output.h"
@@ -15,15 +18,28 @@ namespace lockstep::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using trainer::forecast::Choice, trainer::forecast::DenseModel, trainer::forecast::Hardware;
+using trainer::forecast::Choice, trainer::forecast::ModelSizes, trainer::forecast::Hardware;
 using trainer::forecast::MeshForecast, trainer::forecast::Workload;
 
 constexpr const char* kRow = "{:<44} {:>5} {:>9} {:>6} {:>6} {:>9} {:>6} {:>9}\n";
 constexpr double kGibibyte = 1 << 30, kPercent = 100;
 
-DenseModel model_of(const std::string& flavor) {
-  const auto o = models::llama_flavor(flavor);
-  return {o.layers, o.width, o.heads, o.key_value_heads, o.head_size(), o.hidden, o.vocabulary, o.tied_head};
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// Of llama3 or, where it has no flavor of the name, of moe.
+std::string family_of(const std::string& flavor) {
+  const auto llama = models::llama_flavors(), moe = models::moe_flavors();
+  if (has(llama, flavor)) return "llama3";
+  if (has(moe, flavor)) return "moe";
+  fail<BadInput>("--model {} is no flavor of llama3 ({}) and none of moe ({}).", flavor, fmt::join(llama, ", "),
+                 fmt::join(moe, ", "));
+}
+
+ModelSizes model_of(const std::string& flavor) {
+  return family_of(flavor) == "llama3" ? trainer::forecast::sizes_of(models::llama_flavor(flavor))
+                                       : trainer::forecast::sizes_of(models::moe_flavor(flavor));
 }
 
 Choice choice_of(const PlanOptions& options) {
@@ -35,10 +51,7 @@ Choice choice_of(const PlanOptions& options) {
 
 std::vector<MeshForecast> forecasts(const PlanOptions& options, const Workload& workload, const Hardware& hardware) {
   if (options.ranks) return all_meshes(workload, *options.ranks, hardware, choice_of(options));
-  const auto mesh = trainer::parse_mesh(options.mesh);
-  if (mesh.ep > 1 || mesh.etp > 1)
-    fail<BadInput>("--mesh {}: ep and etp are of experts, which llama3 has none of.", options.mesh);
-  return {forecast_of(workload, mesh, hardware, choice_of(options))};
+  return {forecast_of(workload, trainer::parse_mesh(options.mesh), hardware, choice_of(options))};
 }
 
 double tokens_per_second(const Workload& workload, const MeshForecast& mesh) {
@@ -93,9 +106,10 @@ void print_parts(const MeshForecast& mesh) {
   const auto& t = mesh.time;
   const auto& m = mesh.memory;
   print_out(
-      "\nseconds: computing {:.3f}, tp {:.3f}, cp {:.3f}, between stages {:.3f}, bubble {:.3f}, data parallel {:.3f}, "
+      "\nseconds: computing {:.3f}, tp {:.3f}, cp {:.3f}, ep {:.3f}, between stages {:.3f}, bubble {:.3f}, data "
+      "parallel {:.3f}, "
       "optimizer {:.3f}\n",
-      t.computing, t.tensor, t.context, t.transfers, t.bubble, t.data, t.optimizer);
+      t.computing, t.tensor, t.context, t.experts, t.transfers, t.bubble, t.data, t.optimizer);
   print_out("GiB: state {:.1f}, gradients {:.1f}, gathered {:.1f}, activations {:.1f}, logits {:.1f}\n",
             m.state / kGibibyte, m.gradients / kGibibyte, m.gathered / kGibibyte, m.activations / kGibibyte,
             m.logits / kGibibyte);
@@ -104,8 +118,8 @@ void print_parts(const MeshForecast& mesh) {
 
 Json parts_json(const MeshForecast& mesh) {
   const auto& t = mesh.time;
-  return {{"computing", t.computing}, {"tp", t.tensor},          {"cp", t.context},         {"transfers", t.transfers},
-          {"bubble", t.bubble},       {"data_parallel", t.data}, {"optimizer", t.optimizer}};
+  return {{"computing", t.computing}, {"tp", t.tensor},     {"cp", t.context},         {"ep", t.experts},
+          {"transfers", t.transfers}, {"bubble", t.bubble}, {"data_parallel", t.data}, {"optimizer", t.optimizer}};
 }
 
 Json mesh_json(const Workload& workload, const MeshForecast& mesh) {
@@ -139,9 +153,8 @@ ExitCode run_plan(const PlanOptions& options) {
   write_result(options, workload, meshes);
   if (!options.ranks && meshes[0].is_refused()) fail<BadInput>("{}.", meshes[0].why);
   if (!options.output.quiet)
-    print_out(
-        "llama3 {}, {} sequences of {} tokens a step, bfloat16, on {}: forecasts, nothing was run (docs/scale.md)\n",
-        options.model, options.batch, options.seq_len, hardware.name);
+    print_out("{} {}, {} sequences of {} tokens a step, bfloat16, on {}: forecasts, nothing was run (docs/scale.md)\n",
+              family_of(options.model), options.model, options.batch, options.seq_len, hardware.name);
   if (!options.ranks) {
     print_heading();
     print_row(workload, meshes[0]);

@@ -1,4 +1,4 @@
-#include "tools/bench/rows/scale_rows.h"
+#include "tools/bench/scale/scale_rows.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
