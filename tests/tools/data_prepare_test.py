@@ -5,6 +5,7 @@ Usage: tests/tools/data_prepare_test.py BUILD_FOLDER
 """
 import array
 import base64
+import gzip
 import importlib.util
 import json
 import os
@@ -77,11 +78,41 @@ class DataTest(unittest.TestCase):
         self.assertIn("first document:\none", self.run_lockstep("data", "inspect", "out.bin"))
         self.assertFalse(list(self.path.glob("*unfinished*")))
 
-    def test_an_end_of_document_is_an_id_of_its_own(self):
+    def test_borders_of_documents_are_ids_of_their_own(self):
         self.write("a.txt", "ab")
         self.prepare("a.txt", "--tokenizer", "bytes", "--end-of-document", "70000")
         self.assertEqual(self.documents("I"), [[97, 98, 70000]])
         self.assertEqual((self.sidecar()["dtype"], self.sidecar()["vocabulary"]), ("uint32", 70001))
+        self.prepare("a.txt", "--tokenizer", "bytes", "--begin-of-document", "256", "--end-of-document", "257")
+        self.assertEqual(self.documents(), [[256, 97, 98, 257]])
+        self.assertEqual(self.sidecar()["vocabulary"], 258)
+
+    def test_packed_files_are_what_they_were_before(self):
+        """c4's lie in a folder as JSON lines, packed; a small one of its samples is a .json."""
+        lines = "".join(json.dumps({"text": text, "url": "u"}) + "\n" for text in TEXTS)
+        self.write("c4/c4-train.00000-of-00002.json.gz", gzip.compress(lines.encode()))
+        self.write("c4/c4-train.00001-of-00002.json", lines)
+        self.write("c4/e.txt.gz", gzip.compress(b"plain"))
+        self.write("c4/f.tar.gz", gzip.compress(b"of another kind"))
+        self.prepare("c4", "--tokenizer", "bytes")
+        self.assertEqual(self.documents(), [list(text.encode()) for text in [*TEXTS, *TEXTS, "plain"]])
+        packed = gzip.compress(lines.encode())
+        for name, data in ("half.json.gz", packed[:-9]), ("none.json.gz", b"{}"), ("bad.json.gz", packed[:40] + b"x" * 40):
+            self.write(name, data)
+            self.assertIn(f"lockstep: {name}: is damaged: ", self.prepare(name, "--tokenizer", "bytes", code=2))
+
+    def test_a_job_of_torchtitans_trains_on_its_data_by_a_local_path(self):
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 40)
+        raw = self.write("c4/data.json.gz", gzip.compress(lines.encode()))
+        self.write("job.toml", "\n".join(["[job]", "print_config = true", "[model]", 'name = "mlp"', "[training]",
+                                          'dataset = "c4_test"', "steps = 2", "seq_len = 8", "local_batch_size = 2"]))
+        train = lambda path, code: self.run_lockstep("train", "job.toml", "--training.dataset_path", path, code=code)
+        self.assertIn("(of a folder its .bin files; lockstep data prepare makes them", train("c4", 2))
+        for path, kind in (raw, "gzip"), (self.write("data.json", lines), "text"):
+            self.assertIn(f"dataset {path}: is {kind}, not ids of tokens. Make them of its documents: lockstep data "
+                          f"prepare {path} --tokenizer", train(path, 2))
+        self.prepare("c4", "--tokenizer", "bytes", "--begin-of-document", "256", "--end-of-document", "257")
+        self.assertIn("step 2/2", train("out.bin", 0))
 
     def test_training_on_what_was_prepared(self):
         self.prepare(self.lines(), "--tokenizer", "bytes")

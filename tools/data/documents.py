@@ -1,13 +1,29 @@
 """The documents of files and folders, in order: what `lockstep data prepare` reads."""
+import gzip
 import json
 import pathlib
+import zlib
 
 from problem import Problem, needs
 
 TEXT_ENDINGS = (".txt", ".md", ".text")
-LINES_ENDINGS = (".jsonl", ".ndjson")
+LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
 PARQUET_ENDINGS = (".parquet",)
+PACKED_ENDING = ".gz"
 KNOWN_ENDINGS = TEXT_ENDINGS + LINES_ENDINGS + PARQUET_ENDINGS
+
+
+def ending_of(path):
+    """Of what a file is: a packed one of what it was before."""
+    return path.with_suffix("").suffix.lower() if is_packed(path) else path.suffix.lower()
+
+
+def is_packed(path):
+    return path.suffix.lower() == PACKED_ENDING
+
+
+def opened(path):
+    return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")
 
 
 def as_text(data, where):
@@ -39,7 +55,7 @@ def require_whole(text, where):
 
 def records_of(path):
     """What each line is in JSON, and where it stands; empty lines are none."""
-    with open(path, "rb") as file:
+    with opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
@@ -80,14 +96,17 @@ def rows_of(path, field):
 
 
 def documents_of(path, field):
-    ending = path.suffix.lower()
+    ending = ending_of(path)
     try:
         if ending in LINES_ENDINGS:
             yield from lines_of(path, field)
         elif ending in PARQUET_ENDINGS:
             yield from rows_of(path, field)
         else:
-            yield as_text(path.read_bytes(), path)
+            with opened(path) as file:
+                yield as_text(file.read(), path)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise Problem(f"{path}: is damaged: {error}.") from error
     except OSError as error:
         raise Problem(f"{path}: cannot be read: {error.strerror or error}.") from error
 
@@ -95,9 +114,9 @@ def documents_of(path, field):
 def in_folder(folder):
     """Files of known endings at any depth, by name; and how many others there are."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    known = [path for path in files if path.suffix.lower() in KNOWN_ENDINGS]
+    known = [path for path in files if ending_of(path) in KNOWN_ENDINGS]
     if not known:
-        raise Problem(f"{folder}: has no file that ends in {', '.join(KNOWN_ENDINGS)}.")
+        raise Problem(f"{folder}: has no file that ends in {', '.join(KNOWN_ENDINGS)} (or in {PACKED_ENDING} behind one).")
     return known, len(files) - len(known)
 
 

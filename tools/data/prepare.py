@@ -25,23 +25,25 @@ def batches(documents):
         yield batch
 
 
-def end_of(tokenizer, text):
-    """The id that --end-of-document means: a token's, or a number."""
+def border_of(tokenizer, option, text):
+    """The id that --begin-of-document or --end-of-document means: a token's, or a number."""
     if text is None:
         return None
     found = tokenizer.id_of(text)
     if found is None and text.isdecimal():
         found = int(text)
     if found is None or found >= 2**32:
-        raise Problem(f"--end-of-document {text} is neither a token of the tokenizer nor an id.")
+        raise Problem(f"{option} {text} is neither a token of the tokenizer nor an id.")
     return found
 
 
 def write(options, out, borders):
     """Gives what the sidecar tells of the text."""
     tokenizer = tokenizer_of(options.tokenizer, options.pattern)
-    end = end_of(tokenizer, options.end_of_document)
-    vocabulary = max(tokenizer.vocabulary, -1 if end is None else end + 1)
+    begin = border_of(tokenizer, "--begin-of-document", options.begin_of_document)
+    end = border_of(tokenizer, "--end-of-document", options.end_of_document)
+    before, behind = ([] if each is None else [each] for each in (begin, end))
+    vocabulary = max([tokenizer.vocabulary, *(each + 1 for each in before + behind)])
     files, left_out = files_of(options.inputs)
     kind = "H" if vocabulary <= 1 << 16 else "I"
     tokens = text_bytes = documents = empty = 0
@@ -51,8 +53,7 @@ def write(options, out, borders):
             if not ids:
                 empty += 1
                 continue
-            if end is not None:
-                ids = [*ids, end]
+            ids = [*before, *ids, *behind]
             array.array("Q", [tokens]).tofile(borders)
             array.array(kind, ids).tofile(out)
             tokens, documents, text_bytes = tokens + len(ids), documents + 1, text_bytes + len(text.encode("utf-8"))
@@ -117,6 +118,7 @@ def arguments():
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--pattern")
     parser.add_argument("--field", default="text")
+    parser.add_argument("--begin-of-document")
     parser.add_argument("--end-of-document")
     parser.add_argument("--chat", choices=TEMPLATES)
     parser.add_argument("--longest", type=int, default=0)

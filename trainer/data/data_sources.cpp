@@ -114,7 +114,9 @@ std::vector<DataSource> data_sources(const std::vector<std::string>& entries) {
     sources.push_back({text, files_of(entry.path), entry.millionths.value_or(1)});
     if (entry.millionths) ++weighted;
     if (sources.back().files.empty())
-      fail<BadInput>("training.dataset_path \"{}\": there is no such file of tokens.", text);
+      fail<BadInput>(
+          "training.dataset_path \"{}\": there is no such file of tokens{}.", text,
+          exists(entry.path) ? " (of a folder its .bin files; lockstep data prepare makes them of documents)" : "");
   }
   if (weighted != 0 && weighted != entries.size())
     fail<BadInput>("training.dataset_path: {} of {} entries have a weight; give all of them one (\"PATH:WEIGHT\").",

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cstring>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -59,6 +61,25 @@ bool looks_like_32_bits(std::span<const std::byte> bytes) {
   return pairs > 1 && has_low;
 }
 
+/// Files of documents, read as ids, would be ids of large vocabularies.
+std::string_view documents_kind(std::span<const std::byte> bytes) {
+  constexpr size_t kLooked = 4096, kFewest = 8;
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kLooked));
+  if (start.starts_with("\x1f\x8b")) return "gzip";
+  if (start.starts_with("PAR1")) return "Parquet";
+  const auto is_control = [](unsigned char byte) { return byte < ' ' && !std::isspace(byte); };
+  return start.size() < kFewest || std::ranges::any_of(start, is_control) ? "" : "text";
+}
+
+void require_ids(const std::string& path, std::span<const std::byte> bytes) {
+  const auto kind = documents_kind(bytes);
+  if (kind.empty()) return;
+  fail<BadInput>(
+      "dataset {}: is {}, not ids of tokens. Make them of its documents: lockstep data prepare {} --tokenizer "
+      "TOKENIZER --output NAME.",
+      path, kind, path);
+}
+
 void require_whole(const std::string& path, int64_t bytes, int64_t width, const char* who) {
   if (bytes % width != 0)
     fail<BadInput>("dataset {}: {} bytes are no multiple of {}, the bytes of an id {}.", path, bytes, width, who);
@@ -80,6 +101,7 @@ TokenFormat token_format(const std::string& path, std::span<const std::byte> byt
   if (bytes.empty()) fail<BadInput>("dataset {}: is empty.", path);
   if (sidecar) return described_format(path, size_of(bytes), *sidecar);
   if (const auto llmc = llmc_format(path, bytes)) return *llmc;
+  require_ids(path, bytes);
   require_whole(path, size_of(bytes), 2, "of a file without a sidecar");
   if (looks_like_32_bits(bytes))
     fail<BadInput>(

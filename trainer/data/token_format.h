@@ -23,7 +23,8 @@ struct TokenFormat {
 };
 
 /// Of the bytes of `path`. BadInput for a header that is of another version or does not fit the file, a length that is
-/// no multiple of the width, a sidecar that tells another count, and for ids of 32 bits that nothing says are such.
+/// no multiple of the width, a sidecar that tells another count, and where nothing says what they are for ids of 32
+/// bits and for what is text or made of it: it would be ids of some vocabulary.
 TokenFormat token_format(const std::string& path, std::span<const std::byte> bytes,
                          const std::optional<TokenSidecar>& sidecar);
 

@@ -162,29 +162,39 @@ void assign(const Key& key, const Setting& setting, Job& job) {
   std::visit([&](auto member) { assign(key, setting, member(job)); }, key.field);
 }
 
+using Settings = std::vector<Setting>;
+
+bool has(const Settings& all, std::string_view key) { return std::ranges::find(all, key, &Setting::key) != all.end(); }
+
 /// A value that only torchtitan knows.
-void stand_in(const Key& key, const TorchtitanValue& value, const Setting& setting, Job& job, JobReading& reading) {
-  const bool refused = value.stand_in.empty();
+void stand_in(const Key& key, const TorchtitanValue& value, const Setting& setting, const Settings& all, Job& job,
+              JobReading& reading) {
+  const bool refused = value.stand_in.empty() || (!value.with.empty() && !has(all, value.with));
+  if (refused && !reading.is_dry && !value.with.empty())
+    fail<BadInput>(
+        "{}: {} = {} needs {}: files of tokens, which lockstep data prepare makes of documents; nothing is downloaded.",
+        setting.where, setting.key, setting.written, value.with);
   if (refused && !reading.is_dry) return assign(key, setting, job);  // says what there is
-  reading.unhonoured.push_back({setting.where, setting.key, setting.written, std::string(value.instead), refused});
+  const std::string instead(refused ? "" : value.instead);
+  reading.unhonoured.push_back({setting.where, setting.key, setting.written, instead, refused});
   if (refused) return;
   auto other = setting;
   other.value = other.written = std::string(value.stand_in);
   assign(key, other, job);
 }
 
-void apply(const Setting& setting, Job& job, JobReading& reading) {
+void apply(const Setting& setting, const Settings& all, Job& job, JobReading& reading) {
   if (setting.key.ends_with('.') && is_section(section_of(setting.key))) return;
   if (const auto* key = find_job_key(setting.key)) {
     const auto* value = find_torchtitan_value(setting.key, setting.written);
-    return value ? stand_in(*key, *value, setting, job, reading) : assign(*key, setting, job);
+    return value ? stand_in(*key, *value, setting, all, job, reading) : assign(*key, setting, job);
   }
   if (const auto* key = find_torchtitan_key(setting.key)) return check_torchtitan_key(*key, setting, reading);
   fail_unknown(setting);
 }
 
 /// Of torchtitan's data sets what validates on is not looked at where nothing does.
-bool is_unread(const Setting& setting, const std::vector<Setting>& all) {
+bool is_unread(const Setting& setting, const Settings& all) {
   if (setting.key != "validation.dataset" || !find_torchtitan_value(setting.key, setting.written)) return false;
   return std::ranges::none_of(
       all, [](const Setting& each) { return each.key == "validation.enable" && each.written == "true"; });
@@ -208,12 +218,16 @@ Job job_of(const std::vector<Setting>& settings, const std::string& name, JobRea
   const auto last = last_of_each(settings);
   for (const auto& setting : last) try {
       if (is_unread(setting, last)) continue;
-      if (problems.size() <= kMostLines) apply(setting, job, reading);
+      if (problems.size() <= kMostLines) apply(setting, last, job, reading);
     } catch (const BadInput& error) {
       problems.push_back(without_control_characters(error.what()));
     }
   if (problems.size() > kMostLines) problems.back() = fmt::format("{}: there is more; is this a job?", name);
   if (!problems.empty()) throw RefusedJob(problems);
+  for (const auto* meant : meant_defaults(last, job))
+    reading.unhonoured.push_back({name, std::string(meant->key),
+                                  fmt::format("{}, torchtitan's default", meant->their_default),
+                                  std::string(meant->what)});
   return job;
 }
 

@@ -26,7 +26,7 @@ class RefusedJob : public BadInput {
 /// A setting that a run does not do as it says.
 struct Unhonoured {
   std::string where, key, value;
-  std::string instead;   ///< what is done, with the same data and bits
+  std::string instead;   ///< what is done
   bool refused = false;  ///< data or bits would be others: only a dry run goes on, as if it were not there
 };
 

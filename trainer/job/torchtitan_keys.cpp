@@ -92,11 +92,13 @@ constexpr TorchtitanKey kKeys[] = {
 };
 // clang-format on
 
+constexpr std::string_view kLocalTokens = "the files of dataset_path, as tokens, in Lockstep's order";
+
 constexpr TorchtitanValue kValues[] = {
-    {"training.dataset", "c4"},
-    {"training.dataset", "c4_test"},
-    {"validation.dataset", "c4_test"},
-    {"validation.dataset", "c4_validation"},
+    {"training.dataset", "c4", "tokens", kLocalTokens, "training.dataset_path"},
+    {"training.dataset", "c4_test", "tokens", kLocalTokens, "training.dataset_path"},
+    {"validation.dataset", "c4_test", "tokens", kLocalTokens, "validation.dataset_path"},
+    {"validation.dataset", "c4_validation", "tokens", kLocalTokens, "validation.dataset_path"},
     {"model.converters", "[\"float8\"]", kFloat8Converter, "the name that quantize.linear.float8 had before"},
     {"checkpoint.async_mode", "async_with_pinned_mem", "async", "the copy is in pageable memory"},
 };
@@ -139,20 +141,22 @@ constexpr TorchtitanDifference kDifferences[] = {
      "of activations each sample has scales of its own, not what a rank has of a microbatch; maps that are fused here, "
      "such as wq, wk and wv, share one.",
      scales_of_samples},
-    {"training.dataset", "its data sets are not offered; the default is text, not c4_test."},
+    {"training.dataset",
+     "of its data sets dataset_path names files of tokens (lockstep data prepare makes them); the default is text, not "
+     "c4_test."},
     {"training.local_batch_size",
      "it is lowered where it does not cut a step's samples evenly (canonical: into complete subtrees of their sum), "
      "not "
      "refused.",
      lowered_batch},
     {"training.max_norm", "a step whose gradient norm is not finite ends the run."},
-    {"training.mixed_precision_param", "the default is float32, not bfloat16."},
+    {"training.mixed_precision_param", "the default is float32, not bfloat16.", nullptr, "bfloat16"},
     {"parallelism.fsdp_reshard_after_forward", "with never, recomputed layers are gathered again.", gathered_again},
     {"parallelism.context_parallel_load_balancer",
      "the default is none, and sequences are not reordered: of allgather halves of queries are exchanged; a ring, "
      "packed documents and attention that drops weights have none; ulysses needs none.",
-     unbalanced_context},
-    {"activation_checkpoint.mode", "the default is none, not selective."},
+     unbalanced_context, kHeadTail, [](const Job& asked) { return asked.parallelism.context_parallel_degree > 1; }},
+    {"activation_checkpoint.mode", "the default is none, not selective.", nullptr, "selective"},
     {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},
     {"activation_checkpoint.selective_ac_option",
      "with op, what was reduced or gathered is not kept; linear is not in torchtitan."},
@@ -166,8 +170,10 @@ constexpr TorchtitanDifference kDifferences[] = {
      "the files of all starts lie in it together, in no folder by date; every step is written."},
     {"profiling.enable_profiling",
      "ops and collectives are traced by Lockstep, not by PyTorch's profiler; in a traced step nothing overlaps."},
-    {"validation.dataset", "its data sets are not offered; the default is text, not c4_validation."},
-    {"validation.seq_len", "the default is training.seq_len, not 2048."},
+    {"validation.dataset",
+     "of its data sets dataset_path names files of tokens; the default is text, not c4_validation."},
+    {"validation.seq_len", "the default is training.seq_len, not 2048.", nullptr, "2048",
+     [](const Job& asked) { return asked.validation.enable && asked.training.seq_len != 2048; }},
     {"validation.steps", "a batch has training.global_batch_size samples on every mesh, the last one perhaps fewer."},
     {"debug.seed", "without it the seed is 0, not another one in every run."},
 };
@@ -214,6 +220,16 @@ std::string difference_text(std::string_view dotted) {
   for (const auto& difference : kDifferences)
     if (difference.key == dotted) return fmt::format("Differs from torchtitan: {}", difference.what);
   return "";
+}
+
+std::vector<const TorchtitanDifference*> meant_defaults(std::span<const Setting> settings, const Job& asked) {
+  std::vector<const TorchtitanDifference*> meant;
+  if (std::ranges::none_of(settings, find_torchtitan_key, &Setting::key)) return meant;
+  for (const auto& each : kDifferences) {
+    const bool is_named = std::ranges::find(settings, each.key, &Setting::key) != settings.end();
+    if (!each.their_default.empty() && !is_named && (!each.matters || each.matters(asked))) meant.push_back(&each);
+  }
+  return meant;
 }
 
 std::vector<std::string> differences_in(const Job& asked, const Job& resolved) {

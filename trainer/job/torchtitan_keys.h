@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trainer/job/job.h"
+#include "trainer/job/job_setting.h"
 
 /// torchtitan v0.2.2 keys that Lockstep knows but does not support: accepted at a value that asks for nothing, and at
 /// any other where data and bits stay what they are. And what keys that both have mean here and not there.
@@ -35,6 +36,7 @@ bool asks_for_nothing(const TorchtitanKey& key, std::string_view value);
 struct TorchtitanValue {
   std::string_view key, value;
   std::string_view stand_in = {}, instead = {};
+  std::string_view with = {};  ///< only where the job names this key, too; else the value is refused
 };
 
 /// The row of this value, or null.
@@ -48,9 +50,16 @@ struct TorchtitanDifference {
   /// What it comes to in a job (`asked`: as written, `resolved`: as run) in a line; empty: nothing. Null: never more
   /// than a default or an error.
   std::string (*in_job)(const Job& asked, const Job& resolved) = nullptr;
+  std::string_view their_default = {};  ///< where it is another than ours, as written without quotes
+  /// Whether that matters to a job that does not name the key. Null: to all.
+  bool (*matters)(const Job& asked) = nullptr;
 };
 
 std::span<const TorchtitanDifference> torchtitan_differences();
+
+/// Of a job that names keys of torchtitan's alone, and so was written for it: the differences whose defaults it leaves
+/// to torchtitan, where that matters.
+std::vector<const TorchtitanDifference*> meant_defaults(std::span<const Setting> settings, const Job& asked);
 
 /// "Differs from torchtitan: ...", or nothing for a key that means the same.
 std::string difference_text(std::string_view dotted);

@@ -88,7 +88,8 @@ TEST(TorchtitanKeys, NeutralValuesAreSplitAtBars) {
 TEST(TorchtitanDifferences, AreOfKeysThatExistAndStandInTheReference) {
   std::set<std::string_view> seen;
   const auto reference = job_reference_markdown(), help = job_reference_help();
-  for (const auto& [key, what, in_job] : torchtitan_differences()) {
+  for (const auto& difference : torchtitan_differences()) {
+    const auto key = difference.key;
     EXPECT_TRUE(seen.insert(key).second) << key;
     EXPECT_TRUE(find_job_key(key) || find_torchtitan_key(key)) << key;
     EXPECT_NE(reference.find(difference_text(key) + " |"), reference.npos) << key;

@@ -140,19 +140,22 @@ Read read(const Values& values, bool is_dry, std::span<const Setting> overrides 
   return result;
 }
 
+/// Its default is another, and none of the files names it.
+constexpr const char* kPrecision = "training.mixed_precision_param";
+
 /// All of it, and no error.
 TEST(TorchtitanFiles, AreReadByADryRunThatListsWhatIsNotHonoured) {
   const auto debug = read(kDebug, /*is_dry=*/true);
-  EXPECT_THAT(debug.goes_on, ElementsAre());
+  EXPECT_THAT(debug.goes_on, ElementsAre(kPrecision));
   EXPECT_THAT(debug.refused, ElementsAre("training.dataset"));
   for (const auto& file : {k8B, k70B}) {
     const auto job = read(file, /*is_dry=*/true);
-    EXPECT_THAT(job.goes_on, ElementsAre("model.hf_assets_path"));
+    EXPECT_THAT(job.goes_on, ElementsAre("model.hf_assets_path", kPrecision));
     EXPECT_THAT(job.refused, ElementsAre("training.dataset"));
   }
   const auto largest = read(k405B, /*is_dry=*/true);
   EXPECT_THAT(largest.goes_on, ElementsAre("compile.enable", "model.converters", "model.hf_assets_path",
-                                           "parallelism.enable_async_tensor_parallel"));
+                                           "parallelism.enable_async_tensor_parallel", kPrecision));
   EXPECT_THAT(largest.refused, ElementsAre("training.dataset"));
   EXPECT_THAT(largest.job.model.converters, ElementsAre("quantize.linear.float8"));
   EXPECT_EQ(largest.job.parallelism.tensor_parallel_degree, 8);
@@ -161,15 +164,17 @@ TEST(TorchtitanFiles, AreReadByADryRunThatListsWhatIsNotHonoured) {
 
 /// What would change data is refused; all else goes on.
 TEST(TorchtitanFiles, TrainOnDataThatThereIs) {
-  const std::vector<Setting> data{command_line_setting("training.dataset", "tokens"),
-                                  command_line_setting("training.dataset_path", "c4.tokens")};
+  const std::vector<Setting> data{command_line_setting("training.dataset_path", "c4.bin")};
   for (const auto& file : {kDebug, k8B, k70B, k405B}) {
     const auto message = lockstep::testing::message_of<RefusedJob>([&] { read(file, /*is_dry=*/false); });
-    EXPECT_THAT(message, ::testing::EndsWith(", must be text, tokens, conversations or preferences."));
+    EXPECT_THAT(message,
+                ::testing::EndsWith(" needs training.dataset_path: files of tokens, which lockstep data prepare "
+                                    "makes of documents; nothing is downloaded."));
     EXPECT_EQ(message.find('\n'), message.npos) << "nothing else: " << message;
     const auto job = read(file, /*is_dry=*/false, data);
     EXPECT_THAT(job.refused, ElementsAre());
     EXPECT_EQ(job.job.training.dataset, "tokens");
+    EXPECT_THAT(job.goes_on, ::testing::Contains("training.dataset"));
   }
 }
 
@@ -177,7 +182,7 @@ TEST(TorchtitanFiles, AreRefusedWhereTheyWouldValidateOnOtherData) {
   auto file = with({{"validation.enable", "true"}});
   file.erase("training.dataset");
   EXPECT_THAT(lockstep::testing::message_of<RefusedJob>([&] { read(file, /*is_dry=*/false); }),
-              ::testing::HasSubstr("validation.dataset is \"c4_validation\", must be text"));
+              ::testing::HasSubstr("validation.dataset = c4_validation needs validation.dataset_path"));
   EXPECT_THAT(read(file, /*is_dry=*/true).refused, ElementsAre("validation.dataset"));
 }
 
@@ -192,7 +197,23 @@ TEST(TorchtitanFiles, ACopyInPinnedMemoryIsACopy) {
   const auto file = with({{"checkpoint.async_mode", "\"async_with_pinned_mem\""}, {"training.dataset", "\"text\""}});
   const auto job = read(file, /*is_dry=*/false);
   EXPECT_EQ(job.job.checkpoint.async_mode, "async");
-  EXPECT_THAT(job.goes_on, ElementsAre("checkpoint.async_mode"));
+  EXPECT_THAT(job.goes_on, ElementsAre("checkpoint.async_mode", kPrecision));
+}
+
+/// Only of jobs that name what is torchtitan's alone, and only what they leave to it.
+TEST(TorchtitanFiles, DefaultsThatAreOthersAreTold) {
+  const auto told = [](const Values& values) { return read(values, /*is_dry=*/false).goes_on; };
+  const std::pair<std::string, std::string> theirs{"job.print_config", "true"};
+  EXPECT_THAT(told({{"training.steps", "2"}}), ElementsAre());
+  EXPECT_THAT(told({theirs}), ElementsAre(kPrecision, "activation_checkpoint.mode"));
+  EXPECT_THAT(told({theirs, {"activation_checkpoint.mode", "\"none\""}, {kPrecision, "\"float32\""}}), ElementsAre());
+  EXPECT_THAT(told({theirs,
+                    {"activation_checkpoint.mode", "\"none\""},
+                    {kPrecision, "\"float32\""},
+                    {"parallelism.context_parallel_degree", "2"},
+                    {"training.seq_len", "64"},
+                    {"validation.enable", "true"}}),
+              ElementsAre("parallelism.context_parallel_load_balancer", "validation.seq_len"));
 }
 
 }  // namespace

@@ -44,6 +44,8 @@ void add_data_commands(CLI::App& command, DataOptions& options) {
       ->required()
       ->type_name("NAME");
   prepare.add_option("--field", options.field, "Of .jsonl and .parquet: what is the text (text)")->type_name("NAME");
+  prepare.add_option("--begin-of-document", options.begin_of_document, "Begins each document with this token, or id")
+      ->type_name("TOKEN|ID");
   prepare.add_option("--end-of-document", options.end_of_document, "Ends each document with this token, or id")
       ->type_name("TOKEN|ID");
   prepare

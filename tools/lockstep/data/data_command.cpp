@@ -45,6 +45,8 @@ std::vector<std::string> command_of(const DataOptions& options, const Unfinished
   if (!options.chat.empty()) command.insert(command.end(), {"--chat", options.chat});
   if (options.longest > 0) command.insert(command.end(), {"--longest", std::to_string(options.longest)});
   if (!options.pattern.empty()) command.insert(command.end(), {"--pattern", options.pattern});
+  if (!options.begin_of_document.empty())
+    command.insert(command.end(), {"--begin-of-document", options.begin_of_document});
   if (!options.end_of_document.empty()) command.insert(command.end(), {"--end-of-document", options.end_of_document});
   command.emplace_back("--");
   command.insert(command.end(), options.inputs.begin(), options.inputs.end());
@@ -72,8 +74,10 @@ void require_fitting(const DataOptions& options) {
   if (options.chat.empty() && options.longest > 0) fail<BadInput>("--longest is of conversations: give --chat.");
   if (!options.chat.empty() && options.field != "text")
     fail<BadInput>("--field {} names the text of documents; --chat reads conversations.", options.field);
-  if (!options.chat.empty() && !options.end_of_document.empty())
-    fail<BadInput>("--end-of-document: the template of --chat says how turns end.");
+  for (const auto& [option, token] :
+       {std::pair{"--begin-of-document", options.begin_of_document}, {"--end-of-document", options.end_of_document}})
+    if (!options.chat.empty() && !token.empty())
+      fail<BadInput>("{}: the template of --chat says how turns begin and end.", option);
 }
 
 /// The sidecar last: without it, or with that of files that were there before, nothing trains on half of this.
