@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cstring>
 #include <string_view>
 
@@ -61,14 +60,34 @@ bool looks_like_32_bits(std::span<const std::byte> bytes) {
   return pairs > 1 && has_low;
 }
 
-/// Files of documents, read as ids, would be ids of large vocabularies.
+/// How many bytes of UTF-8 follow this one; -1 for one that no character of text begins with.
+int followers_of(unsigned char byte) {
+  if (byte < 0x80) return byte >= ' ' || byte == '\t' || byte == '\n' || byte == '\r' ? 0 : -1;
+  if (byte < 0xc2 || byte > 0xf4) return -1;
+  return byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+}
+
+/// But for a character that is cut off at the end.
+bool is_text(std::string_view bytes) {
+  int following = 0;
+  for (const unsigned char byte : bytes) {
+    const bool follows = (byte & 0xc0) == 0x80;
+    if (follows != (following > 0)) return false;
+    following = follows ? following - 1 : followers_of(byte);
+    if (following < 0) return false;
+  }
+  return true;
+}
+
+/// Of files of documents, which would be ids of large vocabularies; empty for any other. Ids that are text by chance
+/// are few.
 std::string_view documents_kind(std::span<const std::byte> bytes) {
+  using namespace std::string_view_literals;
   constexpr size_t kLooked = 4096, kFewest = 8;
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), kLooked));
-  if (start.starts_with("\x1f\x8b")) return "gzip";
-  if (start.starts_with("PAR1")) return "Parquet";
-  const auto is_control = [](unsigned char byte) { return byte < ' ' && !std::isspace(byte); };
-  return start.size() < kFewest || std::ranges::any_of(start, is_control) ? "" : "text";
+  if (start.starts_with("\x1f\x8b\x08"sv)) return "gzip";
+  if (start.starts_with("PAR1"sv)) return "Parquet";
+  return start.size() >= kFewest && is_text(start) ? "text" : "";
 }
 
 void require_ids(const std::string& path, std::span<const std::byte> bytes) {

@@ -40,8 +40,8 @@ ModelSizes sizes_of(const models::MoeOptions& o) {
   auto sizes = sizes_of(o.dense);
   if (o.latent.enabled()) sizes.attention = attention_of(o.dense, o.latent);
   const auto& e = o.experts;
-  sizes.experts = {
-      .count = e.count, .per_token = e.per_token, .hidden = e.hidden, .shared_hidden = e.shared * e.hidden};
+  sizes.experts = {.count = e.count, .per_token = e.per_token, .hidden = e.hidden};
+  sizes.experts.has_biases = e.balance_rate > 0, sizes.experts.shared_hidden = e.shared * e.hidden;
   for (int64_t layer = 0; layer < o.dense.layers; ++layer) sizes.experts.layers += o.has_experts(layer) ? 1 : 0;
   return sizes;
 }
@@ -57,7 +57,8 @@ LayerSizes dense_layer(const ModelSizes& m) {
 LayerSizes expert_layer(const ModelSizes& m) {
   const auto& e = m.experts;
   const int64_t one = kMaps * m.width * e.hidden, shared = kMaps * m.width * e.shared_hidden;
-  const int64_t hidden = e.per_token * e.hidden + e.shared_hidden, router = m.width * e.count;
+  const int64_t hidden = e.per_token * e.hidden + e.shared_hidden,
+                router = (m.width + (e.has_biases ? 1 : 0)) * e.count;
   LayerSizes layer;
   layer.everywhere = static_cast<double>(m.attention.parameters + router + shared + 2 * m.width);
   layer.routed = static_cast<double>(e.count * one), layer.chosen = static_cast<double>(e.per_token * one);

@@ -24,6 +24,7 @@ struct ExpertSizes {
   int64_t layers = 0;  ///< that have them; 0: there are none
   int64_t count = 0, per_token = 0;
   int64_t hidden = 0;         ///< of each
+  bool has_biases = false;    ///< that balance the load
   int64_t shared_hidden = 0;  ///< of what all tokens take besides
 };
 

@@ -40,12 +40,12 @@ class Disagreements : public ::testing::Test {
   }
 
   /// One rank on each host, each with arguments of its own.
-  std::array<Run, 2> run(const std::string& first, const std::string& second) {
+  std::array<lockstep::Run, 2> run(const std::string& first, const std::string& second) {
     const std::string both = "train job.toml -q --json result.json --comm.init_timeout_seconds 20 ";
     return run_two_ranks({both + first, both + second}, {hosts_[0].path(), hosts_[1].path()});
   }
 
-  void expect_refusal(const std::array<Run, 2>& runs, const std::string& difference) const {
+  void expect_refusal(const std::array<lockstep::Run, 2>& runs, const std::string& difference) const {
     for (const auto& run : runs) {
       EXPECT_EQ(run.code, 2);
       EXPECT_EQ(run.err, "lockstep: the processes were not started alike: " + difference +

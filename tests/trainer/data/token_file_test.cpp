@@ -65,6 +65,19 @@ TEST(TokenFile, IdsOf32BitsOfASidecarMayBeAbove65535) {
   EXPECT_EQ(all_of(TokenFile(path, 128256)), (std::vector<int64_t>{128000, 5}));
 }
 
+/// Pairs of bytes of which some are no text, and few that are.
+TEST(TokenFile, IdsAreNotTakenForText) {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::vector<uint16_t>& ids) {
+    return all_of(TokenFile(folder.write("a.bin", raw(ids)), 65536)).size();
+  };
+  EXPECT_EQ(read(counting_ids(39, 3000)), 39U) << "vertical tabs and bytes that follow none";
+  EXPECT_EQ(read({35615, 7, 1}), 3U) << "begins as gzip's files do, but for deflate";
+  EXPECT_EQ(read({0x6261, 0x6463}), 2U);
+  EXPECT_EQ(read({0x6261, 0x6463, 0x6665, 0x8080, 0x6867}), 5U) << "bytes that follow none";
+  EXPECT_EQ(read({0x6261, 0x6463, 0x6665, 0xc3c3, 0x6867}), 5U) << "a character that does not end";
+}
+
 TEST(TokenFile, WhatAFileIsNotIsBadInput) {
   const TemporaryFolder folder;
   const auto ids = raw(counting_ids(5, 1));
@@ -72,6 +85,15 @@ TEST(TokenFile, WhatAFileIsNotIsBadInput) {
   const auto name = "dataset " + folder.file("a.bin") + ": ";
   EXPECT_EQ(refusal(folder.file("a.bin")), name + "cannot be opened: No such file or directory.");
   EXPECT_EQ(refusal(in("")), name + "is empty.");
+  const auto not_ids = [&](const std::string& kind) {
+    return name + "is " + kind + ", not ids of tokens. Make them of its documents: lockstep data prepare " +
+           folder.file("a.bin") + " --tokenizer TOKENIZER --output NAME.";
+  };
+  EXPECT_EQ(refusal(in("the cat sat on the mat\n")), not_ids("text"));
+  EXPECT_EQ(refusal(in("{\"text\": \"Gr\u00fc\u00dfe \u732b\"}")), not_ids("text"));
+  EXPECT_EQ(refusal(in("\u732b\u732b\u732b\u732b\xe7")), not_ids("text")) << "a character may be cut off";
+  EXPECT_EQ(refusal(in(std::string("\x1f\x8b\x08\0ab", 6))), not_ids("gzip"));
+  EXPECT_EQ(refusal(in("PAR1\x15\x04")), not_ids("Parquet"));
   EXPECT_EQ(refusal(in(ids + "x")),
             name + "11 bytes are no multiple of 2, the bytes of an id of a file without a sidecar.");
   EXPECT_EQ(refusal(in(llmc(20240520, 2, 5, ids))),
