@@ -147,13 +147,14 @@ constexpr BadCall kBadCalls[] = {
     {"doctor --training.steps 3", 2, "--training.steps is a key of jobs; lockstep doctor takes no job."},
     {"bench", 2, "name is required. 'lockstep bench --help' tells more."},
     {"bench dispach", 2,
-     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, gpu, month, "
+     "dispach is not a benchmark. Did you mean dispatch? The benchmarks are collectives, dispatch, forecast, gpu, "
+     "month, "
      "numerics, peers, processes, record, rng, scale, step, verify."},
     {"mutate --class M22", 2,
      "--class: there is no class M22; they are M1 to M21, as docs/mutation_score.md lists them."},
     {"mutate --each 0", 2, "--each: Value 0 not in range 1 to 100000. 'lockstep mutate --help' tells more."},
     {"bench dispatch --rows 'mm_*'", 2,
-     "--rows is for lockstep bench collectives, gpu, numerics, peers, processes, scale, verify."},
+     "--rows is for lockstep bench collectives, forecast, gpu, numerics, peers, processes, scale, verify."},
     {"bench step --device cuda", 2, "--device is for lockstep bench peers."},
     {"bench peers --device gpu", 2, "gpu is not a device. Did you mean cpu? The devices are cpu, cuda."},
     {"bench numerics --instructions avx", 2,

@@ -93,9 +93,15 @@ class DataTest(unittest.TestCase):
         self.write("c4/c4-train.00000-of-00002.json.gz", gzip.compress(lines.encode()))
         self.write("c4/c4-train.00001-of-00002.json", lines)
         self.write("c4/e.txt.gz", gzip.compress(b"plain"))
-        self.write("c4/f.tar.gz", gzip.compress(b"of another kind"))
+        for name in "f.tar.gz", "g.parquet.gz":
+            self.write("c4/" + name, gzip.compress(b"of another kind"))
+        self.write("c4/dataset_info.json", json.dumps({"text": "not a line"}, indent=2))
+        self.write("c4/all.json", json.dumps([{"text": "not lines"}]))
         self.prepare("c4", "--tokenizer", "bytes")
         self.assertEqual(self.documents(), [list(text.encode()) for text in [*TEXTS, *TEXTS, "plain"]])
+        for name in "c4/f.tar.gz", "c4/g.parquet.gz":
+            self.assertIn(f"lockstep: {name}: of packed files .txt, .md, .text, .jsonl, .ndjson, .json are read; unpack it "
+                          "first.", self.prepare(name, "--tokenizer", "bytes", code=2))
         packed = gzip.compress(lines.encode())
         for name, data in ("half.json.gz", packed[:-9]), ("none.json.gz", b"{}"), ("bad.json.gz", packed[:40] + b"x" * 40):
             self.write(name, data)
@@ -104,7 +110,8 @@ class DataTest(unittest.TestCase):
     def test_a_job_of_torchtitans_trains_on_its_data_by_a_local_path(self):
         lines = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS * 40)
         raw = self.write("c4/data.json.gz", gzip.compress(lines.encode()))
-        self.write("job.toml", "\n".join(["[job]", "print_config = true", "[model]", 'name = "mlp"', "[training]",
+        self.write("job.toml", "\n".join(["[job]", "print_config = true", "[model]", 'name = "mlp"',
+                                          "vocabulary = 258", "[training]",
                                           'dataset = "c4_test"', "steps = 2", "seq_len = 8", "local_batch_size = 2"]))
         train = lambda path, code: self.run_lockstep("train", "job.toml", "--training.dataset_path", path, code=code)
         self.assertIn("(of a folder its .bin files; lockstep data prepare makes them", train("c4", 2))
@@ -222,6 +229,18 @@ class DataTest(unittest.TestCase):
                       self.chat([pairs, {"prompt": "P", "completion": "C"}], code=2))
         self.assertIn("--longest is of conversations", self.prepare(self.lines(), "--tokenizer", "bytes", "--longest", "9", code=2))
         self.assertIn("no conversation in it of at most 3 tokens", self.chat([pairs], "--longest", "3", code=2))
+
+    def test_packed_conversations(self):
+        record = json.dumps({"messages": [{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}]}) + "\n"
+        packed = gzip.compress(record.encode())
+        self.prepare(self.write("chat.jsonl.gz", packed), "--chat", "plain", "--tokenizer", "bytes")
+        self.assertEqual(len(self.documents()), 1)
+        self.write("half.jsonl.gz", packed[:-9])
+        self.assertIn("half.jsonl.gz: is damaged", self.prepare("half.jsonl.gz", "--chat", "plain", "--tokenizer", "bytes",
+                                                                code=2))
+        self.assertIn("--begin-of-document: the template of --chat says how turns begin and end.",
+                      self.prepare("half.jsonl.gz", "--chat", "plain", "--tokenizer", "bytes", "--begin-of-document", "1",
+                                   code=2))
 
     @unittest.skipUnless(has("tokenizers"), "tokenizers is not installed")
     def test_hugging_face(self):

@@ -1,5 +1,5 @@
 """Conversations as tokens, with which of them are learned: what `lockstep data prepare --chat` reads and writes."""
-from documents import LINES_ENDINGS, records_of, require_whole
+from documents import LINES_ENDINGS, ending_of, reading, records_of, require_whole
 from problem import Problem
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -88,9 +88,9 @@ def conversation_of(record, where):
 
 def entries_of(path):
     """Of each line: conversations, one or two, and with how many messages that are not learned they begin."""
-    if path.suffix.lower() not in LINES_ENDINGS:
+    if ending_of(path) not in LINES_ENDINGS:
         raise Problem(f"{path}: conversations are read from {' and '.join(LINES_ENDINGS)} files, a line each.")
-    try:
+    with reading(path):
         for where, record in records_of(path):
             if not isinstance(record, dict):
                 raise Problem(f"{where}: is {type(record).__name__}, not an object.")
@@ -101,8 +101,6 @@ def entries_of(path):
             if not any(role == "assistant" for role, _ in messages):
                 raise Problem(f"{where}: has no message of the assistant: there is nothing to learn.")
             yield where, [messages], 0
-    except OSError as error:
-        raise Problem(f"{path}: cannot be read: {error.strerror or error}.") from error
 
 
 class Encoder:

@@ -1,4 +1,5 @@
 """The documents of files and folders, in order: what `lockstep data prepare` reads."""
+import contextlib
 import gzip
 import json
 import pathlib
@@ -10,12 +11,16 @@ TEXT_ENDINGS = (".txt", ".md", ".text")
 LINES_ENDINGS = (".jsonl", ".ndjson", ".json")
 PARQUET_ENDINGS = (".parquet",)
 PACKED_ENDING = ".gz"
+MAYBE_LINES_ENDING = ".json"
 KNOWN_ENDINGS = TEXT_ENDINGS + LINES_ENDINGS + PARQUET_ENDINGS
 
 
 def ending_of(path):
-    """Of what a file is: a packed one of what it was before."""
-    return path.with_suffix("").suffix.lower() if is_packed(path) else path.suffix.lower()
+    """Of what a file is: a packed one of what it was before. Nothing for what is not read when it is packed."""
+    if not is_packed(path):
+        return path.suffix.lower()
+    ending = path.with_suffix("").suffix.lower()
+    return ending if ending in TEXT_ENDINGS + LINES_ENDINGS else ""
 
 
 def is_packed(path):
@@ -24,6 +29,17 @@ def is_packed(path):
 
 def opened(path):
     return gzip.open(path, "rb") if is_packed(path) else open(path, "rb")
+
+
+@contextlib.contextmanager
+def reading(path):
+    """What cannot be read, by its name."""
+    try:
+        yield
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise Problem(f"{path}: is damaged: {error}.") from error
+    except OSError as error:
+        raise Problem(f"{path}: cannot be read: {error.strerror or error}.") from error
 
 
 def as_text(data, where):
@@ -97,7 +113,9 @@ def rows_of(path, field):
 
 def documents_of(path, field):
     ending = ending_of(path)
-    try:
+    if is_packed(path) and not ending:
+        raise Problem(f"{path}: of packed files {', '.join(TEXT_ENDINGS + LINES_ENDINGS)} are read; unpack it first.")
+    with reading(path):
         if ending in LINES_ENDINGS:
             yield from lines_of(path, field)
         elif ending in PARQUET_ENDINGS:
@@ -105,16 +123,26 @@ def documents_of(path, field):
         else:
             with opened(path) as file:
                 yield as_text(file.read(), path)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise Problem(f"{path}: is damaged: {error}.") from error
-    except OSError as error:
-        raise Problem(f"{path}: cannot be read: {error.strerror or error}.") from error
+
+
+def begins_with_a_record(path):
+    with reading(path), opened(path) as file:
+        try:
+            return isinstance(json.loads(file.readline()), dict)
+        except ValueError:
+            return False
+
+
+def is_known(path):
+    """A .json may be anything: in a folder it is read if its first line is an object."""
+    ending = ending_of(path)
+    return ending in KNOWN_ENDINGS and (ending != MAYBE_LINES_ENDING or begins_with_a_record(path))
 
 
 def in_folder(folder):
     """Files of known endings at any depth, by name; and how many others there are."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    known = [path for path in files if ending_of(path) in KNOWN_ENDINGS]
+    known = [path for path in files if is_known(path)]
     if not known:
         raise Problem(f"{folder}: has no file that ends in {', '.join(KNOWN_ENDINGS)} (or in {PACKED_ENDING} behind one).")
     return known, len(files) - len(known)

@@ -141,7 +141,7 @@ struct ScheduleOptions {
 
 struct PlanOptions {
   std::optional<int64_t> ranks;  ///< of all meshes; none: of `mesh`
-  std::string mesh, model, hardware = "h100";
+  std::string mesh, model, hardware = "h100", dtype = "bfloat16";
   int64_t batch = 1024, seq_len = 8192, rows = 10;
   std::optional<int64_t> local_batch, stages_per_rank;
   std::string recompute;  ///< empty: whatever is fastest

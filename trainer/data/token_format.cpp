@@ -95,7 +95,7 @@ void require_ids(const std::string& path, std::span<const std::byte> bytes) {
   if (kind.empty()) return;
   fail<BadInput>(
       "dataset {}: is {}, not ids of tokens. Make them of its documents: lockstep data prepare {} --tokenizer "
-      "TOKENIZER --output NAME.",
+      "TOKENIZER --output NAME; if they are ids all the same, say so: lockstep data adopt --dtype uint16.",
       path, kind, path);
 }
 

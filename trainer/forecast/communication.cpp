@@ -45,7 +45,7 @@ double Communication::tensor(const LayerSizes& layer) const {
   };
   double seconds = pair(1, 1);
   if (layer.rows <= 0 || m_.experts.shared_hidden > 0) seconds += pair(1, 1);
-  if (layer.rows > 0 && cuts_matrices_of_experts(s_.mesh)) seconds += pair(layer.rows, 1);
+  if (layer.rows > 0 && cuts_matrices_of_experts(s_.mesh)) seconds += pair(layer.rows, layer.rows);
   return seconds * (runs_again() ? 3 : 2);
 }
 
@@ -56,18 +56,31 @@ double Communication::context() const {
   return (runs_again() ? 3 : 2) * collective(whole, {s_.mesh.tp, s_.mesh.cp});
 }
 
-/// All-to-alls: each pair of ranks has a path of its own, and each rank a port, so that those inside of hosts run
-/// beside those between them.
-double Communication::experts(const LayerSizes& layer) const {
-  const Group group{cuts_matrices_of_experts(s_.mesh) ? s_.mesh.tp : 1, s_.mesh.ep};
-  if (group.size == 1 || layer.rows <= 0) return 0;
-  const double bytes =
-      layer.rows * tokens_ / static_cast<double>(s_.mesh.tp) * static_cast<double>(m_.width) * element_;
+/// Each pair of ranks has a path of its own, and each rank a port, so that bytes inside of hosts go beside those
+/// between them. Before the rows goes which there are.
+double Communication::all_to_all(double bytes, const Group& group) const {
   const auto all = static_cast<double>(group.size);
   const auto here = static_cast<double>(std::min(group.size, std::max<int64_t>(1, h_.ranks_per_host / group.apart)));
   const double inside = bytes * (here - 1) / all / (h_.host_bytes_per_second * h_.links);
   const double outside = bytes * (all - here) / all / (h_.network_bytes_per_second * h_.links);
-  return (runs_again() ? 6 : 4) * (std::max(inside, outside) + latency(group));
+  return std::max(inside, outside) + 2 * latency(group);
+}
+
+/// To experts and back, forward and backward, over one axis of those that divide experts after the other.
+double Communication::experts(const LayerSizes& layer) const {
+  if (s_.mesh.ep == 1 || layer.rows <= 0) return 0;
+  const auto tp = static_cast<double>(s_.mesh.tp);
+  const double bytes = layer.rows * tokens_ / tp * static_cast<double>(m_.width) * element_;
+  double seconds = 0;
+  for (const auto name : expert_axes(s_.mesh)) {
+    const bool is_tensor = name == axis::kTensor, is_context = name == axis::kContext;
+    const Group group{is_tensor ? 1 : s_.mesh.tp * (is_context ? 1 : s_.mesh.cp), is_tensor ? s_.mesh.tp
+                                                                                  : is_context
+                                                                                      ? s_.mesh.cp
+                                                                                      : shard_part_of_experts(s_.mesh)};
+    seconds += all_to_all(bytes, group);
+  }
+  return (runs_again() ? 6 : 4) * seconds;
 }
 
 double Communication::transfers() const {
@@ -80,20 +93,19 @@ double Communication::transfers() const {
 double Communication::data(double busy) const {
   const bool once = s_.mesh.pp > 1;  // with pp parameters are gathered once a step, and stay
   const auto pp = static_cast<double>(s_.mesh.pp), tp = static_cast<double>(s_.mesh.tp);
-  const auto layers = static_cast<double>(m_.layers) / pp;
   const double steps = once ? 1 : static_cast<double>(microbatches(w_, s_)), gathers = once ? 1 : 2 * steps;
   auto stage = rank_parameters(m_, layers_of(m_), s_);
   stage.everywhere += m_.outer_parameters() / tp;
   const auto layer = rank_parameters(m_.has_experts() ? expert_layer(m_) : dense_layer(m_), s_);
   double seconds = 0, alone = 0;
-  const auto add = [&](double of_stage, double of_layer, const Group& group) {
+  const auto add = [&](double of_stage, double of_layer, int64_t layers, const Group& group) {
     if (group.size == 1 || of_layer <= 0) return;
     seconds += collective(of_stage / pp * (gathers * element_ + steps * kFloat), group) +
-               ((gathers + steps) * layers - 1) * latency(group);
+               ((gathers + steps) * static_cast<double>(layers) / pp - 1) * latency(group);
     alone += collective(of_layer * (element_ + kFloat), group) + latency(group);
   };
-  add(stage.everywhere, layer.everywhere, {s_.mesh.tp, s_.sharding()});
-  add(stage.routed, layer.routed, {s_.expert_degree(), s_.expert_sharding()});
+  add(stage.everywhere, layer.everywhere, m_.layers, {s_.mesh.tp, s_.sharding()});
+  add(stage.routed, layer.routed, m_.experts.layers, {s_.expert_degree(), s_.expert_sharding()});
   const Group replicas{s_.mesh.tp * s_.sharding(), s_.mesh.dp_replicate};
   const double shares = m_.parameters() / pp / tp / static_cast<double>(s_.sharding());
   seconds += collective(2 * shares * kFloat, replicas);

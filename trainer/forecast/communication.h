@@ -38,6 +38,8 @@ class Communication {
   double latency(const Group& group) const;
   /// Each rank gets what all others have of `bytes`.
   double collective(double bytes, const Group& group) const;
+  /// Each rank sends what it has for others of `bytes`, which it has for all alike.
+  double all_to_all(double bytes, const Group& group) const;
 
   const Workload& w_;
   const ModelSizes& m_;

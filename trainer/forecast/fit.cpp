@@ -48,7 +48,8 @@ Hardware fitted(Hardware hardware, const std::array<MeasuredStep, kShares>& step
     }
   }
   const double most = std::max({kMostShare, hardware.products, hardware.attention});
-  hardware.operations_per_second *= most, hardware.products /= most, hardware.attention /= most;
+  hardware.operations_per_second *= most;
+  for (auto* share : {&hardware.products, &hardware.attention}) *share = std::max(kLeastShare, *share / most);
   return hardware;
 }
 

@@ -99,7 +99,7 @@ std::vector<std::string> hardware_names() {
 
 std::string to_toml(const Hardware& hardware) {
   auto text = fmt::format("{} = {}\n", kRanksPerHost, hardware.ranks_per_host);
-  for (const auto& field : kFields) text += fmt::format("{} = {:e}\n", field.name, hardware.*field.value);
+  for (const auto& field : kFields) text += fmt::format("{} = {}\n", field.name, hardware.*field.value);
   return text;
 }
 

@@ -15,8 +15,8 @@ struct Hardware {
   double network_bytes_per_second = 0;  ///< of a rank to other hosts, each way
   // What a collective waits for besides, for each doubling of its ranks.
   double host_latency_seconds = 2e-6, network_latency_seconds = 5e-6;
-  double ranks_at_full_speed =
-      0;  ///< what a host's ranks compute at once, in what one does alone; 0: as many as it has
+  /// What a host's ranks compute at once, in what one of them does alone; 0: as many as it has.
+  double ranks_at_full_speed = 0;
   // Shares. Those of computing are fitted to Lockstep's own steps on one GPU, that of links is assumed (docs/scale.md).
   double products = 0.734;   ///< of operations_per_second, by linear maps
   double attention = 0.180;  ///< of the same, by attention with a causal mask, of what the mask leaves
@@ -33,7 +33,7 @@ inline constexpr double kLeastShare = 1e-3, kMostShare = 1, kMostShareOfMemory =
 Hardware hardware_of(const std::string& name_or_file);
 std::vector<std::string> hardware_names();
 
-/// As such a file: hardware_of() of it gives the same.
+/// As such a file: hardware_of() of it has the same fields, but for the name.
 std::string to_toml(const Hardware& hardware);
 
 }  // namespace lockstep::trainer::forecast

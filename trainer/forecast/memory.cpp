@@ -60,8 +60,9 @@ class Forecast {
   /// The first or the last stage has a table beside its other layers.
   Stage fullest_stage() const {
     if (s_.mesh.pp == 1) return {layers_of(m_), m_.outer_parameters()};
-    const auto layers = largest_stage(w_, s_);
-    const Stage plain{fullest(m_, layers)}, end{fullest(m_, layers - 1), m_.table_parameters()};
+    const auto layers = std::min(largest_stage(w_, s_), m_.layers);
+    const Stage plain{fullest(m_, layers, s_.stages_per_rank)};
+    const Stage end{fullest(m_, layers - 1, s_.stages_per_rank), m_.table_parameters()};
     return of(plain.layers) >= of(end.layers) + end.table ? plain : end;
   }
   double of(const OfLayers& layers) const {
@@ -97,7 +98,8 @@ class Forecast {
   /// Of a layer, in bytes: with cp keys and values of whole sequences stay until backward.
   double gathered_keys() const {
     if (s_.mesh.cp == 1) return 0;
-    return element_ * static_cast<double>(m_.attention.keys_and_values * s_.local_batch * w_.seq_len) / tp_;
+    const auto of_token = static_cast<double>(m_.attention.keys_and_values);
+    return element_ * of_token * static_cast<double>(s_.local_batch * w_.seq_len) / tp_;
   }
 
   /// Rows that tp gathers are on each of its ranks.
@@ -112,7 +114,7 @@ class Forecast {
 
   /// What waits for its backward, and the layer that is run again.
   double activations() const {
-    const auto layers = fullest(m_, std::min(largest_stage(w_, s_), m_.layers));
+    const auto layers = fullest(m_, std::min(largest_stage(w_, s_), m_.layers), s_.stages_per_rank);
     const bool keeps_all = s_.recompute == Recompute::kNone;
     const OfLayers one{m_.has_experts() ? 0.0 : 1.0, m_.has_experts() ? 1.0 : 0.0};
     const double again = keeps_all ? 0 : kept(one, Recompute::kNone) + gathered_keys();

@@ -67,7 +67,8 @@ std::vector<MeshDegrees> divisions_of_experts(const ModelSizes& model, MeshDegre
     mesh.etp = etp;
     for (const auto ep : expert_degrees(mesh)) {
       mesh.ep = ep;
-      if (refusal_of_experts(model, mesh).empty()) all.push_back(mesh);
+      const bool is_there = ep == 1 && etp > 1;  // tp cuts experts without ep in any case
+      if (!is_there && refusal_of_experts(model, mesh).empty()) all.push_back(mesh);
     }
     mesh.ep = 1;
   }
@@ -116,7 +117,7 @@ std::optional<MeshForecast> best_of(const Workload& w, const MeshDegrees& mesh, 
     for (const auto stages : stages_per_rank(w, mesh, microbatches(w, {mesh, local_batch}), choice))
       for (const auto recompute : kAllRecomputes) {
         if (choice.recompute && recompute != *choice.recompute) continue;
-        const auto found = with(w, {mesh, local_batch, recompute, stages}, hardware);
+        const auto found = with(w, {mesh, local_batch, recompute, stages, choice.element_bytes}, hardware);
         if (!best || is_better(found, *best)) best = found;
       }
   return best;
@@ -126,6 +127,7 @@ std::optional<MeshForecast> best_of(const Workload& w, const MeshDegrees& mesh, 
 MeshForecast best_division(const Workload& workload, const MeshDegrees& mesh, const Hardware& hardware,
                            const Choice& choice) {
   std::optional<MeshForecast> best;
+  if (!refusal(workload, mesh, hardware).empty()) return forecast_of(workload, mesh, hardware, choice);
   for (const auto& divided : divisions_of_experts(workload.model, mesh)) {
     auto found = forecast_of(workload, divided, hardware, choice);
     if (!best || is_better(found, *best)) best = std::move(found);

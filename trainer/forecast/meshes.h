@@ -31,6 +31,7 @@ struct Choice {
   std::optional<int64_t> local_batch;
   std::optional<Recompute> recompute;
   std::optional<int64_t> stages_per_rank;
+  int64_t element_bytes = 2;  ///< of what is computed in; not chosen
 };
 
 /// The mesh on this workload. A mesh that cannot be, or whose memory does not suffice whatever is recomputed, says why.

@@ -40,7 +40,7 @@ ModelSizes sizes_of(const models::MoeOptions& o) {
   auto sizes = sizes_of(o.dense);
   if (o.latent.enabled()) sizes.attention = attention_of(o.dense, o.latent);
   const auto& e = o.experts;
-  sizes.experts = {.count = e.count, .per_token = e.per_token, .hidden = e.hidden};
+  sizes.experts = {.every = o.experts_every, .count = e.count, .per_token = e.per_token, .hidden = e.hidden};
   sizes.experts.has_biases = e.balance_rate > 0, sizes.experts.shared_hidden = e.shared * e.hidden;
   for (int64_t layer = 0; layer < o.dense.layers; ++layer) sizes.experts.layers += o.has_experts(layer) ? 1 : 0;
   return sizes;

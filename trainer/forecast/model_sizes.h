@@ -22,6 +22,7 @@ struct AttentionSizes {
 /// Experts that tokens choose.
 struct ExpertSizes {
   int64_t layers = 0;  ///< that have them; 0: there are none
+  int64_t every = 1;   ///< of every so many layers at most one has them
   int64_t count = 0, per_token = 0;
   int64_t hidden = 0;         ///< of each
   bool has_biases = false;    ///< that balance the load

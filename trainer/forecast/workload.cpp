@@ -14,8 +14,9 @@ OfLayers layers_of(const ModelSizes& model) {
   return {static_cast<double>(model.layers) - experts, experts};
 }
 
-OfLayers fullest(const ModelSizes& model, int64_t layers) {
-  const int64_t experts = std::min(layers, model.experts.layers);
+OfLayers fullest(const ModelSizes& model, int64_t layers, int64_t runs) {
+  const int64_t run = (layers + runs - 1) / runs, of_run = (run + model.experts.every - 1) / model.experts.every;
+  const int64_t experts = std::min({layers, model.experts.layers, runs * of_run});
   return {static_cast<double>(layers - experts), static_cast<double>(experts)};
 }
 

@@ -45,8 +45,8 @@ struct OfLayers {
 
 /// The model's layers.
 OfLayers layers_of(const ModelSizes& model);
-/// Those of a run of so many layers that has most with experts.
-OfLayers fullest(const ModelSizes& model, int64_t layers);
+/// Those of so many layers, in so many equal runs, where these have most with experts.
+OfLayers fullest(const ModelSizes& model, int64_t layers, int64_t runs);
 
 /// Parameters that a rank multiplies with, those of others gathered.
 struct RankParameters {

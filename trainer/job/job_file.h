@@ -27,7 +27,7 @@ class RefusedJob : public BadInput {
 struct Unhonoured {
   std::string where, key, value;
   std::string instead;   ///< what is done
-  bool refused = false;  ///< data or bits would be others: only a dry run goes on, as if it were not there
+  bool refused = false;  ///< a run does not go on with it; a dry run does, as if it were not there
 };
 
 /// How a job is read, and what of it is not honoured.

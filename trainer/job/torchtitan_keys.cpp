@@ -143,7 +143,8 @@ constexpr TorchtitanDifference kDifferences[] = {
      scales_of_samples},
     {"training.dataset",
      "of its data sets dataset_path names files of tokens (lockstep data prepare makes them); the default is text, not "
-     "c4_test."},
+     "c4_test.",
+     nullptr, "c4_test"},
     {"training.local_batch_size",
      "it is lowered where it does not cut a step's samples evenly (canonical: into complete subtrees of their sum), "
      "not "
@@ -171,7 +172,8 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"profiling.enable_profiling",
      "ops and collectives are traced by Lockstep, not by PyTorch's profiler; in a traced step nothing overlaps."},
     {"validation.dataset",
-     "of its data sets dataset_path names files of tokens; the default is text, not c4_validation."},
+     "of its data sets dataset_path names files of tokens; the default is text, not c4_validation.", nullptr,
+     "c4_validation", [](const Job& asked) { return asked.validation.enable; }},
     {"validation.seq_len", "the default is training.seq_len, not 2048.", nullptr, "2048",
      [](const Job& asked) { return asked.validation.enable && asked.training.seq_len != 2048; }},
     {"validation.steps", "a batch has training.global_batch_size samples on every mesh, the last one perhaps fewer."},
@@ -224,7 +226,10 @@ std::string difference_text(std::string_view dotted) {
 
 std::vector<const TorchtitanDifference*> meant_defaults(std::span<const Setting> settings, const Job& asked) {
   std::vector<const TorchtitanDifference*> meant;
-  if (std::ranges::none_of(settings, find_torchtitan_key, &Setting::key)) return meant;
+  const auto is_theirs = [](const Setting& each) {
+    return each.typed && (find_torchtitan_key(each.key) || find_torchtitan_value(each.key, each.written));
+  };
+  if (std::ranges::none_of(settings, is_theirs)) return meant;
   for (const auto& each : kDifferences) {
     const bool is_named = std::ranges::find(settings, each.key, &Setting::key) != settings.end();
     if (!each.their_default.empty() && !is_named && (!each.matters || each.matters(asked))) meant.push_back(&each);

@@ -8,16 +8,16 @@
 #include "trainer/job/job_setting.h"
 
 /// torchtitan v0.2.2 keys that Lockstep knows but does not support: accepted at a value that asks for nothing, and at
-/// any other where data and bits stay what they are. And what keys that both have mean here and not there.
+/// others where a run can go on with something else that it tells. And what keys that both have mean here and not
+/// there.
 namespace lockstep::trainer {
 
 struct TorchtitanKey {
   std::string_view pattern;  ///< "section.key", or "section.*" for all keys below
   /// Accepted values as written, strings without quotes, separated by '|'; "*" = any value asks for nothing.
   std::string_view neutral;
-  std::string_view why = {};  ///< for "*": why any value may stand
-  std::string_view instead =
-      {};  ///< what a run does at other values, with the same data and bits; empty: they are refused
+  std::string_view why = {};      ///< for "*": why any value may stand
+  std::string_view instead = {};  ///< what a run does at other values; empty: they are refused
 };
 
 std::span<const TorchtitanKey> torchtitan_keys();
@@ -31,8 +31,8 @@ std::vector<std::string_view> neutral_values(const TorchtitanKey& key);
 /// Whether `value`, as written without quotes, asks for nothing.
 bool asks_for_nothing(const TorchtitanKey& key, std::string_view value);
 
-/// A value of one of Lockstep's own keys that torchtitan knows and Lockstep does not: what a run takes in its place,
-/// with the same data and bits. Without that it is refused.
+/// A value of one of Lockstep's own keys that torchtitan knows and Lockstep does not: what a run takes in its place.
+/// Without that it is refused.
 struct TorchtitanValue {
   std::string_view key, value;
   std::string_view stand_in = {}, instead = {};
@@ -57,8 +57,8 @@ struct TorchtitanDifference {
 
 std::span<const TorchtitanDifference> torchtitan_differences();
 
-/// Of a job that names keys of torchtitan's alone, and so was written for it: the differences whose defaults it leaves
-/// to torchtitan, where that matters.
+/// Of a job whose file names keys or values of torchtitan's alone, and so was written for it: the differences whose
+/// defaults it leaves to torchtitan, where that matters.
 std::vector<const TorchtitanDifference*> meant_defaults(std::span<const Setting> settings, const Job& asked);
 
 /// "Differs from torchtitan: ...", or nothing for a key that means the same.

@@ -87,7 +87,9 @@ TEST(TokenFile, WhatAFileIsNotIsBadInput) {
   EXPECT_EQ(refusal(in("")), name + "is empty.");
   const auto not_ids = [&](const std::string& kind) {
     return name + "is " + kind + ", not ids of tokens. Make them of its documents: lockstep data prepare " +
-           folder.file("a.bin") + " --tokenizer TOKENIZER --output NAME.";
+           folder.file("a.bin") +
+           " --tokenizer TOKENIZER --output NAME; if they are ids all the same, say so: lockstep data adopt --dtype "
+           "uint16.";
   };
   EXPECT_EQ(refusal(in("the cat sat on the mat\n")), not_ids("text"));
   EXPECT_EQ(refusal(in("{\"text\": \"Gr\u00fc\u00dfe \u732b\"}")), not_ids("text"));

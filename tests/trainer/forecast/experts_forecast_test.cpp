@@ -73,6 +73,34 @@ TEST(ExpertForecast, RowsTravelFourTimes) {
                    bytes * 6 / 8 / (hardware.network_bytes_per_second * hardware.links) * microbatches * layers);
 }
 
+/// One axis after the other.
+TEST(ExpertForecast, RowsGoOverEachAxisThatDividesExperts) {
+  const auto hardware = without_latency();
+  const auto settings = on("dp_shard=4,cp=2,tp=2,ep=8");
+  const double rows = 2 * 4096.0 / 2 / 2 * 1024 * 2 / (hardware.host_bytes_per_second * hardware.links);
+  EXPECT_DOUBLE_EQ(Communication(kWorkload, settings, hardware).experts(expert_layer(kModel)),
+                   4 * rows * (1.0 / 2 + 1.0 / 2 + 1.0 / 2))
+      << "tp, cp and two of dp_shard";
+  auto slow = hardware;
+  slow.host_latency_seconds = 1;
+  EXPECT_NEAR(Communication(kWorkload, settings, slow).experts(expert_layer(kModel)), 4 * 3 * 2, 0.1)
+      << "each says first which rows there are";
+}
+
+/// Of alternating layers a stage has half with experts; of others it may have none without.
+TEST(ExpertForecast, AStageHasAsManyLayersWithExpertsAsThereAreInARow) {
+  auto o = options();
+  o.dense_layers = 0, o.experts_every = 2;
+  const auto alternating = sizes_of(o);
+  EXPECT_EQ(alternating.experts.layers, 7);
+  EXPECT_EQ(fullest(alternating, 7, 1).expert, 4);
+  EXPECT_EQ(fullest(alternating, 4, 1).expert, 2);
+  EXPECT_EQ(fullest(alternating, 4, 4).expert, 4) << "four runs of one layer";
+  EXPECT_EQ(fullest(kModel, 7, 1).expert, 7);
+  EXPECT_EQ(fullest(kModel, 14, 1).expert, 12);
+  EXPECT_EQ(fullest(kModel, 14, 1).dense, 2);
+}
+
 /// tp gathers what shared experts take, and rows only where it cuts experts.
 TEST(ExpertForecast, TensorParallelGathersRowsOfExpertsThatItCuts) {
   const auto hardware = without_latency();
@@ -83,7 +111,8 @@ TEST(ExpertForecast, TensorParallelGathersRowsOfExpertsThatItCuts) {
   };
   EXPECT_DOUBLE_EQ(moves("dp_shard=2,tp=2", dense_layer(kModel)), 8);
   EXPECT_DOUBLE_EQ(moves("dp_shard=2,tp=2,ep=2", expert_layer(kModel)), 8);
-  EXPECT_DOUBLE_EQ(moves("dp_shard=2,tp=2", expert_layer(kModel)), 8 + 2 * 3);
+  EXPECT_DOUBLE_EQ(moves("dp_shard=2,tp=2", expert_layer(kModel)), 8 + 2 * 4)
+      << "rows are gathered, and rows are reduced (expert_traffic_test.cpp)";
 }
 
 /// Products of an expert's few rows wait for its weight.

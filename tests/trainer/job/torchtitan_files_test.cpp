@@ -205,15 +205,26 @@ TEST(TorchtitanFiles, DefaultsThatAreOthersAreTold) {
   const auto told = [](const Values& values) { return read(values, /*is_dry=*/false).goes_on; };
   const std::pair<std::string, std::string> theirs{"job.print_config", "true"};
   EXPECT_THAT(told({{"training.steps", "2"}}), ElementsAre());
-  EXPECT_THAT(told({theirs}), ElementsAre(kPrecision, "activation_checkpoint.mode"));
-  EXPECT_THAT(told({theirs, {"activation_checkpoint.mode", "\"none\""}, {kPrecision, "\"float32\""}}), ElementsAre());
+  EXPECT_THAT(told({theirs}), ElementsAre("training.dataset", kPrecision, "activation_checkpoint.mode"));
+  EXPECT_THAT(told({{"training.dataset", "\"c4\""}, {"training.dataset_path", "\"c4.bin\""}}),
+              ElementsAre("training.dataset", kPrecision, "activation_checkpoint.mode"));
+  EXPECT_THAT(told({theirs,
+                    {"activation_checkpoint.mode", "\"none\""},
+                    {kPrecision, "\"float32\""},
+                    {"training.dataset", "\"text\""}}),
+              ElementsAre());
   EXPECT_THAT(told({theirs,
                     {"activation_checkpoint.mode", "\"none\""},
                     {kPrecision, "\"float32\""},
                     {"parallelism.context_parallel_degree", "2"},
+                    {"training.dataset", "\"text\""},
                     {"training.seq_len", "64"},
                     {"validation.enable", "true"}}),
-              ElementsAre("parallelism.context_parallel_load_balancer", "validation.seq_len"));
+              ElementsAre("parallelism.context_parallel_load_balancer", "validation.dataset", "validation.seq_len"));
+  JobReading reading;
+  const std::vector<Setting> on_the_command_line{command_line_setting("compile.enable", "true")};
+  parse_job("", "job.toml", on_the_command_line, reading);
+  EXPECT_EQ(reading.unhonoured.size(), 1U) << "which says nothing of whom the file was written for";
 }
 
 }  // namespace

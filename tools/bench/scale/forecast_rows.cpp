@@ -89,9 +89,11 @@ class Unit {
     seconds_ = timing.ours;
   }
   double seconds() const { return seconds_; }
+  /// Of the unit; the ratio is how many of the other are as long as it.
   PairedTiming beside(const Contender& other) const {
-    return time_in_pairs([&] { other.run(1); }, [&] { step_->run(1); }, options_);
+    return time_in_pairs([&] { step_->run(1); }, [&] { other.run(1); }, options_);
   }
+  double seconds_of(const PairedTiming& timing) const { return seconds_ / timing.ratio; }
 
  private:
   PairedOptions options_;
@@ -99,20 +101,27 @@ class Unit {
   double seconds_ = 0;
 };
 
-/// All-gathers between two processes.
+Contender::Work gather_of(const trainer::Processes& processes, int ranks, int64_t floats) {
+  at::set_num_threads(1);
+  const auto world = std::make_shared<World>(
+      World::Options{.rank_count = ranks, .local_ranks = {processes.rank}, .transport = processes.transport});
+  const auto& mesh = world->mesh(fmt::format("tp={}", ranks));
+  const auto tensor = distribute(at::ones({floats}), Layout::parse(mesh, "[tp=S(0)]"));
+  return [world, tensor, whole = Layout::parse(mesh, "[tp=R]")] {
+    redistribute_values(tensor, whole, "bench");
+    return 0.0;
+  };
+}
+
+/// An all-gather between two processes.
 double gather_seconds(const Unit& unit, int64_t floats, int at_once) {
   const auto contender = in_processes(2, [floats, at_once](const trainer::Processes& processes) -> Contender::Work {
-    at::set_num_threads(1);
-    const auto world = std::make_shared<World>(
-        World::Options{.rank_count = 2, .local_ranks = {processes.rank}, .transport = processes.transport});
-    const auto& mesh = world->mesh("tp=2");
-    const auto tensor = distribute(at::ones({floats}), Layout::parse(mesh, "[tp=S(0)]"));
-    return [world, tensor, whole = Layout::parse(mesh, "[tp=R]"), at_once] {
-      for (int i = 0; i < at_once; ++i) redistribute_values(tensor, whole, "bench");
+    return [gather = gather_of(processes, 2, floats), at_once] {
+      for (int i = 0; i < at_once; ++i) gather();
       return 0.0;
     };
   });
-  return unit.seconds() * unit.beside(*contender).ratio / at_once;
+  return unit.seconds_of(unit.beside(*contender)) / at_once;
 }
 
 /// Of a rank of the case's mesh.
@@ -126,10 +135,15 @@ trainer::forecast::MeasuredStep described(const Case& of, double seconds) {
           seconds};
 }
 
-/// In what one core does alone: steps on each of them, which know nothing of each other.
+/// In what one core does alone: steps on each of them, which wait for each other when they are done.
 double cores_at_once(const Unit& unit) {
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  return cores / unit.beside(*in_processes(cores, step_of(kFitted[0]))).ratio;
+  const auto cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (cores == 1) return 1;
+  const auto all = in_processes(cores, [cores](const trainer::Processes& processes) -> Contender::Work {
+    return
+        [step = step_of(kFitted[0])(processes), meet = gather_of(processes, cores, cores)] { return step(), meet(); };
+  });
+  return cores * unit.beside(*all).ratio;
 }
 
 /// What this machine does by itself.
@@ -151,10 +165,10 @@ Hardware this_machine(const Unit& unit) {
 
 /// The forecast beside the step.
 BenchRow row_of(const Case& of, const PairedTiming& timing, const Unit& unit, const Hardware& hardware) {
-  const auto step = described(of, unit.seconds() * timing.ratio);
+  const auto step = described(of, unit.seconds_of(timing));
   const double forecast = time_of(step.workload, step.settings, hardware).step();
   BenchRow row{of.name, 1e3 * forecast, 1e3 * step.seconds, "the step", forecast / step.seconds, "ms"};
-  row.ratio_upper = row.ratio;
+  row.ratio_upper = forecast / unit.seconds() * timing.upper;
   row.facts = {{"ranks", static_cast<double>(step.settings.mesh.ranks())}};
   return row;
 }
@@ -164,6 +178,7 @@ BenchRow row_of(const Case& of, const PairedTiming& timing, const Unit& unit, co
 void measure_forecast(const std::string& patterns, double seconds, const std::string& file,
                       const std::function<void(const BenchRow&)>& report) {
   std::vector<std::string> names;
+  for (const auto& each : kFitted) names.emplace_back(each.name);
   for (const auto& each : kMeshes) names.emplace_back(each.name);
   require_fit("forecast", names, patterns);
   const Unit unit(seconds);
@@ -171,11 +186,12 @@ void measure_forecast(const std::string& patterns, double seconds, const std::st
   std::array<trainer::forecast::MeasuredStep, 3> steps;
   for (size_t i = 0; i < steps.size(); ++i) {
     timings[i] = unit.beside(*steps_of(kFitted[i]));
-    steps[i] = described(kFitted[i], unit.seconds() * timings[i].ratio);
+    steps[i] = described(kFitted[i], unit.seconds_of(timings[i]));
   }
   const auto hardware = fitted(this_machine(unit), steps);
   if (!file.empty()) write_file_atomically(file, to_toml(hardware));
-  for (size_t i = 0; i < steps.size(); ++i) report(row_of(kFitted[i], timings[i], unit, hardware));
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (fits(kFitted[i].name, patterns)) report(row_of(kFitted[i], timings[i], unit, hardware));
   for (const auto& each : kMeshes)
     if (fits(each.name, patterns)) report(row_of(each, unit.beside(*steps_of(each)), unit, hardware));
 }

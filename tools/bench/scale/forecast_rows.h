@@ -10,7 +10,7 @@ namespace lockstep::bench {
 /// of them, in milliseconds; ours: the forecast, peer: the step; the ratio is theirs.
 ///
 /// Fitted are the shares of products, attention and elements to three steps on one process (fit_*), what cores do at
-/// once to such steps on all of them, bandwidth and latency to an all-gather of 16 MiB and one of 4 bytes between two;
+/// once to such steps on all of them, bandwidth and latency to an all-gather of 16 MiB and one of 8 bytes between two;
 /// the other rows were not used.
 ///
 /// Rows whose names fit `patterns`; `report` gets them as they come. `file`: the hardware, for lockstep plan

@@ -23,11 +23,16 @@ const char* const kPlanExamples =
 void add_plan_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--ranks", options.ranks, "All meshes of so many ranks")->type_name("N")->check(from_one());
   command.add_option("--mesh", options.mesh, "This mesh alone, with what its time is spent on")->type_name("MESH");
-  command.add_option("--model", options.model, "Flavor of llama3 or moe, such as 8B or deepseek-v3-671B")
+  command
+      .add_option("--model", options.model,
+                  "Flavor of llama3 or moe, such as 8B or deepseek-v3-671B; moe/debugmodel: moe's")
       ->required()
       ->type_name("FLAVOR");
   command.add_option("--hardware", options.hardware, "a100, h100 (the default), h200, or a file (docs/scale.md)")
       ->type_name("NAME|FILE");
+  command.add_option("--dtype", options.dtype, "What is computed in (bfloat16)")
+      ->type_name("bfloat16|float32")
+      ->check(CLI::IsMember({"bfloat16", "float32"}));
   command.add_option("--batch", options.batch, "Sequences of a step (1024)")->type_name("N")->check(from_one());
   command.add_option("--seq-len", options.seq_len, "Tokens of a sequence (8192)")->type_name("N")->check(from_one());
   command

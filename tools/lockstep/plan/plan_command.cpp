@@ -28,22 +28,30 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Of llama3 or, where it has no flavor of the name, of moe.
-std::string family_of(const std::string& flavor) {
-  const auto llama = models::llama_flavors(), moe = models::moe_flavors();
-  if (has(llama, flavor)) return "llama3";
-  if (has(moe, flavor)) return "moe";
-  fail<BadInput>("--model {} is no flavor of llama3 ({}) and none of moe ({}).", flavor, fmt::join(llama, ", "),
-                 fmt::join(moe, ", "));
-}
+/// A flavor and whose it is: of llama3 or, where that has none of the name, of moe; "moe/debugmodel" says it.
+struct Model {
+  std::string family, flavor;
 
-ModelSizes model_of(const std::string& flavor) {
-  return family_of(flavor) == "llama3" ? trainer::forecast::sizes_of(models::llama_flavor(flavor))
-                                       : trainer::forecast::sizes_of(models::moe_flavor(flavor));
+  ModelSizes sizes() const {
+    return family == "llama3" ? trainer::forecast::sizes_of(models::llama_flavor(flavor))
+                              : trainer::forecast::sizes_of(models::moe_flavor(flavor));
+  }
+};
+
+Model model_of(const std::string& text) {
+  const auto llama = models::llama_flavors(), moe = models::moe_flavors();
+  const auto flavor = text.substr(text.find('/') + 1), family = text.substr(0, text.size() - flavor.size());
+  if (family.empty() || family == "llama3/")
+    if (has(llama, flavor)) return {"llama3", flavor};
+  if (family.empty() || family == "moe/")
+    if (has(moe, flavor)) return {"moe", flavor};
+  fail<BadInput>("--model {} is no flavor of llama3 ({}) and none of moe ({}).", text, fmt::join(llama, ", "),
+                 fmt::join(moe, ", "));
 }
 
 Choice choice_of(const PlanOptions& options) {
   Choice choice{.local_batch = options.local_batch, .recompute = {}, .stages_per_rank = options.stages_per_rank};
+  choice.element_bytes = options.dtype == "float32" ? 4 : 2;
   for (const auto recompute : trainer::forecast::kAllRecomputes)
     if (options.recompute == text_of(recompute)) choice.recompute = recompute;
   return choice;
@@ -135,10 +143,9 @@ Json mesh_json(const Workload& workload, const MeshForecast& mesh) {
 }
 
 void write_result(const PlanOptions& options, const Workload& workload, const std::vector<MeshForecast>& meshes) {
-  Json result{{"model", options.model},
-              {"hardware", options.hardware},
-              {"seq_len", workload.seq_len},
-              {"global_batch_size", workload.global_batch},
+  Json result{{"model", options.model},      {"family", model_of(options.model).family},
+              {"dtype", options.dtype},      {"hardware", options.hardware},
+              {"seq_len", workload.seq_len}, {"global_batch_size", workload.global_batch},
               {"meshes", Json::array()}};
   for (const auto& mesh : meshes) result["meshes"].push_back(mesh_json(workload, mesh));
   write_json(options.output, result);
@@ -148,13 +155,14 @@ void write_result(const PlanOptions& options, const Workload& workload, const st
 
 ExitCode run_plan(const PlanOptions& options) {
   const auto hardware = trainer::forecast::hardware_of(options.hardware);
-  const Workload workload{model_of(options.model), options.seq_len, options.batch};
+  const auto model = model_of(options.model);
+  const Workload workload{model.sizes(), options.seq_len, options.batch};
   const auto meshes = forecasts(options, workload, hardware);
   write_result(options, workload, meshes);
   if (!options.ranks && meshes[0].is_refused()) fail<BadInput>("{}.", meshes[0].why);
   if (!options.output.quiet)
-    print_out("{} {}, {} sequences of {} tokens a step, bfloat16, on {}: forecasts, nothing was run (docs/scale.md)\n",
-              family_of(options.model), options.model, options.batch, options.seq_len, hardware.name);
+    print_out("{} {}, {} sequences of {} tokens a step, {}, on {}: forecasts, nothing was run (docs/scale.md)\n",
+              model.family, model.flavor, options.batch, options.seq_len, options.dtype, hardware.name);
   if (!options.ranks) {
     print_heading();
     print_row(workload, meshes[0]);
