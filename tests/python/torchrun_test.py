@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -102,6 +103,17 @@ def with_a_spare(folder, expected):
     ends_well(run, agent, expected, "rank 2 waits as a spare of mesh dp_shard=2")
 
 
+def wait_for_listener(port):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            socket.create_connection(("localhost", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(f"nobody listens on port {port}")
+
+
 def without_the_other_agent(folder, expected):
     run = Run(folder, "shrunk")
     mesh = ["--parallelism.data_parallel_shard_degree", "3"]
@@ -109,7 +121,7 @@ def without_the_other_agent(folder, expected):
                "localhost:29437", "--rdzv-id", "lockstep", "--rdzv-conf",
                "last_call_timeout=5,keep_alive_interval=1,keep_alive_max_attempt=2"]
     first = run.agent(*options, mesh=mesh)
-    time.sleep(1)
+    wait_for_listener(29437)  # else the second could keep the store, which ends with it
     second = run.agent(*options, mesh=mesh)
     run.wait_for_checkpoint(first)
     for process in [second.pid, *children(second)]:

@@ -36,7 +36,7 @@ inline std::string write_tokens(const TemporaryFolder& folder, const std::string
                                 const std::vector<uint16_t>& ids, const std::vector<uint64_t>& borders = {},
                                 int64_t vocabulary = 65536, int64_t text_bytes = 0) {
   const auto content = raw(ids), starts = raw(borders);
-  const auto path = folder.write(name + ".bin", content);
+  auto path = folder.write(name + ".bin", content);
   if (!borders.empty()) folder.write(name + ".borders", starts);
   trainer::write_sidecar(path, {.dtype = "uint16",
                                 .tokens = static_cast<int64_t>(ids.size()),
