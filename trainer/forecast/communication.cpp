@@ -96,7 +96,7 @@ double Communication::data(double busy) const {
   const double steps = once ? 1 : static_cast<double>(microbatches(w_, s_)), gathers = once ? 1 : 2 * steps;
   auto stage = rank_parameters(m_, layers_of(m_), s_);
   stage.everywhere += m_.outer_parameters() / tp;
-  const auto layer = rank_parameters(m_.has_experts() ? expert_layer(m_) : dense_layer(m_), s_);
+  const auto layer = rank_parameters(largest_layer(m_), s_);
   double seconds = 0, alone = 0;
   const auto add = [&](double of_stage, double of_layer, int64_t layers, const Group& group) {
     if (group.size == 1 || of_layer <= 0) return;

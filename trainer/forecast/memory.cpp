@@ -66,16 +66,14 @@ class Forecast {
     return of(plain.layers) >= of(end.layers) + end.table ? plain : end;
   }
   double of(const OfLayers& layers) const {
-    const double experts = m_.has_experts() ? layers.expert * expert_layer(m_).parameters() : 0;
-    return layers.dense * dense_layer(m_).parameters() + experts;
+    return over_layers(m_, layers, [](const LayerSizes& layer) { return layer.parameters(); });
   }
   double parameters_of_stage() const { return of(fullest_stage().layers) + fullest_stage().table; }
 
-  /// With their gradients where these are reduced.
-  double bytes_of(const RankParameters& parameters, double with_gradients) const {
-    const double everywhere = s_.sharding() > 1 ? kFloat * with_gradients * parameters.everywhere : 0;
-    const double routed = s_.expert_sharding() > 1 ? kFloat * with_gradients * parameters.routed : 0;
-    return element_ * parameters.all() + everywhere + routed;
+  /// Where ranks have shares, gradients are whole before they are reduced.
+  double unreduced_gradients(const RankParameters& parameters) const {
+    return kFloat *
+           ((s_.sharding() > 1 ? parameters.everywhere : 0) + (s_.expert_sharding() > 1 ? parameters.routed : 0));
   }
 
   /// With pp all of the stage, gradients as well.
@@ -83,16 +81,16 @@ class Forecast {
     const auto stage = fullest_stage();
     auto whole = rank_parameters(m_, stage.layers, s_);
     whole.everywhere += stage.table / tp_;
-    return bytes_of(whole, 1);
+    return element_ * whole.all() + unreduced_gradients(whole);
   }
 
   /// Otherwise two layers, one of them with its gradients, and the head.
   double gathered_layers() const {
-    const auto layer = rank_parameters(m_.has_experts() ? expert_layer(m_) : dense_layer(m_), s_);
+    const auto layer = rank_parameters(largest_layer(m_), s_);
     auto whole = rank_parameters(m_, layers_of(m_), s_);
     whole.everywhere += m_.outer_parameters() / tp_;
     const double at_once = 2 * layer.all() + m_.table_parameters() / tp_;
-    return element_ * std::min(whole.all(), at_once) + bytes_of(layer, 1) - element_ * layer.all();
+    return element_ * std::min(whole.all(), at_once) + unreduced_gradients(layer);
   }
 
   /// Of a layer, in bytes: with cp keys and values of whole sequences stay until backward.
@@ -108,16 +106,14 @@ class Forecast {
     return element_ * kept_elements(m_, layer, rows, recompute) * tokens();
   }
   double kept(const OfLayers& layers, Recompute recompute) const {
-    const double experts = m_.has_experts() ? layers.expert * kept(expert_layer(m_), recompute) : 0;
-    return layers.dense * kept(dense_layer(m_), recompute) + experts;
+    return over_layers(m_, layers, [&](const LayerSizes& layer) { return kept(layer, recompute); });
   }
 
   /// What waits for its backward, and the layer that is run again.
   double activations() const {
     const auto layers = fullest(m_, std::min(largest_stage(w_, s_), m_.layers), s_.stages_per_rank);
     const bool keeps_all = s_.recompute == Recompute::kNone;
-    const OfLayers one{m_.has_experts() ? 0.0 : 1.0, m_.has_experts() ? 1.0 : 0.0};
-    const double again = keeps_all ? 0 : kept(one, Recompute::kNone) + gathered_keys();
+    const double again = keeps_all ? 0 : kept(largest_layer(m_), Recompute::kNone) + gathered_keys();
     const double keys = keeps_all ? (layers.dense + layers.expert) * gathered_keys() : 0;
     return held_microbatches() * (kept(layers, s_.recompute) + keys) + again;
   }

@@ -66,5 +66,9 @@ struct LayerSizes {
 LayerSizes dense_layer(const ModelSizes& model);
 /// REQUIRES: has_experts().
 LayerSizes expert_layer(const ModelSizes& model);
+/// One with experts, if there are any.
+inline LayerSizes largest_layer(const ModelSizes& model) {
+  return model.has_experts() ? expert_layer(model) : dense_layer(model);
+}
 
 }  // namespace lockstep::trainer::forecast

@@ -25,10 +25,10 @@ RankParameters rank_parameters(const LayerSizes& layer, const Settings& s) {
 }
 
 RankParameters rank_parameters(const ModelSizes& model, const OfLayers& layers, const Settings& settings) {
-  const auto dense = rank_parameters(dense_layer(model), settings);
-  if (!model.has_experts()) return {layers.dense * dense.everywhere, 0};
-  const auto expert = rank_parameters(expert_layer(model), settings);
-  return {layers.dense * dense.everywhere + layers.expert * expert.everywhere, layers.expert * expert.routed};
+  const auto all = [&](double RankParameters::*part) {
+    return over_layers(model, layers, [&](const LayerSizes& layer) { return rank_parameters(layer, settings).*part; });
+  };
+  return {all(&RankParameters::everywhere), all(&RankParameters::routed)};
 }
 
 int64_t largest_stage(const Workload& workload, const Settings& settings) {

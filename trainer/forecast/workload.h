@@ -43,6 +43,12 @@ struct OfLayers {
   double dense = 0, expert = 0;  ///< without experts, with them
 };
 
+/// The sum of what `of` gives for each layer.
+template <class Function>
+double over_layers(const ModelSizes& model, const OfLayers& layers, const Function& of) {
+  return layers.dense * of(dense_layer(model)) + (model.has_experts() ? layers.expert * of(expert_layer(model)) : 0);
+}
+
 /// The model's layers.
 OfLayers layers_of(const ModelSizes& model);
 /// Those of so many layers, in so many equal runs, where these have most with experts.

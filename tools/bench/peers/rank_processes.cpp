@@ -90,4 +90,10 @@ double RankProcesses::operator()() const {
   return work_();
 }
 
+std::shared_ptr<Contender> in_processes(int count,
+                                        const std::function<Contender::Work(const trainer::Processes&)>& make) {
+  return Contender::fork(
+      [&]() -> Contender::Work { return [all = std::make_shared<RankProcesses>(count, make)] { return (*all)(); }; });
+}
+
 }  // namespace lockstep::bench

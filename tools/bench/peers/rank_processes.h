@@ -25,4 +25,8 @@ class RankProcesses {
   Contender::Work work_;
 };
 
+/// A contender whose work so many ranks do together.
+std::shared_ptr<Contender> in_processes(int count,
+                                        const std::function<Contender::Work(const trainer::Processes&)>& make);
+
 }  // namespace lockstep::bench

@@ -57,13 +57,6 @@ trainer::Job job_of(const Case& of) {
 
 using Make = std::function<Contender::Work(const trainer::Processes&)>;
 
-std::shared_ptr<Contender> in_processes(int count, const Make& make) {
-  return Contender::fork([count, make]() -> Contender::Work {
-    if (count == 1) return make({});
-    return [all = std::make_shared<RankProcesses>(count, make)] { return (*all)(); };
-  });
-}
-
 /// A rank of the case's mesh; a mesh of one rank knows of no other process.
 Make step_of(const Case& of) {
   return [job = job_of(of)](const trainer::Processes& processes) -> Contender::Work {

@@ -35,12 +35,8 @@ std::shared_ptr<Contender> simulated(int ranks) {
   return Contender::fork([ranks] { return step_of(ranks, {}); });
 }
 
-std::shared_ptr<Contender> in_processes(int count) {
-  return Contender::fork([count]() -> Contender::Work {
-    const auto ranks = std::make_shared<RankProcesses>(
-        count, [count](const trainer::Processes& processes) { return step_of(count, processes); });
-    return [ranks] { return (*ranks)(); };
-  });
+std::shared_ptr<Contender> one_each(int ranks) {
+  return in_processes(ranks, [ranks](const trainer::Processes& processes) { return step_of(ranks, processes); });
 }
 
 struct Case {
@@ -51,7 +47,7 @@ struct Case {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const int count : kProcesses) cases.push_back({fmt::format("processes_{}", count), count, in_processes});
+  for (const int count : kProcesses) cases.push_back({fmt::format("processes_{}", count), count, one_each});
   for (const int count : kSimulated) cases.push_back({fmt::format("simulated_{}", count), count, simulated});
   return cases;
 }
