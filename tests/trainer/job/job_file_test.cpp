@@ -67,8 +67,11 @@ constexpr BadJob kBadJobs[] = {
      "set it to false."},
     {"[checkpoint]\nasync_mode = \"asynk\"",
      "job.toml:2: checkpoint.async_mode is \"asynk\", must be disabled or async. Did you mean async?"},
+    {"[training]\ndataset = \"c5\"",
+     "job.toml:2: training.dataset is \"c5\", must be text, tokens, conversations or preferences."},
     {"[training]\ndataset = \"c4\"",
-     "job.toml:2: training.dataset is \"c4\", must be text, tokens, conversations or preferences."},
+     "job.toml:2: training.dataset = c4 needs training.dataset_path: files of tokens, which lockstep data prepare makes "
+     "of documents; nothing is downloaded."},
     {"[model]\nconverters = [\"float9\"]",
      "job.toml:2: model.converters is [\"float9\"], must be quantize.linear.float8 or quantize.linear.mx."},
     {"[quantize.linear.float8]\nrecipe_name = \"rowwsie\"",
