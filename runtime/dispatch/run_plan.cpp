@@ -2,11 +2,14 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/detached_view.h"
 #include "runtime/exchange/exchanges_in_flight.h"
+#include "runtime/kernels/products/shared_factors.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule.h"
 #include "runtime/redistribution/redistribute.h"
@@ -78,13 +81,42 @@ class Runner {
     collect_operands();
     results_.resize(plan_.results.size());
     if (plan_.rule && plan_.rule->traits & Rule::kRandom) name_stream();
-    for (size_t i = 0; i < mesh_.local_count(); ++i) run_local(i);
+    run_all_local();
     plan_.checked = true;
     finish();
   }
 
  private:
   const c10::IValue* arguments() const { return stack_.data() + first_; }
+
+  void run_all_local() {
+    const kernels::SharedFactors shared(bytes_in_common());
+    for (size_t i = 0; i < mesh_.local_count(); ++i) run_local(i);
+  }
+
+  /// Of operands that are large enough for it to matter: what several local ranks have in common, as gathered weights.
+  std::vector<kernels::SharedFactors::Bytes> bytes_in_common() const {
+    std::vector<kernels::SharedFactors::Bytes> result;
+    if (mesh_.local_count() < 2 || world_.meta() || !plan_.all_written.empty()) return result;
+    for (const auto& set : operands_)
+      if (set) add_bytes_in_common(set->local_tensors(), result);
+    return result;
+  }
+  static void add_bytes_in_common(const Shards& shards, std::vector<kernels::SharedFactors::Bytes>& result) {
+    constexpr size_t kLeast = size_t{1} << 14;
+    const auto& first = shards[0];
+    if (first.dim() < 2 || first.nbytes() < kLeast || !first.is_cpu()) return;
+    const auto lies_there = [&](const at::Tensor& other) { return other.const_data_ptr() == first.const_data_ptr(); };
+    if (std::none_of(shards.begin() + 1, shards.end(), lies_there)) return;  // then the others share nothing either
+    for (const auto& shard : shards)
+      if (shard.is_non_overlapping_and_dense()) result.push_back(bytes_of(shard));
+    std::ranges::sort(result);
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+  }
+  static kernels::SharedFactors::Bytes bytes_of(const at::Tensor& shard) {
+    const auto* begin = static_cast<const std::byte*>(shard.const_data_ptr());
+    return {begin, begin + shard.nbytes()};
+  }
 
   void collect_operands() {
     operands_.resize(plan_.slots.size());

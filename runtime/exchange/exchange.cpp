@@ -18,6 +18,7 @@ std::vector<Pieces> exchange_directly(const Exchange& request) {
   for (size_t i = 0; i < mesh.local_count(); ++i) {
     const int rank = mesh.local_ranks()[i];
     const auto my_member = static_cast<size_t>(mesh.coordinate(rank, request.axis));
+    if (request.is_alike && my_member > 0) continue;
     const auto group = mesh.group(rank, request.axis);
     for (size_t t = 0; t < received.size(); ++t)
       for (size_t m = 0; m < group.size(); ++m)

@@ -36,8 +36,9 @@ std::vector<at::Tensor> Gathering::room_for(const Collective& collective, int ro
   return result_.back().split_with_sizes(lengths, dim_);
 }
 
-Shards Gathering::take(const Pieces& received) {
-  return result_.empty() ? concatenate(received, dim_) : std::move(result_);
+Shards Gathering::take(const Move& move, const Pieces& received) {
+  if (!result_.empty()) return std::move(result_);
+  return once_per_group(move, [&](size_t i) { return at::cat(received[i], dim_); });
 }
 
 namespace {
@@ -48,7 +49,8 @@ class AllGather : public Collective {
   AllGather(const Move& move, Shards shards)
       : Collective(move, std::move(shards)), gathering_(shard_dim(*move.before, from().dim)) {}
 
-  Pieces pieces(int /*round*/) const override { return to_everyone(); }
+  Pieces pieces(int round) const override { return to_everyone(is_alike(round)); }
+  bool is_alike(int /*round*/) const override { return has_one_result(); }
   std::vector<int64_t> received_sizes(int /*round*/, size_t index, size_t member) const override {
     const auto held = member_cut(*move().before, index, member, from().dim);
     return piece_sizes(index, member, from().dim, held.length);
@@ -56,7 +58,7 @@ class AllGather : public Collective {
   Pieces destinations(int round) override { return gathering_.destinations(*this, round, shards()); }
 
  private:
-  Shards made_of(int /*round*/, const Pieces& received) override { return gathering_.take(received); }
+  Shards made_of(int /*round*/, const Pieces& received) override { return gathering_.take(move(), received); }
 
   Gathering gathering_;
 };

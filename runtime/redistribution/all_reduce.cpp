@@ -14,7 +14,8 @@ class AllReduce : public Collective {
 
   int rounds() const override { return sends_whole_ ? 1 : 2; }
   void send_whole() override { sends_whole_ = true; }
-  Pieces pieces(int round) const override { return adds_chunks(round) ? flat_chunks() : to_everyone(); }
+  Pieces pieces(int round) const override { return adds_chunks(round) ? flat_chunks() : to_everyone(is_alike(round)); }
+  bool is_alike(int /*round*/) const override { return has_one_result(); }
   std::vector<int64_t> received_sizes(int round, size_t index, size_t member) const override;
   Pieces destinations(int round) override;
 
@@ -73,7 +74,7 @@ Shards AllReduce::made_of(int round, const Pieces& received) {
 }
 
 Shards AllReduce::gathered(const Pieces& received) {
-  auto result = gathering_.take(received);
+  auto result = gathering_.take(move(), received);
   for (size_t i = 0; i < result.size(); ++i)
     result[i] = result[i].view(with_nodes(*move().after, local_rank(i), body_sizes(i)));
   return result;

@@ -2,7 +2,10 @@
 
 #include <ATen/Functions.h>
 
+#include "runtime/context/observer.h"
+#include "runtime/context/world.h"
 #include "runtime/redistribution/collective_parts.h"
+#include "runtime/tensor/lazy_copy.h"
 
 namespace lockstep {
 
@@ -46,9 +49,14 @@ std::vector<int64_t> Collective::piece_sizes(size_t index, size_t member, int di
   return sizes;
 }
 
-Pieces Collective::to_everyone() const {
+bool Collective::has_one_result() const {
+  auto& world = mesh().world();
+  return !world.as_messages() && world.observers().empty();
+}
+
+Pieces Collective::to_everyone(bool alike) const {
   Pieces pieces;
-  for (const auto& shard : shards_) pieces.emplace_back(members(), shard);
+  for (const auto& shard : shards_) pieces.emplace_back(alike ? 1 : members(), shard);
   return pieces;
 }
 
@@ -81,6 +89,23 @@ at::Tensor rows(const at::Tensor& shard, int dim, const Range& held, const Range
 Shards concatenate(const Pieces& received, int dim) {
   Shards result;
   for (const auto& pieces : received) result.push_back(at::cat(pieces, dim));
+  return result;
+}
+
+int first_of_group(const Move& move, size_t index) {
+  const auto& mesh = move.before->layout.mesh();
+  return mesh.local_index(mesh.member(mesh.local_ranks()[index], move.axis, 0));
+}
+
+Shards once_per_group(const Move& move, const std::function<at::Tensor(size_t)>& make) {
+  const auto& mesh = move.before->layout.mesh();
+  const bool shared = mesh.world().observers().empty();
+  Shards result;
+  for (size_t i = 0; i < mesh.local_count(); ++i) {
+    const int first = first_of_group(move, i);
+    const bool is_made = shared && first >= 0 && static_cast<size_t>(first) < i;
+    result.push_back(is_made ? lazy_copy(result[static_cast<size_t>(first)]) : make(i));
+  }
   return result;
 }
 

@@ -35,6 +35,8 @@ class Collective {
   /// Makes two rounds one, of whole tensors: the same bits, less waiting, more bytes. All ranks decide alike.
   virtual void send_whole() {}
   virtual Pieces pieces(int round) const = 0;
+  /// Exchange::is_alike: what is sent to all members alike is handed over once per group, where nobody watches.
+  virtual bool is_alike(int /*round*/) const { return false; }
   virtual std::vector<int64_t> received_sizes(int round, size_t index, size_t member) const = 0;
   /// Where the pieces of a gather are to arrive: in the result itself, if each lies there in one piece. Else empty.
   virtual Pieces destinations(int /*round*/) { return {}; }
@@ -57,8 +59,10 @@ class Collective {
   /// Of what a member sends: the sizes of its shard but for one dimension.
   std::vector<int64_t> piece_sizes(size_t index, size_t member, int dim, int64_t length) const;
 
-  /// The whole shard for each member.
-  Pieces to_everyone() const;
+  /// Whether all members live here and no observer may change what arrives: then a group has one result.
+  bool has_one_result() const;
+  /// The whole shard for each member, or once for all.
+  Pieces to_everyone(bool alike) const;
   /// For each member the rows that it has after the move.
   Pieces cut_for_members() const;
 

@@ -1,5 +1,7 @@
 // What the files of the collectives share. Each kind is known by a function that makes one.
 #pragma once
+#include <functional>
+
 #include "runtime/redistribution/collective.h"
 
 namespace lockstep {
@@ -17,12 +19,17 @@ std::vector<int64_t> with_nodes(const TensorSpec& spec, int rank, std::vector<in
 at::Tensor rows(const at::Tensor& shard, int dim, const Range& held, const Range& wanted);
 /// What each local rank received, side by side in the order of the group.
 Shards concatenate(const Pieces& received, int dim);
+/// The local rank that is the first member of the group of local rank `index`; -1 if that one lives elsewhere.
+int first_of_group(const Move& move, size_t index);
+/// What `make(i)` gives for each local rank, where all members of a group received the same: made for the first of them
+/// that lives here, and the others share its bytes until one of them is written (lazy_copy.h). For each by itself where
+/// an observer may have changed what arrived.
+Shards once_per_group(const Move& move, const std::function<at::Tensor(size_t)>& make);
 
 /// What each local rank makes of all members' parts of a sum (or of another reduction): the parts added up, or the
 /// nodes of an ordered sum joined as far as they meet.
 Shards combine(const Move& move, const Pieces& received);
-/// The same where all members of a group received the same: one tree for those that live here with the first of them,
-/// copied to the others (unless an observer may have changed what arrived).
+/// The same where all members of a group received the same.
 Shards combine_once_per_group(const Move& move, const Pieces& received);
 
 /// A round whose result is everything that arrived, along one dimension of the pieces.
@@ -33,7 +40,7 @@ class Gathering {
   /// Collective::destinations(), of a round whose results are like `shards` but for their sizes.
   Pieces destinations(const Collective& collective, int round, const Shards& shards);
   /// The results. Once.
-  Shards take(const Pieces& received);
+  Shards take(const Move& move, const Pieces& received);
 
  private:
   std::vector<at::Tensor> room_for(const Collective& collective, int round, size_t index,

@@ -1,8 +1,6 @@
 // What a move makes of the parts of a sum.
 #include <ATen/Functions.h>
 
-#include "runtime/context/observer.h"
-#include "runtime/context/world.h"
 #include "runtime/kernels/tensors/join_nodes.h"
 #include "runtime/redistribution/collective_parts.h"
 #include "runtime/tensor/reduce.h"
@@ -63,14 +61,7 @@ Shards combine(const Move& move, const Pieces& received) {
 }
 
 Shards combine_once_per_group(const Move& move, const Pieces& received) {
-  const auto& mesh = mesh_of(move);
-  const bool shared = mesh.world().observers().empty();
-  Shards result(received.size());
-  for (size_t i = 0; i < received.size(); ++i) {
-    const auto owner = static_cast<size_t>(mesh.local_index(member_rank(move, i, 0)));
-    result[i] = shared && owner < i ? result[owner].clone() : combine_one(move, i, received[i]);
-  }
-  return result;
+  return once_per_group(move, [&](size_t i) { return combine_one(move, i, received[i]); });
 }
 
 }  // namespace lockstep

@@ -65,6 +65,7 @@ Exchange announced(const Collectives& collectives, int round) {
 /// `collectives` are kept for as long as the exchange may ask for sizes.
 Exchange round_of(const std::shared_ptr<Collectives>& collectives, int round) {
   auto request = announced(*collectives, round);
+  request.is_alike = collectives->front()->is_alike(round);
   for (const auto& collective : *collectives) {
     request.sent.push_back(collective->pieces(round));
     if (request.mesh.world().transport()) request.destinations.push_back(collective->destinations(round));

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "runtime/context/scopes.h"
+#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/ranks.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -132,7 +133,7 @@ void Stages::refresh_shared() {
       const PlainTensors guard;
       const auto& from = sharded(arrived).shards()->whole();
       const auto& to = sharded(shared.copy).shards()->whole();
-      for (size_t i = 0; i < to.size(); ++i) at::Tensor(to[i]).copy_(from[i]);
+      for (size_t i = 0; i < to.size(); ++i) before_write(to[i]), at::Tensor(to[i]).copy_(from[i]);
       shared.copy.unsafeGetTensorImpl()->bump_version();
     }
 }

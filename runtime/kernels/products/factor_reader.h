@@ -28,6 +28,7 @@ class FactorReader {
         is_regular_(factor.sample_stride == sample_length * factor.element_stride) {}
 
   const Factor<Input>& factor() const { return factor_; }
+  int64_t sample_length() const { return sample_length_; }
 
   /// Whether positions up to `count` are one step apart: samples that follow one another are one long one.
   bool is_even(int64_t count) const { return is_regular_ || count <= sample_length_; }

@@ -1,6 +1,7 @@
 #include "runtime/kernels/products/product_loops.h"
 
 #include "runtime/kernels/products/product_by_panels.h"
+#include "runtime/kernels/products/shared_factors.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -36,7 +37,7 @@ class ProductByBlocks {
 
  private:
   void run(const Block& block, const Workers& workers) {
-    const T* packed = pack_right(block, workers);
+    const T* packed = packed_right(block, workers);
     // Enough pieces for all threads, of about the same size.
     const int64_t panels = divide_up(block.count, tiles_.columns);
     const int64_t tiles = divide_up(task_.m, tiles_.rows), most = std::max<int64_t>(kRowLimit / tiles_.rows, 1);
@@ -57,15 +58,30 @@ class ProductByBlocks {
     });
   }
 
-  const T* pack_right(const Block& block, const Workers& workers) {
+  const T* packed_right(const Block& block, const Workers& workers) const {
+    const int64_t size = divide_up(block.count, tiles_.columns) * tiles_.columns * task_.plan.positions;
+    const auto [memory, are_packed] = shared_panels(block, size);
+    auto* packed = static_cast<T*>(memory ? memory : scratch<T, Purpose::kPackedRight>().reserve(size));
+    if (!are_packed) pack_right(block, packed, workers);
+    return packed;
+  }
+
+  SharedFactors::Panels shared_panels(const Block& block, int64_t size) const {
+    const auto& b = task_.b.factor();
+    auto* shared = SharedFactors::of(b.data);
+    if (!shared) return {};
+    return shared->panels_of({b.data, b.row_stride, b.sample_stride, b.element_stride, task_.b.sample_length(),
+                              block.first, block.count, task_.plan.positions, &tiles_},
+                             size * static_cast<int64_t>(sizeof(T)));
+  }
+
+  void pack_right(const Block& block, T* packed, const Workers& workers) const {
     const int64_t panels = divide_up(block.count, tiles_.columns), size = tiles_.columns * task_.plan.positions;
-    T* packed = scratch<T, Purpose::kPackedRight>().reserve(panels * size);
     workers(divide_up(panels, kPackedPanels), [&](int64_t piece) {
       const int64_t panel = piece * kPackedPanels, column = block.first + panel * tiles_.columns;
       const int64_t end = std::min(column + kPackedPanels * tiles_.columns, block.first + block.count);
       task_.b.pack({column, end - column}, {0, task_.plan.positions}, packed + panel * size, tiles_.columns, size);
     });
-    return packed;
   }
 
   /// Rows times panels [first_panel, end_panel) of a block of columns.
@@ -140,7 +156,7 @@ void product_in_order(int64_t m, int64_t n, const Factor<Input>& a, const Factor
   const ProductTask<Input, T> task(m, n, a, b, order, out, tiles);
   // Rows that are read where they are stay in the first cache better than they come from the second.
   const bool few = m <= ProductByPanels<Input, T>::kRowLimit && task.plan.groups.size() > 1 && !task.in_place;
-  if (few) return ProductByPanels<Input, T>(task).run(workers);
+  if (few && !SharedFactors::of(b.data)) return ProductByPanels<Input, T>(task).run(workers);
   ProductByBlocks<Input, T>(task).run(workers);
 }
 

@@ -32,7 +32,7 @@ class Buffer {
 };
 
 /// The buffers of one thread, one per purpose. A thread that hands out work keeps kPackedRight while others use it.
-enum class Purpose { kPackedRight, kPackedLeft, kWaiting, kStack, kAttention };
+enum class Purpose { kPackedRight, kSharedRight, kPackedLeft, kWaiting, kStack, kAttention };
 
 template <class T, Purpose kPurpose>
 Buffer<T>& scratch() {
