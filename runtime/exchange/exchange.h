@@ -27,8 +27,8 @@ struct Exchange {
   /// Per tensor, where its pieces arrive when they come as messages, our own included: contiguous, of those sizes.
   /// Empty: in tensors of their own, or of whoever sent them; our own piece is handed over as it is.
   std::vector<Pieces> destinations = {};
-  /// Of ranks that all live here: a rank's only piece is for all members, and the first of a group takes all of them for
-  /// the others.
+  /// Of ranks that all live here: a rank's only piece is for all members, and the first of a group takes all of them
+  /// for the others.
   bool is_alike = false;
 };
 

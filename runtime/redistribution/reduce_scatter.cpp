@@ -8,9 +8,7 @@ namespace {
 /// as members squared would cost more than the sums.
 class ReduceScatter : public Collective {
  public:
-  ReduceScatter(const Move& move, Shards shards)
-      : Collective(move, std::move(shards)),
-        sums_whole_(has_one_result()) {}
+  ReduceScatter(const Move& move, Shards shards) : Collective(move, std::move(shards)), sums_whole_(has_one_result()) {}
 
   Pieces pieces(int /*round*/) const override { return sums_whole_ ? to_everyone(true) : cut_for_members(); }
   bool is_alike(int /*round*/) const override { return sums_whole_; }

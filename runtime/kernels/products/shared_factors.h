@@ -7,8 +7,8 @@
 namespace lockstep::kernels {
 
 /// Memory of factors that several products of this thread have in common, as the weights of ranks that one process
-/// simulates: while it lives, the first product that packs a part of such a factor keeps it, and the others read it. The
-/// same panels, so the same bits. Of scopes in one another the inner one counts.
+/// simulates: while it lives, the first product that packs a part of such a factor keeps it, and the others read it.
+/// The same panels, so the same bits. Of scopes in one another the inner one counts.
 class SharedFactors {
  public:
   using Bytes = std::pair<const std::byte*, const std::byte*>;  ///< begin, end

@@ -70,7 +70,8 @@ constexpr BadJob kBadJobs[] = {
     {"[training]\ndataset = \"c5\"",
      "job.toml:2: training.dataset is \"c5\", must be text, tokens, conversations or preferences."},
     {"[training]\ndataset = \"c4\"",
-     "job.toml:2: training.dataset = c4 needs training.dataset_path: files of tokens, which lockstep data prepare makes "
+     "job.toml:2: training.dataset = c4 needs training.dataset_path: files of tokens, which lockstep data prepare "
+     "makes "
      "of documents; nothing is downloaded."},
     {"[model]\nconverters = [\"float9\"]",
      "job.toml:2: model.converters is [\"float9\"], must be quantize.linear.float8 or quantize.linear.mx."},
