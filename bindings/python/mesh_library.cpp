@@ -9,6 +9,7 @@
 #include "runtime/context/world.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -78,8 +79,10 @@ Tensor in_layout(const Tensor& tensor, c10::string_view layout) {
 
 std::string layout_text(const Tensor& tensor) { return checked(tensor).spec().layout.text(); }
 
+/// Whoever writes to one writes to that rank's alone.
 std::vector<Tensor> shards_of(const Tensor& tensor) {
   const auto& all = checked(tensor).shards()->local_tensors();
+  for (const auto& shard : all) before_write(shard);
   return {all.begin(), all.end()};
 }
 

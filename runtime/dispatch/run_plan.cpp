@@ -108,10 +108,13 @@ class Runner {
     if (first.dim() < 2 || first.nbytes() < kLeast || !first.is_cpu()) return;
     const auto lies_there = [&](const at::Tensor& other) { return other.const_data_ptr() == first.const_data_ptr(); };
     if (std::none_of(shards.begin() + 1, shards.end(), lies_there)) return;  // then the others share nothing either
+    std::vector<kernels::SharedFactors::Bytes> all;
     for (const auto& shard : shards)
-      if (shard.is_non_overlapping_and_dense()) result.push_back(bytes_of(shard));
-    std::ranges::sort(result);
-    result.erase(std::unique(result.begin(), result.end()), result.end());
+      if (shard.is_non_overlapping_and_dense()) all.push_back(bytes_of(shard));
+    std::ranges::sort(all);
+    const auto next = [&](auto from) { return std::adjacent_find(from, all.end()); };
+    for (auto at = next(all.begin()); at != all.end(); at = next(std::upper_bound(at, all.end(), *at)))
+      result.push_back(*at);
   }
   static kernels::SharedFactors::Bytes bytes_of(const at::Tensor& shard) {
     const auto* begin = static_cast<const std::byte*>(shard.const_data_ptr());

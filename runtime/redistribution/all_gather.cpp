@@ -36,9 +36,10 @@ std::vector<at::Tensor> Gathering::room_for(const Collective& collective, int ro
   return result_.back().split_with_sizes(lengths, dim_);
 }
 
-Shards Gathering::take(const Move& move, const Pieces& received) {
+Shards Gathering::take(const Collective& collective, const Pieces& received) {
   if (!result_.empty()) return std::move(result_);
-  return once_per_group(move, [&](size_t i) { return at::cat(received[i], dim_); });
+  return once_per_group(collective.move(), collective.has_one_result(),
+                        [&](size_t i) { return at::cat(received[i], dim_); });
 }
 
 namespace {
@@ -58,7 +59,7 @@ class AllGather : public Collective {
   Pieces destinations(int round) override { return gathering_.destinations(*this, round, shards()); }
 
  private:
-  Shards made_of(int /*round*/, const Pieces& received) override { return gathering_.take(move(), received); }
+  Shards made_of(int /*round*/, const Pieces& received) override { return gathering_.take(*this, received); }
 
   Gathering gathering_;
 };

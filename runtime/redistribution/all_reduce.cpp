@@ -69,12 +69,12 @@ Pieces AllReduce::flat_chunks() const {
 }
 
 Shards AllReduce::made_of(int round, const Pieces& received) {
-  if (sends_whole_) return combine_once_per_group(move(), received);
-  return adds_chunks(round) ? combine(move(), received) : gathered(received);
+  if (!sends_whole_ && !adds_chunks(round)) return gathered(received);
+  return once_per_group(move(), has_one_result(), [&](size_t i) { return combine_one(move(), i, received[i]); });
 }
 
 Shards AllReduce::gathered(const Pieces& received) {
-  auto result = gathering_.take(move(), received);
+  auto result = gathering_.take(*this, received);
   for (size_t i = 0; i < result.size(); ++i)
     result[i] = result[i].view(with_nodes(*move().after, local_rank(i), body_sizes(i)));
   return result;

@@ -30,7 +30,10 @@ std::unique_ptr<Collective> make_collective(const Move& move, Shards shards) {
   return make_all_reduce(move, std::move(shards));
 }
 
-Collective::Collective(const Move& move, Shards shards) : move_(move), shards_(std::move(shards)) {
+Collective::Collective(const Move& move, Shards shards)
+    : move_(move),
+      shards_(std::move(shards)),
+      has_one_result_(!mesh().world().as_messages() && mesh().world().observers().empty()) {
   const auto nodes = static_cast<size_t>(shard_dim(*move.before, 0));
   for (const auto& shard : shards_) body_sizes_.push_back(shard.sizes().slice(nodes).vec());
 }
@@ -47,11 +50,6 @@ std::vector<int64_t> Collective::piece_sizes(size_t index, size_t member, int di
   auto sizes = with_nodes(*move_.before, member_rank(index, member), body_sizes_[index]);
   sizes[static_cast<size_t>(shard_dim(*move_.before, dim))] = length;
   return sizes;
-}
-
-bool Collective::has_one_result() const {
-  auto& world = mesh().world();
-  return !world.as_messages() && world.observers().empty();
 }
 
 Pieces Collective::to_everyone(bool alike) const {
@@ -97,15 +95,14 @@ int first_of_group(const Move& move, size_t index) {
   return mesh.local_index(mesh.member(mesh.local_ranks()[index], move.axis, 0));
 }
 
-Shards once_per_group(const Move& move, const std::function<at::Tensor(size_t)>& make) {
-  const auto& mesh = move.before->layout.mesh();
-  const bool shared = mesh.world().observers().empty();
-  Shards result;
-  for (size_t i = 0; i < mesh.local_count(); ++i) {
-    const int first = first_of_group(move, i);
-    const bool is_made = shared && first >= 0 && static_cast<size_t>(first) < i;
-    result.push_back(is_made ? lazy_copy(result[static_cast<size_t>(first)]) : make(i));
-  }
+Shards once_per_group(const Move& move, bool has_one_result, const std::function<at::Tensor(size_t)>& make) {
+  const size_t count = move.before->layout.mesh().local_count();
+  const auto maker_of = [&](size_t i) { return has_one_result ? static_cast<size_t>(first_of_group(move, i)) : i; };
+  Shards result(count);
+  for (size_t i = 0; i < count; ++i)
+    if (maker_of(i) == i) result[i] = make(i);
+  for (size_t i = 0; i < count; ++i)
+    if (maker_of(i) != i) result[i] = lazy_copy(result[maker_of(i)]);
   return result;
 }
 

@@ -23,6 +23,9 @@ class Collective {
   Collective& operator=(const Collective&) = delete;
 
   const Move& move() const { return move_; }
+  /// Whether all members live here and nobody looks at what each receives (observers may change it): then what they
+  /// receive alike is made once for a group.
+  bool has_one_result() const { return has_one_result_; }
   CollectiveKind kind() const { return kind_of(move_); }
   int axis() const { return move_.axis; }
   const Mesh& mesh() const { return move_.before->layout.mesh(); }
@@ -59,8 +62,6 @@ class Collective {
   /// Of what a member sends: the sizes of its shard but for one dimension.
   std::vector<int64_t> piece_sizes(size_t index, size_t member, int dim, int64_t length) const;
 
-  /// Whether all members live here and no observer may change what arrives: then a group has one result.
-  bool has_one_result() const;
   /// The whole shard for each member, or once for all.
   Pieces to_everyone(bool alike) const;
   /// For each member the rows that it has after the move.
@@ -72,6 +73,7 @@ class Collective {
 
   Move move_;
   Shards shards_;
+  bool has_one_result_;
   std::vector<std::vector<int64_t>> body_sizes_;
 };
 

@@ -21,16 +21,16 @@ at::Tensor rows(const at::Tensor& shard, int dim, const Range& held, const Range
 Shards concatenate(const Pieces& received, int dim);
 /// The local rank that is the first member of the group of local rank `index`; -1 if that one lives elsewhere.
 int first_of_group(const Move& move, size_t index);
-/// What `make(i)` gives for each local rank, where all members of a group received the same: made for the first of them
-/// that lives here, and the others share its bytes until one of them is written (lazy_copy.h). For each by itself where
-/// an observer may have changed what arrived.
-Shards once_per_group(const Move& move, const std::function<at::Tensor(size_t)>& make);
+/// What `make(i)` gives for each local rank, where all members of a group received the same. With `has_one_result`
+/// (Collective) it is made for the first member, and the others share its bytes until one of them is written
+/// (lazy_copy.h); else for each by itself.
+Shards once_per_group(const Move& move, bool has_one_result, const std::function<at::Tensor(size_t)>& make);
 
-/// What each local rank makes of all members' parts of a sum (or of another reduction): the parts added up, or the
-/// nodes of an ordered sum joined as far as they meet.
+/// What a local rank makes of all members' parts of a sum (or of another reduction): the parts added up, or the nodes
+/// of an ordered sum joined as far as they meet.
+at::Tensor combine_one(const Move& move, size_t index, const std::vector<at::Tensor>& received);
+/// The same for each local rank.
 Shards combine(const Move& move, const Pieces& received);
-/// The same where all members of a group received the same.
-Shards combine_once_per_group(const Move& move, const Pieces& received);
 
 /// A round whose result is everything that arrived, along one dimension of the pieces.
 class Gathering {
@@ -40,7 +40,7 @@ class Gathering {
   /// Collective::destinations(), of a round whose results are like `shards` but for their sizes.
   Pieces destinations(const Collective& collective, int round, const Shards& shards);
   /// The results. Once.
-  Shards take(const Move& move, const Pieces& received);
+  Shards take(const Collective& collective, const Pieces& received);
 
  private:
   std::vector<at::Tensor> room_for(const Collective& collective, int round, size_t index,

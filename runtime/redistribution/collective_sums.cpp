@@ -41,6 +41,8 @@ at::Tensor combine_term(const Move& move, size_t index, const std::vector<at::Te
   return join_nodes(sum_tree(from), nodes, received[0].options(), sizes, rounding);
 }
 
+}  // namespace
+
 at::Tensor combine_one(const Move& move, size_t index, const std::vector<at::Tensor>& received) {
   const auto& from = partial_of(move);
   if (!from.is_ordered()) return reduce(received, from.reduction);
@@ -52,16 +54,10 @@ at::Tensor combine_one(const Move& move, size_t index, const std::vector<at::Ten
   return sum;
 }
 
-}  // namespace
-
 Shards combine(const Move& move, const Pieces& received) {
   Shards result;
   for (size_t i = 0; i < received.size(); ++i) result.push_back(combine_one(move, i, received[i]));
   return result;
-}
-
-Shards combine_once_per_group(const Move& move, const Pieces& received) {
-  return once_per_group(move, [&](size_t i) { return combine_one(move, i, received[i]); });
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "core/error.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
@@ -66,6 +67,8 @@ Exchange announced(const Collectives& collectives, int round) {
 Exchange round_of(const std::shared_ptr<Collectives>& collectives, int round) {
   auto request = announced(*collectives, round);
   request.is_alike = collectives->front()->is_alike(round);
+  const auto agrees = [&](const auto& collective) { return collective->is_alike(round) == request.is_alike; };
+  LOCKSTEP_CHECK(std::ranges::all_of(*collectives, agrees), "one exchange of pieces for all and pieces for each");
   for (const auto& collective : *collectives) {
     request.sent.push_back(collective->pieces(round));
     if (request.mesh.world().transport()) request.destinations.push_back(collective->destinations(round));

@@ -3,15 +3,15 @@
 namespace lockstep {
 namespace {
 
-/// P -> S: every member gets all parts of the rows that it has after the move. Where all of them live here and nobody
-/// watches what arrives, a group adds up whole shards once, and each member's rows are a view of the sum: as many parts
-/// as members squared would cost more than the sums.
+/// P -> S: every member gets all parts of the rows that it has after the move. With one result a group adds up whole
+/// shards once, and each member's rows are a view of the sum: as many parts as members squared would cost more than the
+/// sums.
 class ReduceScatter : public Collective {
  public:
-  ReduceScatter(const Move& move, Shards shards) : Collective(move, std::move(shards)), sums_whole_(has_one_result()) {}
+  using Collective::Collective;
 
-  Pieces pieces(int /*round*/) const override { return sums_whole_ ? to_everyone(true) : cut_for_members(); }
-  bool is_alike(int /*round*/) const override { return sums_whole_; }
+  Pieces pieces(int /*round*/) const override { return has_one_result() ? to_everyone(true) : cut_for_members(); }
+  bool is_alike(int /*round*/) const override { return has_one_result(); }
   /// Asked for messages alone.
   std::vector<int64_t> received_sizes(int /*round*/, size_t index, size_t member) const override {
     return piece_sizes(index, member, to().dim, move().after->cut(index, to().dim).length);
@@ -19,18 +19,20 @@ class ReduceScatter : public Collective {
 
  private:
   Shards made_of(int /*round*/, const Pieces& received) override {
-    if (!sums_whole_) return combine(move(), received);
-    const auto sums = combine_once_per_group(move(), received);
-    const int dim = to().dim, cut_dim = shard_dim(*move().after, dim);
-    Shards result;
-    for (size_t i = 0; i < sums.size(); ++i) {
-      const auto& sum = sums[static_cast<size_t>(first_of_group(move(), i))];
-      result.push_back(rows(sum, cut_dim, move().before->cut(i, dim), move().after->cut(i, dim)));
+    Shards sums(received.size()), result;
+    for (size_t i = 0; i < received.size(); ++i) {
+      const size_t owner = has_one_result() ? static_cast<size_t>(first_of_group(move(), i)) : i;
+      auto& sum = sums[owner];
+      if (!sum.defined()) sum = combine_one(move(), owner, received[owner]);
+      result.push_back(has_one_result() ? my_rows(i, sum) : sum);
     }
     return result;
   }
 
-  bool sums_whole_;
+  at::Tensor my_rows(size_t index, const at::Tensor& sum) const {
+    const int dim = to().dim;
+    return rows(sum, shard_dim(*move().after, dim), move().before->cut(index, dim), move().after->cut(index, dim));
+  }
 };
 
 }  // namespace

@@ -14,11 +14,13 @@ namespace {
 
 using c10::StorageImpl;
 
+using Copies = std::unordered_map<StorageImpl*, c10::weak_intrusive_ptr<StorageImpl>>;
+
 /// The lazy copies that still share their source's bytes.
 struct Sharing {
   std::mutex mutex;
   std::unordered_map<StorageImpl*, c10::intrusive_ptr<StorageImpl>> source_of;  ///< copy -> source, kept alive
-  std::unordered_map<StorageImpl*, std::vector<c10::weak_intrusive_ptr<StorageImpl>>> copies_of;  ///< source -> copies
+  std::unordered_map<StorageImpl*, Copies> copies_of;                           ///< source -> copies
 };
 
 std::atomic<int64_t> sharing_count = 0;
@@ -36,7 +38,7 @@ c10::intrusive_ptr<StorageImpl> forget(StorageImpl* copy) {
   auto source = std::move(found->second);
   table.source_of.erase(found);
   auto& copies = table.copies_of[source.get()];
-  std::erase_if(copies, [&](const auto& other) { return other._unsafe_get_target() == copy; });
+  copies.erase(copy);
   if (copies.empty()) table.copies_of.erase(source.get());
   --sharing_count;
   return source;
@@ -71,6 +73,7 @@ void materialize(const c10::Storage& storage) {
 
 at::Tensor lazy_copy(const at::Tensor& source) {
   const PlainTensors guard;
+  if (source.is_non_overlapping_and_dense() && source.nbytes() < source.storage().nbytes()) return source.clone();
   auto original = c10::intrusive_ptr<StorageImpl>::reclaim_copy(source.storage().unsafeGetStorageImpl());
   {
     const std::lock_guard lock(sharing().mutex);
@@ -83,7 +86,7 @@ at::Tensor lazy_copy(const at::Tensor& source) {
       c10::DataPtr(const_cast<void*>(original->data()), copy.get(), &end_of_copy, original->device()));
   {
     const std::lock_guard lock(sharing().mutex);
-    sharing().copies_of[original.get()].emplace_back(copy);
+    sharing().copies_of[original.get()].emplace(copy.get(), copy);
     sharing().source_of.emplace(copy.get(), std::move(original));
     ++sharing_count;
   }
@@ -99,7 +102,7 @@ void before_write(const at::Tensor& tensor) {
     auto* storage = tensor.storage().unsafeGetStorageImpl();
     if (table.source_of.contains(storage)) sharers.push_back(tensor.storage());
     if (const auto found = table.copies_of.find(storage); found != table.copies_of.end())
-      for (const auto& copy : found->second)
+      for (const auto& [address, copy] : found->second)
         if (auto alive = copy.lock()) sharers.emplace_back(std::move(alive));
   }
   for (const auto& storage : sharers) materialize(storage);

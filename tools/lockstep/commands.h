@@ -49,6 +49,9 @@ ExitCode run_shrink(const ShrinkOptions& options);
 /// Whether this executable is `lockstep`, which greets; the engine only continues.
 extern const bool kIsFront;
 
+/// How this process keeps memory. First thing in main(): the allocator sets itself up among static objects.
+void set_up_memory();
+
 /// Reads, overrides and resolves the job for this launch; BadInput as soon as something does not fit. `many`: whether
 /// the command can be one of many processes. Says what is not honoured, and adds it to `reading`.
 trainer::Job prepare_job(const JobArguments& arguments, const Output& output, bool many, trainer::JobReading& reading);

@@ -2,6 +2,7 @@
 #  include <gperftools/malloc_extension.h>
 #endif
 
+#include "core/error.h"
 #include "tools/lockstep/commands.h"
 #include "trainer/plugin/load_plugin.h"
 
@@ -9,19 +10,16 @@ namespace lockstep::tool {
 
 const bool kIsFront = false;
 
-namespace {
-
 /// Memory that a step frees serves the next step: given back to the system it would return as page faults (3 % of a
 /// step). tcmalloc, because glibc's allocator searches its lists for each of the many blocks of simulated ranks: with
 /// 512 of them that took a fifth of a step.
-[[maybe_unused]] const bool kKeepsMemory = [] {
+void set_up_memory() {
 #if defined(LOCKSTEP_TCMALLOC)
-  MallocExtension::instance()->SetMemoryReleaseRate(0);
+  auto& allocator = *MallocExtension::instance();
+  allocator.SetMemoryReleaseRate(0);
+  LOCKSTEP_CHECK(allocator.GetMemoryReleaseRate() < 1e-9, "tcmalloc is not the allocator of this process");
 #endif
-  return true;
-}();
-
-}  // namespace
+}
 
 std::vector<std::string> use_plugins(const std::vector<std::string>& files) {
   std::vector<std::string> loaded;

@@ -22,6 +22,7 @@ namespace {
 }  // namespace
 
 int main(int count, char** arguments) {
+  lockstep::tool::set_up_memory();
   lockstep::leave_on_interruption(leave);
   // A full disk (or a limit on file sizes) and a closed pipe are errors of a write, with an exit code of their own.
   std::signal(SIGXFSZ, SIG_IGN);

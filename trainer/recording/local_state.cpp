@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "replay/capture/recorded_tensor.h"
+#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
@@ -29,6 +30,7 @@ void load(const replay::RecordedTensor& tensor, at::Tensor& shard) {
       tensor.bytes.size() != shard.nbytes())
     fail<FileError>("the recorded state has {} of {}, the job makes it {}", tensor.name,
                     c10::str(c10::IntArrayRef(tensor.sizes)), c10::str(shard.sizes()));
+  before_write(shard);
   shard.copy_(
       at::from_blob(const_cast<std::byte*>(tensor.bytes.data()), tensor.sizes, shard.options().device(c10::kCPU)));
 }

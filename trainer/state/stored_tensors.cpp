@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/mesh.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -52,6 +53,7 @@ at::Tensor rows_of(const at::Tensor& shard, const Box& held, const models::PartR
 }
 
 void put(const at::Tensor& shard, const Box& held, const Piece& piece, const at::Tensor& plain) {
+  before_write(shard);
   int64_t next = 0;
   for (const auto& run : piece.runs) {
     rows_of(shard, held, run).copy_(held.size.empty() ? plain : plain.narrow(0, next, run.count));

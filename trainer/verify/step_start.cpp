@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -33,7 +34,7 @@ void StepStart::restore(TrainingRun& run) const {
   LOCKSTEP_CHECK(!steps_.empty());
   {
     const PlainTensors guard;
-    for_each_tensor(run.state(), [&](size_t t, at::Tensor value) { value.copy_(copy_.at(t)); });
+    for_each_tensor(run.state(), [&](size_t t, at::Tensor value) { before_write(value), value.copy_(copy_.at(t)); });
   }
   for (size_t s = 0; s + 1 < steps_.size(); ++s) run.step(steps_[s].number, steps_[s].batch, steps_[s].learning_rate);
 }

@@ -31,7 +31,8 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-/// The buffers of one thread, one per purpose. A thread that hands out work keeps kPackedRight while others use it.
+/// The buffers of one thread, one per purpose. A thread that hands out work keeps kPackedRight and kSharedRight
+/// while others use them.
 enum class Purpose { kPackedRight, kSharedRight, kPackedLeft, kWaiting, kStack, kAttention };
 
 template <class T, Purpose kPurpose>

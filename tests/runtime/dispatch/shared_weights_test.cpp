@@ -3,9 +3,12 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "fuzz/cases/tensors.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::testing {
 namespace {
@@ -41,8 +44,12 @@ class SharedWeights : public ::testing::TestWithParam<c10::ScalarType> {
     const auto one_world = simulated_world({{"dp_shard", 1}}, {.numerics = lockstep::Numerics::kCanonical});
     const auto& alone = one_world->mesh("dp_shard=1");
     const auto placed = distribute(weight, Layout::parse(mesh, sharded_weight));
-    const Products many(distribute(input, Layout::parse(mesh, input_layout)),
-                        redistribute(placed, Layout::parse(mesh, gathered_weight)));
+    const auto gathered = redistribute(placed, Layout::parse(mesh, gathered_weight));
+    const auto& ranks = sharded(gathered).shards()->local_tensors();
+    EXPECT_EQ(
+        std::ranges::count(ranks, ranks[0].const_data_ptr(), [](const auto& rank) { return rank.const_data_ptr(); }),
+        mesh.axis_size(mesh.find_axis("dp_shard")));
+    const Products many(distribute(input, Layout::parse(mesh, input_layout)), gathered);
     const auto whole = Layout::replicated(alone);
     Products one(distribute(input, whole), distribute(weight, whole));
     one.first = gather(one.first), one.back = gather(one.back), one.second = gather(one.second);
@@ -54,7 +61,7 @@ class SharedWeights : public ::testing::TestWithParam<c10::ScalarType> {
 TEST_P(SharedWeights, GiveEachRankOneDevicesBits) {
   check({{"dp_shard", 4}}, "[dp_shard=S(0)]", "[]", "[dp_shard=S(0)]");
   check({{"dp_shard", 4}, {"tp", 2}}, "[dp_shard=S(0)@1, tp=S(0)@0]", "[tp=S(0)]", "[dp_shard=S(0)]");
-  check({{"tp", 2}, {"dp_shard", 4}}, "[tp=S(0)]", "[tp=S(0)]", "[dp_shard=S(0)]");
+  check({{"tp", 2}, {"dp_shard", 4}}, "[tp=S(0)@0, dp_shard=S(0)@1]", "[tp=S(0)]", "[dp_shard=S(0)]");
   check({{"dp_shard", 3}}, "[dp_shard=S(1)]", "[]", "[dp_shard=S(0)]");
 }
 

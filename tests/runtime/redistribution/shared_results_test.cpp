@@ -44,8 +44,8 @@ struct AnyMove {
   c10::ScalarType dtype;
   std::string source, target;
 
-  Moved run(bool watched) const {
-    const auto world = simulated_world(axes);
+  Moved run(bool watched, bool as_messages = false) const {
+    const auto world = simulated_world(axes, {.as_messages = as_messages});
     const auto& mesh = world->mesh(axes);
     Observer nobody;
     std::optional<ObserverScope> scope;
@@ -68,6 +68,7 @@ RC_GTEST_PROP(SharedResults, AreThoseOfWhoWatches, ()) {
   move.source = layout(mesh, dims, true).text(), move.target = layout(mesh, dims, true).text();
   RC_LOG() << mesh.text() << " " << move.source << " -> " << move.target;
   RC_ASSERT(move.run(false) == move.run(true));
+  RC_ASSERT(move.run(false) == move.run(false, /*as_messages=*/true));
 }
 
 /// How many different places in memory the shards have.
@@ -89,6 +90,14 @@ TEST(SharedResults, OfAGatherAndOfASumHaveOnePlaceForEachGroup) {
   auto gathered = moved(mesh, "[dp_shard=S(0), tp=S(1)]", "[tp=S(1)]");
   gathered.add_(1);
   EXPECT_EQ(places(gathered), 8) << "whoever writes needs bytes of its own";
+}
+
+/// World::Options::as_messages: what one rank received serves it alone.
+TEST(SharedResults, AreNoneOfMessages) {
+  const auto world = simulated_world({{"dp_shard", 4}}, {.as_messages = true});
+  const auto& mesh = world->mesh("dp_shard=4");
+  EXPECT_EQ(places(moved(mesh, "[dp_shard=S(0)]", "[]")), 4);
+  EXPECT_EQ(places(moved(mesh, "[dp_shard=P(sum)]", "[]")), 4);
 }
 
 TEST(SharedResults, OfAReduceScatterAreRowsOfOneSum) {

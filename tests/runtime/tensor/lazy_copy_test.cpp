@@ -49,6 +49,15 @@ TEST(LazyCopy, SharesItsFateWithItsViews) {
   EXPECT_TRUE(same_bits(copy.select(0, 1), before.select(0, 2)));
 }
 
+/// One of many parts would keep all of them, and copy all of them when it is written.
+TEST(LazyCopy, OfAPartIsACopyOfThatPart) {
+  const auto source = exact_tensor({100, 4});
+  const auto part = lazy_copy(source.narrow(0, 3, 2));
+  EXPECT_TRUE(same_bits(part, source.narrow(0, 3, 2)));
+  EXPECT_EQ(part.storage().nbytes(), 2 * 4 * sizeof(float));
+  EXPECT_FALSE(share(part, source.narrow(0, 3, 2)));
+}
+
 TEST(LazyCopy, OutlivesItsSource) {
   at::Tensor copy;
   {
