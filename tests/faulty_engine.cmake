@@ -1,8 +1,9 @@
 # The shipped `lockstep`, in a folder of its own beside an engine of the shipped objects and tools/planted_faults.cpp, which
-# takes the place of four of their functions: by name, so that production code has no switch for it.
+# takes the place of five of their functions: by name, so that production code has no switch for it.
 set(wrapped_rules _ZN8lockstep14built_in_rulesENS_8NumericsE)
 set(wrapped_exchange
   _ZN8lockstep8exchangeENS_8ExchangeERKSt8functionIFvRKSt6vectorIS2_IS2_IN2at6TensorESaIS4_EESaIS6_EESaIS8_EEEE)
+set(wrapped_one_result _ZN8lockstep14has_one_resultERNS_5WorldE)
 set(wrapped_finish _ZN8lockstep15PendingExchange6finishEv)
 set(wrapped_write
   _ZN8lockstep7trainer17write_safetensorsERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESt4spanIKNS0_11TensorBytesELm18446744073709551615EE)
@@ -10,8 +11,10 @@ add_executable(faulty_engine ${CMAKE_SOURCE_DIR}/tools/lockstep/main.cpp tools/p
 target_link_libraries(faulty_engine PRIVATE lockstep_engine_commands)
 target_compile_definitions(faulty_engine PRIVATE
   LOCKSTEP_RULES_SYMBOL="${wrapped_rules}" LOCKSTEP_EXCHANGE_SYMBOL="${wrapped_exchange}"
+  LOCKSTEP_ONE_RESULT_SYMBOL="${wrapped_one_result}"
   LOCKSTEP_FINISH_SYMBOL="${wrapped_finish}" LOCKSTEP_WRITE_SYMBOL="${wrapped_write}")
 target_link_options(faulty_engine PRIVATE LINKER:--wrap=${wrapped_rules} LINKER:--wrap=${wrapped_exchange}
+  LINKER:--wrap=${wrapped_one_result}
   LINKER:--wrap=${wrapped_finish} LINKER:--wrap=${wrapped_write})
 lockstep_precompiled(faulty_engine)
 set_target_properties(faulty_engine PROPERTIES OUTPUT_NAME lockstep-engine

@@ -104,10 +104,6 @@ void filter_calls(OtherCalls others, int pipe) {
         SCMP_SYS(gettimeofday), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn)})
     allow(filter, call);
   allow(filter, SCMP_SYS(write), scmp_arg_cmp{0, SCMP_CMP_EQ, static_cast<scmp_datum_t>(pipe), 0});
-  // An allocator that finds no memory says so on a standard stream, which is closed.
-  if (others == OtherCalls::kKill && !kSanitized)
-    add_rule(filter, SCMP_ACT_ERRNO(EBADF), SCMP_SYS(write),
-             scmp_arg_cmp{0, SCMP_CMP_NE, static_cast<scmp_datum_t>(pipe), 0});
   if (kSanitized) allow_sanitizer(filter);
   for (const int call : {SCMP_SYS(open), SCMP_SYS(openat)}) add_rule(filter, SCMP_ACT_ERRNO(ENOENT), call);
   const int result = seccomp_load(filter.get());
@@ -118,7 +114,7 @@ void filter_calls(OtherCalls others, int pipe) {
 }  // namespace
 
 void enter_sandbox(const ReaderLimits& limits, int pipe) {
-  // Else glibc's allocator, freeing memory of a thread's arena, reads /proc/sys/vm/overcommit_memory.
+  // Else freeing memory of a thread's arena reads /proc/sys/vm/overcommit_memory.
   ::mallopt(M_TRIM_THRESHOLD, INT_MAX);
   limit_resources(limits);
   reset_signals();

@@ -2,9 +2,8 @@
 
 #include <ATen/Functions.h>
 
-#include "runtime/context/observer.h"
-#include "runtime/context/world.h"
 #include "runtime/redistribution/collective_parts.h"
+#include "runtime/redistribution/one_result.h"
 #include "runtime/tensor/lazy_copy.h"
 
 namespace lockstep {
@@ -31,9 +30,7 @@ std::unique_ptr<Collective> make_collective(const Move& move, Shards shards) {
 }
 
 Collective::Collective(const Move& move, Shards shards)
-    : move_(move),
-      shards_(std::move(shards)),
-      has_one_result_(!mesh().world().as_messages() && mesh().world().observers().empty()) {
+    : move_(move), shards_(std::move(shards)), has_one_result_(lockstep::has_one_result(mesh().world())) {
   const auto nodes = static_cast<size_t>(shard_dim(*move.before, 0));
   for (const auto& shard : shards_) body_sizes_.push_back(shard.sizes().slice(nodes).vec());
 }

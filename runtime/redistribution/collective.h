@@ -23,8 +23,7 @@ class Collective {
   Collective& operator=(const Collective&) = delete;
 
   const Move& move() const { return move_; }
-  /// Whether all members live here and nobody looks at what each receives (observers may change it): then what they
-  /// receive alike is made once for a group.
+  /// one_result.h
   bool has_one_result() const { return has_one_result_; }
   CollectiveKind kind() const { return kind_of(move_); }
   int axis() const { return move_.axis; }

@@ -29,6 +29,8 @@ std::shared_ptr<const RuleSet> shipped_rules(Numerics numerics) __asm__("__real_
 std::shared_ptr<const RuleSet> planted_rules(Numerics numerics) __asm__("__wrap_" LOCKSTEP_RULES_SYMBOL);
 void shipped_exchange(Exchange request, const Use& use) __asm__("__real_" LOCKSTEP_EXCHANGE_SYMBOL);
 void planted_exchange(Exchange request, const Use& use) __asm__("__wrap_" LOCKSTEP_EXCHANGE_SYMBOL);
+bool shipped_one_result(World& world) __asm__("__real_" LOCKSTEP_ONE_RESULT_SYMBOL);
+bool planted_one_result(World& world) __asm__("__wrap_" LOCKSTEP_ONE_RESULT_SYMBOL);
 // PendingExchange::finish()
 std::vector<Pieces> shipped_finish(PendingExchange& exchange) __asm__("__real_" LOCKSTEP_FINISH_SYMBOL);
 std::vector<Pieces> planted_finish(PendingExchange& exchange) __asm__("__wrap_" LOCKSTEP_FINISH_SYMBOL);
@@ -149,6 +151,13 @@ bool is_planted(const Exchange& request) {
 
 at::Tensor spoil(const at::Tensor& piece) {
   return planted() == kNanReceived ? at::full_like(piece, NAN) : at::zeros_like(piece);
+}
+
+/// A fault of one rank's needs what that rank alone received.
+bool planted_one_result(World& world) {
+  const bool is_in_exchange =
+      planted() == kWrongReduction || planted() == kWrongFloatReduction || planted() == kNanReceived;
+  return !is_in_exchange && shipped_one_result(world);
 }
 
 void planted_exchange(Exchange request, const Use& use) {

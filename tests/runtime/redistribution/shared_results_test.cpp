@@ -100,6 +100,19 @@ TEST(SharedResults, AreNoneOfMessages) {
   EXPECT_EQ(places(moved(mesh, "[dp_shard=P(sum)]", "[]")), 4);
 }
 
+TEST(SharedResults, AreNoneWhereAnObserverChangesWhatARankReceived) {
+  struct Changes : Observer {
+    void received(const CollectiveEvent&, int rank, int, at::Tensor& payload) override {
+      if (rank == 1) payload = at::zeros_like(payload);
+    }
+  } changes;
+  const auto world = simulated_world({{"dp_shard", 4}});
+  const ObserverScope scope(world->observers(), changes);
+  const auto gathered = moved(world->mesh("dp_shard=4"), "[dp_shard=S(0)]", "[]");
+  for (size_t rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(same_bits(shards_of(gathered)[rank], exact_tensor({8, 3})), rank != 1) << "rank " << rank;
+}
+
 TEST(SharedResults, OfAReduceScatterAreRowsOfOneSum) {
   const auto world = simulated_world({{"dp_shard", 4}});
   const auto sum = moved(world->mesh("dp_shard=4"), "[dp_shard=P(sum)]", "[dp_shard=S(0)]");

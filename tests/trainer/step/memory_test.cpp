@@ -97,6 +97,7 @@ Peak peak_of_step(Job job, int64_t ranks, int64_t microbatches) {
   job.training.local_batch_size = 1;
   job.training.global_batch_size = ranks * microbatches;
   TrainingRun::Options options;
+  options.as_messages = true;  // each rank holds what it received
   options.mesh = parse_mesh(fmt::format("dp_shard={}", ranks));
   options.make_model = deep_llama;
   TrainingRun run(job, options);
@@ -136,6 +137,7 @@ class MemoryOf : public ::testing::TestWithParam<LayoutMemory> {
     const auto& [mesh, share, blocks, bucket_cap_mb] = GetParam();
     CountingAllocator::instance();  // before the run has tensors
     TrainingRun::Options options;
+    options.as_messages = true;  // each rank holds what it received
     options.mesh = parse_mesh(mesh);
     options.make_model = deep_llama;
     job.training.seq_len = 2;
@@ -187,6 +189,7 @@ double activations(const char* mode, double budget = 0, std::string_view option 
   job.activation_checkpoint.selective_ac_option = option;
   job.activation_checkpoint.memory_budget = budget;
   TrainingRun::Options options;
+  options.as_messages = true;  // each rank holds what it received
   options.make_model = [] {
     models::LlamaOptions sizes;
     sizes.width = 64, sizes.layers = kLayers, sizes.heads = sizes.key_value_heads = 4, sizes.hidden = 128;
@@ -228,6 +231,7 @@ double peak_of_context(const char* method, int64_t ranks) {
   job.training.local_batch_size = job.training.global_batch_size = 1;
   job.parallelism.context_parallel_rotate_method = method;
   TrainingRun::Options options;
+  options.as_messages = true;  // each rank holds what it received
   options.mesh = parse_mesh(fmt::format("cp={}", ranks));
   options.make_model = [] {
     models::LlamaOptions sizes;
