@@ -133,11 +133,21 @@ StepProfile measured(BenchRun& run, bool alone, int steps) {
   return meter.result(steps);
 }
 
+BenchRun run_on_one_thread() {
+  at::set_num_threads(1);
+  return BenchRun(bench_job({2, 256}, trainer::parse_mesh("one device"), Numerics::kCanonical));
+}
+
 }  // namespace
 
+double product_seconds_alone() {
+  BenchRun run = run_on_one_thread();
+  run();
+  return measured(run, true, 1).product_seconds_alone;
+}
+
 StepProfile profile_step() {
-  at::set_num_threads(1);
-  BenchRun run(bench_job({2, 256}, trainer::parse_mesh("one device"), Numerics::kCanonical));
+  BenchRun run = run_on_one_thread();
   for (int i = 0; i < 3; ++i) run();
   auto profile = measured(run, false, kSteps);
   profile.product_seconds_alone = measured(run, true, 2).product_seconds_alone;

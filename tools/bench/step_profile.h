@@ -34,4 +34,7 @@ struct StepProfile {
 /// A step of the debugmodel with 512 tokens on one rank under canonical numerics, one thread, op by op.
 StepProfile profile_step();
 
+/// Its product_seconds_alone, without the rest.
+double product_seconds_alone();
+
 }  // namespace lockstep::bench

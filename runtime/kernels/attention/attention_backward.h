@@ -132,10 +132,7 @@ class BackwardKernel {
   }
 
   LOCKSTEP_TILE_TARGET void pack_rows_of(const HeadTensor<const Input>& tensor, const Rows& to) {
-    for (int64_t row = 0; row < rows_; ++row) {
-      const auto head = tensor.at(piece_.batch, head_of(row));
-      copy_row(head.data + row / shape_.group * head.row_stride, head.element_stride, to.size, dense_ + row * to.size);
-    }
+    copy_rows(tensor, piece_.batch, piece_.head, shape_.group, /*first=*/0, rows_, to.size, dense_);
     for (const RowBlock& block : blocks_)
       pack<kRows>(PackWork<T, T>{dense_ + block.first * to.size, to.size, 1, block.rows, to.size,
                                  to.left + block.packed / kRows * Tiling::kPacked * to.size, Tiling::kPacked,

@@ -68,11 +68,7 @@ class ForwardKernel {
   }
 
   LOCKSTEP_TILE_TARGET void start_rows() {
-    for (int64_t row = 0; row < rows_; ++row) {
-      const auto query = piece_.work->query.at(piece_.batch, head_of(row));
-      copy_row(query.data + (first_ + row) / shape_.group * query.row_stride, query.element_stride, shape_.depth,
-               dense_ + row * shape_.depth);
-    }
+    copy_rows(piece_.work->query, piece_.batch, piece_.head, shape_.group, first_, rows_, shape_.depth, dense_);
     pack<kRows>(PackWork<T, T>{dense_, shape_.depth, 1, rows_, shape_.depth, queries_, Tiling::kPacked,
                                Tiling::kPacked * shape_.depth});
     std::fill(sums_, sums_ + kBlock * width_, T(0));

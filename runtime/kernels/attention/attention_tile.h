@@ -135,13 +135,23 @@ struct OverRows {
 
 LOCKSTEP_PORTABLE int64_t round_up(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
 
-/// A row in T, contiguous.
+/// Query rows [first, first + rows) in T, contiguous; rows are counted with the heads of the group inside.
 template <class Input, class T>
-LOCKSTEP_TILE_INLINE void copy_row(const Input* from, int64_t stride, int64_t size, T* to) {
-  if (stride == 1)
-    for (int64_t i = 0; i < size; ++i) to[i] = widen(from[i]);
-  else
-    for (int64_t i = 0; i < size; ++i) to[i] = widen(from[i * stride]);
+LOCKSTEP_TILE_TARGET void copy_rows(const HeadTensor<const Input>& tensor, int64_t batch, int64_t head, int64_t group,
+                                    int64_t first, int64_t rows, int64_t size, T* __restrict to) {
+  constexpr int64_t kAhead = 8;  // rows; the processor does not foresee such steps
+  for (int64_t member = 0; member < group; ++member) {
+    const HeadTensor<const Input> from = tensor.at(batch, head * group + member);
+    for (int64_t row = (first + group - 1 - member) / group; row * group + member < first + rows; ++row) {
+      const Input* __restrict source = from.data + row * from.row_stride;
+      T* __restrict copy = to + (row * group + member - first) * size;
+      __builtin_prefetch(source + kAhead * from.row_stride);
+      if (from.element_stride == 1)
+        for (int64_t i = 0; i < size; ++i) copy[i] = widen(source[i]);
+      else
+        for (int64_t i = 0; i < size; ++i) copy[i] = widen(source[i * from.element_stride]);
+    }
+  }
 }
 
 /// Rows as panels of kColumns, positions their elements: the right factor of products over elements.

@@ -138,13 +138,13 @@ LOCKSTEP_PORTABLE T sum_of_lanes(const Lanes<T>& lanes) {
   return sum.pieces[0][0] + sum.pieces[0][1];
 }
 
-/// Of lane(0) to lane(15).
-template <int kApart = 1, class Lane>
+/// Of lane(0) to lane(15), or of what `kCount` of them came to when those kCount or more apart were added.
+template <int kApart = 1, int kCount = kSumLanes, class Lane>
 LOCKSTEP_PORTABLE auto sum_over_lanes(const Lane& lane, int first = 0) {
-  if constexpr (kApart == kSumLanes)
+  if constexpr (kApart == kCount)
     return lane(first);
   else
-    return sum_over_lanes<2 * kApart>(lane, first) + sum_over_lanes<2 * kApart>(lane, first + kApart);
+    return sum_over_lanes<2 * kApart, kCount>(lane, first) + sum_over_lanes<2 * kApart, kCount>(lane, first + kApart);
 }
 
 template <class T>

@@ -48,7 +48,7 @@ struct SumColumns {
       const T* from = x + l * work.leaf * work.stride;
       T *to = sums + l * work.columns, *lanes = sums + work.leaves * work.columns;
       if (count == 2 * kSumLanes)
-        two_a_lane(work, from, to);
+        two_a_lane(work, from, lanes, to);
       else
         any_number(work, count, from, lanes, to);
     }
@@ -56,15 +56,20 @@ struct SumColumns {
   }
 
  private:
-  /// The usual leaf.
-  LOCKSTEP_PORTABLE static void two_a_lane(const NodeWork& work, const T* x, T* __restrict sum) {
-    const int64_t stride = work.stride;
-    for (int64_t c = 0; c < work.columns; ++c) {
-      const T* element = x + c;
-      const auto lane = [=](int i) __attribute__((always_inline)) {
-        return element[i * stride] + element[(i + kSumLanes) * stride];
-      };
-      sum[c] = sum_over_lanes(lane) + T(0);
+  /// The usual leaf. Four rows at a time: a processor follows few, and rows a power of two apart share a place in its
+  /// cache.
+  LOCKSTEP_PORTABLE static void two_a_lane(const NodeWork& work, const T* x, T* __restrict lanes, T* __restrict sum) {
+    constexpr int kHalf = kSumLanes / 2;
+    const int64_t stride = work.stride, columns = work.columns;
+    for (int i = 0; i < kHalf; ++i) {
+      const T *a = x + i * stride, *b = a + kSumLanes * stride, *c = a + kHalf * stride, *d = b + kHalf * stride;
+      T* __restrict pair = lanes + i * columns;
+      for (int64_t k = 0; k < columns; ++k) pair[k] = (a[k] + b[k]) + (c[k] + d[k]);
+    }
+    for (int64_t k = 0; k < columns; ++k) {
+      const T* first = lanes + k;
+      const auto pair = [=](int i) __attribute__((always_inline)) { return first[i * columns]; };
+      sum[k] = sum_over_lanes<1, kHalf>(pair) + T(0);
     }
   }
   LOCKSTEP_PORTABLE static void any_number(const NodeWork& work, int64_t count, const T* x, T* __restrict lanes,

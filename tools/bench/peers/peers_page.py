@@ -13,7 +13,8 @@ import picture
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAMES = {"one_thread": "one thread", "two_threads": "two threads", "fsdp_2": "fully sharded, two processes",
          "ddp_2": "data parallel, two processes", "tp_2": "tensor parallel, two processes",
-         "cp_2": "context parallel, two processes", "pp_2": "pipeline, two processes", "one_gpu": "one GPU"}
+         "cp_2": "context parallel, two processes", "pp_2": "pipeline, two processes", "one_gpu": "one GPU",
+         "experts_one": "experts, one thread", "experts_2": "experts, two processes"}
 
 
 def megabytes(number):
@@ -29,13 +30,14 @@ def by_mode(rows):
 
 
 def beside(row):
-    return (f"{1 / row['ratio']:.2f}x | {row['peak_memory_bytes'] / row['peer_peak_memory_bytes']:.2f} | "
+    bound = f"{row['at_most']:.2f}x" if "at_most" in row else "-"
+    return (f"{1 / row['ratio']:.2f}x | {bound} | {row['peak_memory_bytes'] / row['peer_peak_memory_bytes']:.2f} | "
             f"{row['peer_first_step_seconds']:.1f} s")
 
 
 def table(result):
-    lines = ["| debugmodel, 512 tokens a step | Lockstep: tokens/s, memory, first step | peer | we are faster | our memory "
-             "/ its | its first step | losses differ by |", "|---|---|---|---|---|---|---|"]
+    lines = ["| debugmodel, 512 tokens a step | Lockstep: tokens/s, memory, first step | peer | we are faster | at most "
+             "| our memory / its | its first step | losses differ by |", "|---|---|---|---|---|---|---|---|"]
     for mode, peers in by_mode(result["rows"]).items():
         for peer, row in peers.items():
             ours = (f"{row['tokens_per_second']:,.0f}, {megabytes(row['peak_memory_bytes'])}, "

@@ -12,6 +12,7 @@
 #include "tools/bench/peers/contender.h"
 #include "tools/bench/peers/peer_inputs.h"
 #include "tools/bench/peers/rank_processes.h"
+#include "tools/bench/step_profile.h"
 
 namespace lockstep::bench {
 namespace {
@@ -92,12 +93,26 @@ double largest_difference(const std::vector<double>& losses, const std::vector<d
   return largest;
 }
 
+/// How long the products of a step take on one thread, measured in a process of its own; 0 where the mode has others.
+double product_seconds_of(const Mode& mode, bool cpu) {
+  if (!cpu || mode.has_experts) return 0;
+  return Contender::fork([] { return Contender::Work(product_seconds_alone); })->run(1).front();
+}
+
+/// How much faster than the peer we would be if products alone took time, and all of the mode's cores shared them.
+std::map<std::string, double> bound_of(const Mode& mode, double peer_seconds, double product_seconds) {
+  if (product_seconds <= 0) return {};
+  const auto cores = static_cast<double>(std::max<int64_t>(mode.threads, trainer::parse_mesh(mode.mesh).ranks()));
+  return {{"product_seconds_alone", product_seconds}, {"at_most", peer_seconds / (product_seconds / cores)}};
+}
+
 class Comparison {
  public:
   Comparison(const PeerOptions& options, const PeerInputs& inputs) : options_(options), inputs_(inputs) {}
 
   void measure(const Mode& mode, std::span<const Peer> peers,
                const std::function<void(const BenchRow&)>& report) const {
+    const double product_seconds = product_seconds_of(mode, options_.device == "cpu");
     const auto ours = Contender::fork([&] { return steps_of(mode); });
     const auto beginning = begin(*ours);
     for (const auto& peer : peers) {
@@ -107,7 +122,9 @@ class Comparison {
         fail<BadInput>(
             "bench peers needs Python with torch and torchtitan: run tools/python_env, or name one in "
             "LOCKSTEP_TORCH_PYTHON.");
-      report(row(mode, peer, *ours, beginning, *other));
+      auto result = row(mode, peer, *ours, beginning, *other);
+      result.facts.merge(bound_of(mode, result.peer / 1e3, product_seconds));
+      report(result);
     }
   }
 
