@@ -31,6 +31,9 @@ class Hooks {
   /// The tensor to compute with: a parameter gathered, in the compute dtype.
   virtual at::Tensor use(const Parameter& parameter) = 0;
 
+  /// Of what blocks hand on, and of parameters that do not ask for another.
+  virtual c10::ScalarType compute_type() const { return c10::kFloat; }
+
   /// Whether use() gives what Parameter::gather_as_float8() asked for; without hooks nobody heeds it.
   virtual bool gathers_float8() const { return false; }
 

@@ -11,9 +11,15 @@ Embedding::Embedding(Module& owner, std::string name, int64_t count, int64_t wid
                      const std::string& axis)
     : Module(owner, std::move(name)), weight_(*this, "weight", {count, width}, axis + " embed", initial, {unit, 1}) {}
 
+at::Tensor in_type_of(const at::Tensor& parameter, const at::Tensor& x) {
+  return x.scalar_type() == parameter.scalar_type() ? x : x.to(parameter.scalar_type());
+}
+
 at::Tensor Embedding::forward(const at::Tensor& rows) {
   const auto open = scope();
-  return at::embedding(weight_, rows);
+  const auto found = at::embedding(weight_, rows);
+  const auto* hooks = Hooks::current();
+  return weight_.computed_in_float32() && hooks ? found.to(hooks->compute_type()) : found;
 }
 
 Linear::Linear(Module& owner, std::string name, const Options& options)
@@ -26,11 +32,15 @@ Linear::Linear(Module& owner, std::string name, const Options& options)
   if (bias_ && !options.bias_parts.empty()) bias_->divide(options.bias_parts);
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) {
+at::Tensor Linear::forward(const at::Tensor& x) { return in_type_of(x, unrounded(x)); }
+
+at::Tensor Linear::unrounded(const at::Tensor& x) {
   const auto open = scope();
   const auto bias = bias_ ? std::optional(at::Tensor(*bias_)) : std::nullopt;
   if (quantization_) return quantized(x, bias);
-  return change_ && adapts() ? change_->forward(x, weight_, bias) : at::linear(x, weight_, bias);
+  const at::Tensor weight = weight_;
+  if (change_ && adapts()) return change_->forward(x, weight, bias);
+  return at::linear(in_type_of(weight, x), weight, bias);
 }
 
 at::Tensor Linear::quantized(const at::Tensor& x, const std::optional<at::Tensor>& bias) const {
@@ -50,7 +60,8 @@ RmsNorm::RmsNorm(Module& owner, std::string name, int64_t width, double epsilon)
 
 at::Tensor RmsNorm::forward(const at::Tensor& x) {
   const auto open = scope();
-  return at::rms_norm(x, {x.size(-1)}, at::Tensor(weight_), epsilon_);
+  const at::Tensor weight = weight_;
+  return in_type_of(x, at::rms_norm(in_type_of(weight, x), {x.size(-1)}, weight, epsilon_));
 }
 
 LayerNorm::LayerNorm(Module& owner, std::string name, int64_t width, double epsilon)
@@ -61,7 +72,8 @@ LayerNorm::LayerNorm(Module& owner, std::string name, int64_t width, double epsi
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) {
   const auto open = scope();
-  return at::layer_norm(x, {x.size(-1)}, at::Tensor(weight_), at::Tensor(bias_), epsilon_);
+  const at::Tensor weight = weight_, bias = bias_;
+  return in_type_of(x, at::layer_norm(in_type_of(weight, x), {x.size(-1)}, weight, bias, epsilon_));
 }
 
 at::Tensor dropped(const at::Tensor& x, double share) {

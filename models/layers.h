@@ -9,6 +9,9 @@
 
 namespace lockstep::models {
 
+/// x as `parameter` is; parameters may ask for float32 (Parameter::compute_in_float32).
+at::Tensor in_type_of(const at::Tensor& parameter, const at::Tensor& x);
+
 /// A table with a row for each token or position: rows [...] (int64) -> [..., width]; `axis` names what it has rows
 /// for.
 class Embedding : public Module {
@@ -36,6 +39,8 @@ class Linear : public Module {
   };
   Linear(Module& owner, std::string name, const Options& options);
   at::Tensor forward(const at::Tensor& x);
+  /// The same in the type that it computes in: logits, which nothing needs to be rounded for.
+  at::Tensor unrounded(const at::Tensor& x);
 
   /// Its products become those of quantised factors (models/quantization.h).
   void quantize(const LinearQuantization& quantization) { quantization_ = quantization; }

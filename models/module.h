@@ -53,6 +53,10 @@ class Parameter {
   /// (quantized_linear()).
   void gather_as_float8() { gathered_as_float8_ = true; }
   bool gathered_as_float8() const { return gathered_as_float8_; }
+  /// It is computed with in float32 whatever the others are: what multiplies it takes its input so, and its module
+  /// gives back the type that it took, but for logits.
+  void compute_in_float32() { computed_in_float32_ = true; }
+  bool computed_in_float32() const { return computed_in_float32_; }
 
   const at::Tensor& tensor() const { return tensor_; }
   void assign(at::Tensor tensor) { tensor_ = std::move(tensor); }
@@ -67,7 +71,8 @@ class Parameter {
   std::string axes_;
   std::vector<int64_t> units_;
   Division division_;
-  bool trainable_ = true, is_adapter_ = false, is_buffer_ = false, gathered_as_float8_ = false;
+  bool trainable_ = true, is_adapter_ = false, is_buffer_ = false;
+  bool gathered_as_float8_ = false, computed_in_float32_ = false;
   at::Tensor tensor_;
 };
 

@@ -41,7 +41,9 @@ Head::Head(Module& owner, std::string name, const LlamaOptions& options, const E
 Tensor Head::forward(const Tensor& x) {
   const auto open = scope();
   const auto normed = annotate(norm_.forward(x), "batch length embed");
-  return output_ ? output_->forward(normed) : at::linear(normed, embedding_.weight());
+  if (output_) return output_->unrounded(normed);
+  const Tensor table = embedding_.weight();
+  return at::linear(in_type_of(table, normed), table);
 }
 
 std::vector<const Parameter*> Head::shared() const {

@@ -34,8 +34,11 @@ Experts::Experts(Module& owner, std::string name, const ExpertOptions& o, const 
 
 Tensor Experts::forward(const Tensor& rows) {
   const auto open = scope();
-  const auto gate = at::silu(mesh_ops::expert_linear(rows, gate_));
-  return mesh_ops::expert_linear(at::mul(gate, mesh_ops::expert_linear(rows, up_)), down_);
+  const auto map = [&rows](const Tensor& x, const Tensor& weight) {
+    return in_type_of(rows, mesh_ops::expert_linear(in_type_of(weight, x), weight));
+  };
+  const auto gate = at::silu(map(rows, gate_));
+  return map(at::mul(gate, map(rows, up_)), down_);
 }
 
 MixtureOfExperts::MixtureOfExperts(Module& owner, std::string name, const ExpertOptions& options,

@@ -130,7 +130,9 @@ Gpt2Head::Gpt2Head(Module& owner, std::string name, const Gpt2Options& o, const 
 
 Tensor Gpt2Head::forward(const Tensor& x) {
   const auto open = scope();
-  return at::linear(annotate(norm_.forward(x), "batch length embed"), tokens_.weight());
+  const auto normed = annotate(norm_.forward(x), "batch length embed");
+  const Tensor table = tokens_.weight();
+  return at::linear(in_type_of(table, normed), table);
 }
 
 Gpt2::Gpt2(const Gpt2Options& options)

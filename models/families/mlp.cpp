@@ -44,7 +44,7 @@ std::vector<BlockCall> Mlp::block_calls(at::IntArrayRef /*tokens*/) {
       {[this](const Tensor& input) { return annotate(embedding_.forward(input), "batch norm_length embed"); }}};
   for (auto& layer : layers_)
     calls.push_back({[&block = *layer](const Tensor& input) { return block.forward(input); }});
-  calls.push_back({[this](const Tensor& input) { return output_->forward(annotate(input, "batch length embed")); }});
+  calls.push_back({[this](const Tensor& input) { return output_->unrounded(annotate(input, "batch length embed")); }});
   return calls;
 }
 

@@ -34,7 +34,7 @@ Router::Router(Module& owner, std::string name, const ExpertOptions& options, in
       numbers_(at::arange(options.count, c10::kLong)) {}
 
 Tensor Router::scores(const Tensor& x) {
-  const auto logits = gate_.forward(x);
+  const auto logits = gate_.unrounded(x);
   return options_.sigmoid_scores ? at::sigmoid(logits.to(c10::kFloat)) : at::softmax(logits, kLast, c10::kFloat);
 }
 

@@ -125,6 +125,28 @@ class Meter : public Observer {
   std::map<std::pair<std::string, std::string>, OpCost> costs_;
 };
 
+/// Keeps what products are made of.
+class Products final : public Observer {
+ public:
+  void before_op(const OpEvent& event) override {
+    if (is_product(event.plan)) calls_.push_back({event.op, {event.arguments.begin(), event.arguments.end()}});
+  }
+  void multiply() const {
+    const at::NoGradGuard no_grad;
+    for (const auto& [op, arguments] : calls_) {
+      torch::jit::Stack stack = arguments;
+      op.callBoxed(stack);
+    }
+  }
+
+ private:
+  struct Call {
+    c10::OperatorHandle op;
+    torch::jit::Stack arguments;
+  };
+  std::vector<Call> calls_;
+};
+
 StepProfile measured(BenchRun& run, bool alone, int steps) {
   Meter meter(alone);
   run.run().world().observers().add(&meter);
@@ -133,21 +155,25 @@ StepProfile measured(BenchRun& run, bool alone, int steps) {
   return meter.result(steps);
 }
 
-BenchRun run_on_one_thread() {
+trainer::Job job_on_one_thread() {
   at::set_num_threads(1);
-  return BenchRun(bench_job({2, 256}, trainer::parse_mesh("one device"), Numerics::kCanonical));
+  return bench_job({2, 256}, trainer::parse_mesh("one device"), Numerics::kCanonical);
 }
 
 }  // namespace
 
-double product_seconds_alone() {
-  BenchRun run = run_on_one_thread();
-  run();
-  return measured(run, true, 1).product_seconds_alone;
+std::function<void()> products_of_a_step() {
+  const auto run = std::make_shared<BenchRun>(job_on_one_thread());
+  const auto products = std::make_shared<Products>();
+  auto& observers = run->run().world().observers();
+  observers.add(products.get());
+  (*run)();
+  observers.remove(products.get());
+  return [run, products] { products->multiply(); };
 }
 
 StepProfile profile_step() {
-  BenchRun run = run_on_one_thread();
+  BenchRun run(job_on_one_thread());
   for (int i = 0; i < 3; ++i) run();
   auto profile = measured(run, false, kSteps);
   profile.product_seconds_alone = measured(run, true, 2).product_seconds_alone;

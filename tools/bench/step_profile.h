@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct StepProfile {
 /// A step of the debugmodel with 512 tokens on one rank under canonical numerics, one thread, op by op.
 StepProfile profile_step();
 
-/// Its product_seconds_alone, without the rest.
-double product_seconds_alone();
+/// All products of such a step, one after the other and nothing in between, each time that it is called.
+std::function<void()> products_of_a_step();
 
 }  // namespace lockstep::bench

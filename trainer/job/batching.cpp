@@ -148,9 +148,9 @@ void require_whole_pairs(const Job& job, int64_t local, const MeshDegrees& mesh)
   if (job.training.loss == kPreferenceLoss && local % 2 != 0)
     fail<BadInput>(
         "training.loss \"dpo\": mesh {} has {} samples of the global batch of {} to a rank and microbatch; pairs need "
-        "an "
-        "even number. Choose other training.global_batch_size and local_batch_size.",
-        mesh.text(), local, job.training.global_batch_size);
+        "an even number. Choose other training.global_batch_size and local_batch_size{}.",
+        mesh.text(), local, job.training.global_batch_size,
+        mesh.pp > 1 ? ", or parallelism.pipeline_parallel_microbatch_size" : "");
 }
 
 /// The batch must not depend on how many ranks happen to be there.

@@ -124,6 +124,7 @@ struct TrainingSection {
   int64_t steps = 10000;
   std::string mixed_precision_param = "float32";
   std::string mixed_precision_reduce = "float32";
+  std::vector<std::string> mixed_precision_float32;  ///< patterns of names of parameters
   std::string device = "cpu";
 };
 
@@ -144,6 +145,7 @@ struct ParallelismSection {
   int64_t pipeline_parallel_microbatch_size = 1;
   std::optional<int64_t> pipeline_parallel_layers_per_stage;  ///< nothing: as many stages as is usual for the schedule
   int64_t pipeline_parallel_first_stage_less_layers = 1, pipeline_parallel_last_stage_less_layers = 1;
+  std::vector<std::vector<std::string>> module_fqns_per_model_part;  ///< of each stage; empty: cut by work
   bool disable_loss_parallel = false;
   bool strict = false;
   bool elastic = false;

@@ -133,7 +133,15 @@ bool read_value(const Setting& setting, std::vector<ParameterGroup>& out) {
   return groups.has_value();
 }
 
+bool read_value(const Setting& setting, std::vector<std::vector<std::string>>& out) {
+  if (setting.typed && std::holds_alternative<std::string>(setting.value)) return false;
+  const auto lists = parse_lists(setting.written);
+  if (lists) out = *lists;
+  return lists.has_value();
+}
+
 bool is_allowed(const Allowed&, const std::vector<ParameterGroup>&) { return true; }
+bool is_allowed(const Allowed&, const std::vector<std::vector<std::string>>&) { return true; }
 bool is_allowed(const Allowed&, bool) { return true; }
 bool is_allowed(const Allowed& allowed, int64_t value) { return allowed.accepts(static_cast<double>(value)); }
 bool is_allowed(const Allowed& allowed, double value) { return allowed.accepts(value); }

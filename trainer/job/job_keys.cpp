@@ -106,6 +106,10 @@ constexpr Key kOthers[] = {
     {"training", "steps", at<&Job::training, &TrainingSection::steps>(), kAtLeast1, "Steps to train, counted from 1."},
     {"training", "mixed_precision_param", at<&Job::training, &TrainingSection::mixed_precision_param>(), one_of(kComputeTypes),
      "Type of compute; parameters and optimizer state stay float32."},
+    {"training", "mixed_precision_float32", at<&Job::training, &TrainingSection::mixed_precision_float32>(), kAnything,
+     "Parameters that compute in float32 whatever mixed_precision_param says: patterns of their names, such as "
+     "\"*norm.weight\", \"*.router.gate.weight\" or \"output.weight\", * for any characters; with one all of its "
+     "module's do. Modules give back the type they take; logits and a router's scores stay float32. (Not in torchtitan.)"},
     {"training", "mixed_precision_reduce", at<&Job::training, &TrainingSection::mixed_precision_reduce>(), one_of(kFloat32),
      "Type of gradient reductions."},
     {"training", "device", at<&Job::training, &TrainingSection::device>(), one_of(kDevices),
@@ -166,6 +170,11 @@ constexpr Key kOthers[] = {
     {"parallelism", "pipeline_parallel_last_stage_less_layers",
      at<&Job::parallelism, &ParallelismSection::pipeline_parallel_last_stage_less_layers>(), kAtLeast0,
      "The output counts as so many layers, where layers_per_stage counts."},
+    {"parallelism", "module_fqns_per_model_part",
+     at<&Job::parallelism, &ParallelismSection::module_fqns_per_model_part>(), kAnything,
+     "The blocks of each stage, such as [[\"tok_embeddings\", \"layers.0\"], [\"layers.1\", \"norm\", \"output\"]]: runs of the "
+     "model's, by their paths or by the modules that checkpoints store of them. []: they are split by work. One rank of "
+     "pp does not look at it."},
     {"parallelism", "disable_loss_parallel", at<&Job::parallelism, &ParallelismSection::disable_loss_parallel>(),
      kAnything, "Logits are gathered over tp before the loss, instead of three small sums of each token."},
     {"parallelism", "strict", at<&Job::parallelism, &ParallelismSection::strict>(), kAnything,
@@ -339,6 +348,11 @@ std::string toml_text(const std::vector<std::string>& values) {
   for (const auto& value : values) list += (list.empty() ? "" : ", ") + toml_string(value);
   return "[" + list + "]";
 }
+std::string toml_text(const std::vector<std::vector<std::string>>& lists) {
+  std::string text;
+  for (const auto& list : lists) text += (text.empty() ? "" : ", ") + toml_text(list);
+  return "[" + text + "]";
+}
 std::string toml_text(const std::vector<ParameterGroup>& groups) { return groups_text(groups); }
 template <class T>
 std::string toml_text(const std::optional<T>& value) {
@@ -362,9 +376,9 @@ std::string Key::explanation() const {
 std::string Key::dotted() const { return fmt::format("{}.{}", section, name); }
 
 std::string_view Key::type() const {
-  constexpr std::string_view kTypes[] = {"true or false",     "an integer",       "a number",
-                                         "a string",          "an integer",       "a number",
-                                         "a list of strings", "a list of tables", "true or false"};
+  constexpr std::string_view kTypes[] = {
+      "true or false", "an integer",        "a number",         "a string",      "an integer",
+      "a number",      "a list of strings", "a list of tables", "true or false", "a list of lists of strings"};
   return kTypes[field.index()];
 }
 

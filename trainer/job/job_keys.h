@@ -18,7 +18,7 @@ namespace lockstep::trainer {
 using Field = std::variant<bool& (*)(Job&), int64_t& (*)(Job&), double& (*)(Job&), std::string& (*)(Job&),
                            std::optional<int64_t>& (*)(Job&), std::optional<double>& (*)(Job&),
                            std::vector<std::string>& (*)(Job&), std::vector<ParameterGroup>& (*)(Job&),
-                           std::optional<bool>& (*)(Job&)>;
+                           std::optional<bool>& (*)(Job&), std::vector<std::vector<std::string>>& (*)(Job&)>;
 
 /// Which values of the right type a key accepts; all of them when every member is empty.
 struct Allowed {

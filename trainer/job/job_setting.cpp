@@ -138,6 +138,19 @@ class NestingScan {
   int brackets_ = 0, dots_ = 0;
 };
 
+/// The list that a TOML text is; none if it is something else.
+std::optional<toml::array> parse_list(std::string_view value) {
+  const auto text = fmt::format("value = {}", value);
+  if (NestingScan(text).too_deep_line() > 0) return std::nullopt;
+  try {
+    const auto parsed = toml::parse(text);
+    const auto* list = parsed.size() == 1 ? parsed["value"].as_array() : nullptr;
+    return list ? std::optional(*list) : std::nullopt;
+  } catch (const toml::parse_error&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::vector<Setting> parse_toml(std::string_view text, const std::string& name) {
@@ -155,22 +168,28 @@ std::vector<Setting> parse_toml(std::string_view text, const std::string& name) 
 }
 
 std::optional<std::vector<std::vector<Setting>>> parse_tables(std::string_view value, const std::string& place) {
-  const auto text = fmt::format("value = {}", value);
-  if (NestingScan(text).too_deep_line() > 0) return std::nullopt;
-  try {
-    const auto parsed = toml::parse(text);
-    const auto* list = parsed.size() == 1 ? parsed["value"].as_array() : nullptr;
-    if (!list) return std::nullopt;
-    std::vector<std::vector<Setting>> tables;
-    for (const auto& element : *list) {
-      if (!element.is_table()) return std::nullopt;
-      flatten(*element.as_table(), "", place, tables.emplace_back());
-      for (auto& setting : tables.back()) setting.where = place;
-    }
-    return tables;
-  } catch (const toml::parse_error&) {
-    return std::nullopt;
+  const auto list = parse_list(value);
+  if (!list) return std::nullopt;
+  std::vector<std::vector<Setting>> tables;
+  for (const auto& element : *list) {
+    if (!element.is_table()) return std::nullopt;
+    flatten(*element.as_table(), "", place, tables.emplace_back());
+    for (auto& setting : tables.back()) setting.where = place;
   }
+  return tables;
+}
+
+std::optional<std::vector<std::vector<std::string>>> parse_lists(std::string_view value) {
+  const auto list = parse_list(value);
+  if (!list) return std::nullopt;
+  std::vector<std::vector<std::string>> lists;
+  for (const auto& element : *list) {
+    const auto* inner = element.as_array();
+    if (!inner || (!inner->empty() && !inner->is_homogeneous<std::string>())) return std::nullopt;
+    auto& texts = lists.emplace_back();
+    for (const auto& text : *inner) texts.push_back(text.as_string()->get());
+  }
+  return lists;
 }
 
 std::string without_control_characters(std::string_view line) {

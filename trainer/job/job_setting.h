@@ -30,6 +30,9 @@ std::vector<Setting> parse_toml(std::string_view text, const std::string& name);
 /// from `place`. None if it is something else.
 std::optional<std::vector<std::vector<Setting>>> parse_tables(std::string_view value, const std::string& place);
 
+/// The strings of each list of `value`, a TOML list of lists. None if it is something else.
+std::optional<std::vector<std::vector<std::string>>> parse_lists(std::string_view value);
+
 /// For messages, of which a line stays one whatever a quoted key or a value holds: "a\\x0ab".
 std::string without_control_characters(std::string_view line);
 

@@ -35,7 +35,6 @@ constexpr TorchtitanKey kKeys[] = {
     {"training.dataloader.*", "*", kPython},
 
     {"parallelism.enable_async_tensor_parallel", "false", "", "products wait for their collectives"},
-    {"parallelism.module_fqns_per_model_part", "[]", "", "stages are cut by the work of layers, or pipeline_parallel_layers_per_stage"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
     {"parallelism.expert_parallel_comm_backend", "standard", "", "tokens travel by Lockstep's all-to-all"},
 

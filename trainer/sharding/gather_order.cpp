@@ -21,7 +21,7 @@ PendingGather::PendingGather(const std::vector<at::Tensor>& parameters, const Ga
   std::vector<at::Tensor> sent;
   for (size_t p = 0; p < parameters.size(); ++p)
     sent.push_back(maxima_[p].defined() ? mesh_ops::float8_codes(parameters[p], maxima_[p], kFormat, false)
-                                        : parameters[p].to(recipe.dtype));
+                                        : parameters[p].to(recipe.dtypes[p]));
   bucket_.emplace(sent, recipe.layouts);
 }
 

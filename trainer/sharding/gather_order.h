@@ -13,8 +13,8 @@ namespace lockstep::trainer {
 
 /// What gathering needs to know, in forward, when gathering again, and in backward.
 struct GatherRecipe {
-  std::vector<Layout> layouts;  ///< of computation, one per parameter
-  c10::ScalarType dtype;        ///< of computation
+  std::vector<Layout> layouts;          ///< of computation, one per parameter
+  std::vector<c10::ScalarType> dtypes;  ///< the same
   /// Of each parameter whether it is quantised first: one byte an element travels, and what comes is float32 (empty: of
   /// none). The scale is that of the whole parameter.
   std::vector<bool> float8 = {};
@@ -42,7 +42,7 @@ class PendingGather {
 /// the time of a gather. Costs the memory of one more block; only where World::overlaps().
 class GatherOrder {
  public:
-  /// The parameters in the recipe's dtype and layouts. No autograd.
+  /// The parameters in the recipe's dtypes and layouts. No autograd.
   std::vector<at::Tensor> gather(at::TensorList parameters, const GatherRecipe& recipe);
   /// One of them, which nobody asked for before.
   at::Tensor gather_alone(const at::Tensor& parameter, const GatherRecipe& recipe);

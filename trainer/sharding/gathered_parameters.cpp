@@ -87,7 +87,7 @@ struct GatheredParameters::Source {
     return again[p].empty() ? fetch_alone(p) : std::move(again[p]);
   }
   Shards fetch_alone(size_t p) const {
-    GatherRecipe alone{{recipe.layouts[p]}, recipe.dtype};
+    GatherRecipe alone{{recipe.layouts[p]}, {recipe.dtypes[p]}};
     if (!recipe.float8.empty()) alone.float8 = {recipe.float8[p]};
     const CommunicationScope scope(alone.layouts[0].mesh().world(), kGather);
     return sharded(order->gather_alone(parameters[p], alone)).shards()->whole();

@@ -171,15 +171,17 @@ at::Tensor MeshHooks::run_gathered(const models::Module& block,
 GatheredParameters MeshHooks::gather(const std::vector<models::Parameter*>& parameters, std::string_view block) const {
   std::vector<at::Tensor> tensors;
   std::vector<Layout> layouts;
+  std::vector<c10::ScalarType> types;
   std::vector<bool> float8;
   for (const auto* parameter : parameters) {
+    types.push_back(parameter->computed_in_float32() ? c10::kFloat : options_.compute_dtype);
     float8.push_back(parameter->gathered_as_float8());
     tensors.push_back(options_.leaf ? options_.leaf(*parameter) : parameter->tensor());
     layouts.push_back(plan_.computing(*parameter));
   }
   const ModuleScope scope(block);  // after leaf(): a leaf is of the module that reads it
-  GatheredParameters gathered(tensors, {layouts, options_.compute_dtype, float8, options_.float8_scales_at_once},
-                              gather_order_, options_.gradient_taker);
+  GatheredParameters gathered(tensors, {layouts, types, float8, options_.float8_scales_at_once}, gather_order_,
+                              options_.gradient_taker);
   if (split_ && at::GradMode::is_enabled()) gathered.cut(*split_);
   return gathered;
 }

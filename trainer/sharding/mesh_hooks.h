@@ -62,6 +62,7 @@ class MeshHooks final : public models::Hooks {
   bool adapts() const override { return adapts_; }
   models::KeyValueCache* cache() const override { return cache_; }
   bool gathers_float8() const override { return true; }
+  c10::ScalarType compute_type() const override { return options_.compute_dtype; }
 
   at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) override;
   at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,

@@ -16,9 +16,10 @@ struct PipelinePlan {
   int64_t stages() const { return schedule.stages(); }
 };
 
-/// The plan of a job for `ranks` ranks of pp and so many microbatches: its schedule, over blocks that are split by
-/// their work. One rank: one stage, all of a microbatch before the next one begins. Throws BadInput for a schedule that
-/// does not have this size or cannot be carried out, for more stages than blocks, and for a model that cannot be cut.
+/// The plan of a job for `ranks` ranks of pp and so many microbatches: its schedule, over blocks that are split as
+/// the job names them, or by their work. One rank: one stage, all of a microbatch before the next one begins. Throws
+/// BadInput for a schedule that does not have this size or cannot be carried out, for more stages than blocks, and for
+/// a model that cannot be cut.
 PipelinePlan plan_pipeline(const Job& job, models::Model& model, int64_t ranks, int64_t microbatches);
 
 /// The work of each block of a sequence of this length, in parts of 2^20 of the whole: its multiplications with

@@ -52,7 +52,7 @@ TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& ba
   std::optional<WithAverages> averaged;
   if (averages) averaged.emplace(*model_, state_);
   stages_->refresh_shared();
-  StageTransfers transfers(*stages_, context_, {batching_.rows(0).count, batch.seq_len}, batching_.accumulation_steps);
+  auto transfers = forwards({batching_.rows(0).count, batch.seq_len}, batching_.accumulation_steps);
   at::Tensor sum;
   for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
     context_.begin_microbatch(step, m);
@@ -70,18 +70,24 @@ TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& ba
 at::Tensor TrainingRun::logits(const at::Tensor& tokens, models::KeyValueCache* cache) {
   const RunContext::Use use(context_);
   LOCKSTEP_CHECK(!underway_ && !options_.meta, "a step is under way");
-  if (stages_->count() > 1)
-    fail<BadInput>("mesh {}: logits are not given by a pipeline; choose parallelism.pipeline_parallel_degree 1.",
-                   mesh().text());
+  if (stages_->count() > 1 && mesh().local_count() < mesh().ranks().size())
+    fail<BadInput>(
+        "mesh {}: in several processes a pipeline gives no logits; parallelism.pipeline_parallel_degree must "
+        "be 1.",
+        mesh().text());
   const at::NoGradGuard no_grad;
   const NotTrained scope(*stages_, {.cache = cache});
   context_.begin_microbatch(0, 0);
-  auto& stage = stages_->last();
-  stage.hooks().begin_microbatch();
+  stages_->refresh_shared();
   const BatchScope batch_scope({.count = tokens.size(0)});
-  const PhaseScope phase(Phase::kForward);
-  const auto placed = distribute(tokens, stage.plan().activation(tokens.sizes(), "batch whole"));
-  auto result = gather(stage.forward(placed, tokens.sizes()).to(c10::kFloat));
+  auto transfers = forwards(tokens.sizes(), 1);
+  const auto last = through_stages(transfers, 0, [&](Stage& stage, const at::Tensor& input) {
+    const PhaseScope phase(Phase::kForward);
+    const auto& plan = stage.plan();
+    return stage.forward(stage.is_first() ? distribute(tokens, plan.activation(tokens.sizes(), "batch whole")) : input,
+                         tokens.sizes());
+  });
+  auto result = gather(last.to(c10::kFloat));
   if (cache) cache->set_length(cache->length() + tokens.size(1));
   return result;
 }

@@ -43,16 +43,17 @@ double TrainingRun::valid_tokens(const TokenBatch& batch) const {
   return std::max(labels_of(batch), 1.0);
 }
 
-/// The model that the run began as is the one without its changes of low rank.
-at::Tensor TrainingRun::losses(const TokenBatch& batch, const BatchRows& rows) {
-  auto& stage = stages_->last();
-  at::Tensor reference;
-  {
-    const at::NoGradGuard no_grad;
-    const NotTrained scope(*stages_, {.adapts = false});
-    reference = stage_output(stage, batch, rows, {});
-  }
-  const auto own = stage_output(stage, batch, rows, {});
+/// Those of a microbatch by the model that the run began as: the one without its changes of low rank. Not defined where
+/// the last stage is not.
+at::Tensor TrainingRun::reference_losses(StageTransfers& transfers, int64_t microbatch) {
+  const at::NoGradGuard no_grad;
+  const NotTrained scope(*stages_, {.adapts = false});
+  const auto rows = batching_.rows(microbatch);
+  const BatchScope batch_scope(rows);
+  return last_output(transfers, microbatch, *underway().batch, rows);
+}
+
+at::Tensor TrainingRun::preferred(const at::Tensor& own, const at::Tensor& reference) const {
   const PhaseScope phase(Phase::kForward);
   const ModuleScope scope("loss");
   return preference_losses(own, reference, job_.training.dpo_beta);

@@ -30,6 +30,7 @@ void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
 void TrainingRun::run_pipeline_step() {
   const RunContext::Use use(context_);
   for (int64_t m = 0; m < batching_.accumulation_steps; ++m) context_.begin_microbatch(underway().step, m);
+  find_reference_losses();
   const StageWork work{
       [this](Stage& stage, int64_t microbatch, const at::Tensor& input) {
         return stage_forward(stage, microbatch, input);
@@ -42,6 +43,21 @@ void TrainingRun::run_pipeline_step() {
   context_.continue_microbatch(batching_.accumulation_steps - 1);  // what follows is called alike on all ranks
 }
 
+/// Of all microbatches, before the schedule begins.
+void TrainingRun::find_reference_losses() {
+  if (!prefers()) return;
+  const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
+  auto transfers = forwards({batching_.rows(0).count, underway().batch->seq_len}, batching_.accumulation_steps);
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
+    context_.continue_microbatch(m);
+    underway().reference_losses.push_back(reference_losses(transfers, m));
+  }
+}
+
+StageTransfers TrainingRun::forwards(at::IntArrayRef tokens, int64_t count) {
+  return {*stages_, context_, tokens.vec(), count};
+}
+
 /// Of the last stage the losses.
 at::Tensor TrainingRun::stage_forward(Stage& stage, int64_t microbatch, const at::Tensor& input) {
   const auto& batch = *underway().batch;
@@ -50,12 +66,18 @@ at::Tensor TrainingRun::stage_forward(Stage& stage, int64_t microbatch, const at
   stage.hooks().begin_microbatch();
   stage.accumulator().enter(microbatch);
   const BatchScope batch_scope(rows);
-  return job_.training.loss == kPreferenceLoss ? losses(batch, rows) : stage_output(stage, batch, rows, input);
+  if (!prefers() || !stage.is_last()) return stage_output(stage, batch, rows, input);
+  if (stages_->count() > 1)
+    return preferred(stage_output(stage, batch, rows, input),
+                     underway().reference_losses.at(static_cast<size_t>(microbatch)));
+  auto transfers = forwards({rows.count, batch.seq_len}, 1);
+  const auto reference = reference_losses(transfers, microbatch);
+  return preferred(stage_output(stage, batch, rows, input), reference);
 }
 
 void TrainingRun::stage_backward(Stage& stage, int64_t microbatch, const at::Tensor& output,
                                  const at::Tensor& gradient) {
-  auto& [step, batch, rate, valid, sum, kept_losses, local_losses] = underway();
+  auto& [step, batch, rate, valid, sum, kept_losses, local_losses, references] = underway();
   stage.accumulator().enter(microbatch);
   at::Tensor values, part;
   {
@@ -89,20 +111,24 @@ void TrainingRun::end_stage(Stage& stage, int64_t microbatch, SplitBackward* spl
 }
 
 /// A forward through all stages; not defined where the last one is not.
-at::Tensor TrainingRun::last_output(StageTransfers& transfers, int64_t microbatch, const TokenBatch& batch,
-                                    const BatchRows& rows) {
-  at::Tensor output;
+at::Tensor TrainingRun::through_stages(StageTransfers& transfers, int64_t microbatch, const StageForward& forward) {
   for (size_t s = 0; s < stages_->count(); ++s) {
     auto& stage = (*stages_)[s];
     if (!stage.is_here()) continue;
     stage.hooks().begin_microbatch();
     const auto input =
         stage.is_first() ? at::Tensor() : transfers.take(StageTransfers::Kind::kActivation, stage, microbatch);
-    output = stage_output(stage, batch, rows, input);
+    const auto output = forward(stage, input);
     if (stage.is_last()) return output;
     transfers.give(StageTransfers::Kind::kActivation, stage, microbatch, transfers.handed_on(stage, output));
   }
   return {};
+}
+
+at::Tensor TrainingRun::last_output(StageTransfers& transfers, int64_t microbatch, const TokenBatch& batch,
+                                    const BatchRows& rows) {
+  return through_stages(transfers, microbatch,
+                        [&](Stage& stage, const at::Tensor& input) { return stage_output(stage, batch, rows, input); });
 }
 
 /// The value of a sum that the last stage has, on every rank; not defined elsewhere.
@@ -122,8 +148,10 @@ double TrainingRun::number_of(const at::Tensor& sum) {
 std::vector<at::Tensor> TrainingRun::token_losses_of_all(std::vector<at::Tensor> last) {
   auto& stage = stages_->last();
   if (stage.is_here()) return last;
-  const std::vector<int64_t> sizes{batching_.rows(0).count, job_.training.seq_len};
-  const auto none = from_shards({}, stage.plan().activation(sizes, "batch length"), sizes, c10::kFloat);
+  const auto rows = batching_.rows(0).count;
+  const auto sizes = prefers() ? std::vector<int64_t>{rows / 2} : std::vector<int64_t>{rows, job_.training.seq_len};
+  const auto layout = stage.plan().activation(sizes, prefers() ? "batch" : "batch length");
+  const auto none = from_shards({}, layout, sizes, c10::kFloat);
   return std::vector<at::Tensor>(static_cast<size_t>(batching_.accumulation_steps), none);
 }
 

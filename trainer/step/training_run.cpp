@@ -19,6 +19,7 @@
 #include "trainer/launch/together.h"
 #include "trainer/optim/parameter_settings.h"
 #include "trainer/state/adapters.h"
+#include "trainer/state/float32_parameters.h"
 #include "trainer/step/gradient_norm.h"
 #include "trainer/step/memory_need.h"
 #include "trainer/step/updated_parts.h"
@@ -83,6 +84,7 @@ std::vector<MeshAxis> axes_of(const MeshDegrees& degrees, const Job& job, const 
 std::unique_ptr<models::Model> model_of(const Job& job, const TrainingRun::Options& options) {
   auto model = options.make_model ? options.make_model() : make_model(job);
   attach_adapters(*model, job.lora);
+  keep_in_float32(*model, job);
   return model;
 }
 
@@ -155,7 +157,7 @@ void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learn
 
 StepResult TrainingRun::apply() {
   const RunContext::Use use(context_);
-  auto [step, batch, rate, valid, sum, kept_losses, local_losses] = underway();
+  auto [step, batch, rate, valid, sum, kept_losses, local_losses, references] = underway();
   StepResult result;
   result.loss = told_number(mesh(), "loss", number_of(sum) / valid);
   auto gradients = stages_->finish();

@@ -177,6 +177,14 @@ void draw_sharing(Draw& draw) {
     draw.set("parallelism.context_parallel_load_balancer", kHeadTail);
 }
 
+/// Of all models' parameters, or of the first layer's; what a plug-in computes with them may not bear it.
+void draw_float32(Draw& draw, const Job& job) {
+  const auto patterns = draw.one_of<std::string>({"", "", "*", "layers.0.*"});
+  const bool is_ours = holds(kModelNames, job.model.name);
+  if (is_ours && !job.lora.enabled() && job.model.converters.empty())
+    draw.set("training.mixed_precision_float32", patterns);
+}
+
 }  // namespace
 
 std::vector<Setting> odd_shapes(uint64_t seed, const Job& job, std::span<const MeshDegrees> meshes) {
@@ -186,6 +194,7 @@ std::vector<Setting> odd_shapes(uint64_t seed, const Job& job, std::span<const M
   draw_way_of_computing(draw, job);
   draw_attention(draw, job);
   draw_sharing(draw);
+  draw_float32(draw, job);
   return draw.settings;
 }
 

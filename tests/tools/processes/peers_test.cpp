@@ -24,9 +24,8 @@ void expect_same_training(const json& row) {
   ASSERT_EQ(losses.size(), 20u);
   EXPECT_EQ(row.at("peer_losses").size(), 20u);
   EXPECT_LT(losses.back().get<double>(), losses.front().get<double>() - 0.1) << "nothing was learned: " << row;
-  const double cores = row.at("name") == "one_thread" ? 1 : 2, products = row.at("product_seconds_alone");
-  EXPECT_GT(products, 0);
-  EXPECT_FLOAT_EQ(row.at("at_most"), row.at("peer").get<double>() / 1e3 / products * cores);
+  EXPECT_GT(row.at("at_most").get<double>(), 0.5 / row.at("ratio").get<double>())
+      << "products take twice a step: " << row;
   for (const char* fact : {"tokens_per_second", "peak_memory_bytes", "first_step_seconds", "start_seconds"}) {
     EXPECT_GT(row.at(fact), 0.0) << fact;
     EXPECT_GT(row.at(std::string("peer_") + fact), 0.0) << fact;

@@ -302,6 +302,9 @@ T any_value(const Key& key) {
     std::erase_if(names, [&](std::string_view name) { return !key.allowed.accepts(name); });
     return names;
   }
+  if constexpr (std::is_same_v<T, std::vector<std::vector<std::string>>>)
+    return *rc::gen::container<T>(
+        rc::gen::container<std::vector<std::string>>(rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127))));
   if constexpr (std::is_same_v<T, std::vector<ParameterGroup>>) {
     std::vector<ParameterGroup> groups(*rc::gen::inRange<size_t>(0, 4));
     for (auto& group : groups) {

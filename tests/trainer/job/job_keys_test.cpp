@@ -53,6 +53,7 @@ TEST(JobKeys, EveryDefaultIsAccepted) {
       return std::all_of(values.begin(), values.end(), [&](const auto& value) { return allowed.accepts(value); });
     }
     bool operator()(const std::vector<ParameterGroup>&) const { return true; }
+    bool operator()(const std::vector<std::vector<std::string>>&) const { return true; }
     bool operator()(const std::optional<int64_t>& value) const { return !value || (*this)(*value); }
     bool operator()(const std::optional<double>& value) const { return !value || (*this)(*value); }
     bool operator()(const std::optional<bool>&) const { return true; }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 #include "trainer/job/batching.h"
 #include "trainer/job/job_file.h"
 #include "trainer/job/optimizer_settings.h"
@@ -65,6 +66,23 @@ TEST(ParameterGroups, AreReadFromTablesAListOrTheCommandLine) {
   EXPECT_EQ(to_toml(parse_job("", "j", overrides)), to_toml(job));
   EXPECT_TRUE(
       parse_job(kTables, "j", std::vector{command_line_setting("optimizer.groups", "[]")}).optimizer.groups.empty());
+}
+
+TEST(ListsOfLists, AreReadFromTheFileOrTheCommandLine) {
+  const std::string key = "parallelism.module_fqns_per_model_part", list = R"([["a", "b\"c"], [], ["layers.0"]])";
+  const auto job = parse_job("[parallelism]\nmodule_fqns_per_model_part = " + list, "j");
+  EXPECT_EQ(job.parallelism.module_fqns_per_model_part,
+            (std::vector<std::vector<std::string>>{{"a", "b\"c"}, {}, {"layers.0"}}));
+  const auto given = [&](const std::string& value) {
+    return to_toml(parse_job("", "j", std::vector{command_line_setting(key, value)}));
+  };
+  EXPECT_EQ(given(list), to_toml(job));
+  EXPECT_EQ(given("[]"), to_toml(Job{}));
+  for (const char* wrong : {R"(["a", "b"])", R"([["a"], "b"])", R"([["a", 1]])", "[[", "a", "3"}) {
+    const auto message = testing::message_of<BadInput>([&] { given(wrong); });
+    EXPECT_EQ(message,
+              fmt::format("command line: {} must be a list of lists of strings, not {}.", key, toml_string(wrong)));
+  }
 }
 
 std::string problem(const std::string& groups) {

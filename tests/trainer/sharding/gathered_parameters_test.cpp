@@ -31,7 +31,8 @@ class Gathered : public ::testing::Test {
   const Mesh& mesh_ = world_.mesh("dp_shard=2");
   const std::vector<at::Tensor> plain_{exact_tensor({4, 3}), exact_tensor({5}), exact_tensor({3, 2})};
   std::vector<at::Tensor> parameters_;
-  const GatherRecipe recipe_{std::vector<Layout>(3, Layout::replicated(mesh_)), c10::kFloat};
+  const GatherRecipe recipe_{std::vector<Layout>(3, Layout::replicated(mesh_)),
+                             std::vector<c10::ScalarType>(3, c10::kFloat)};
 };
 
 TEST_F(Gathered, AreWholeAndReadOnly) {

@@ -13,6 +13,7 @@
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
 #include "tests/trainer/stages/two_steps.h"
+#include "trainer/stages/pipeline_plan.h"
 #include "trainer/step/model_registry.h"
 
 namespace lockstep::trainer {
@@ -88,6 +89,54 @@ TEST(PipelineBits, FrozenStages) {
         }
     }
   }
+}
+
+using Parts = std::vector<std::vector<std::string>>;
+
+Job job_in_parts(const Parts& parts) {
+  auto job = job_of(8, 1);
+  job.parallelism.module_fqns_per_model_part = parts;
+  return job;
+}
+
+TEST(PipelineBits, StagesThatTheJobNames) {
+  const auto& [name, make_model] = kModels[0];
+  const auto model = make_model();
+  const auto expected = two_steps(job_of(8, 8), "one device", make_model);
+  const Parts uneven{{"tok_embeddings"}, {"layers.0", "layers.1", "layers.2", "layers.3", "norm", "output"}};
+  const Parts four{{"tok_embeddings", "layers.0"}, {"layers.1"}, {"layers.2", "layers.3"}, {"head"}};
+  EXPECT_EQ(plan_pipeline(job_in_parts(uneven), *model, 2, 8).first_blocks, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(two_steps(job_in_parts(uneven), "pp=2", make_model), expected);
+  EXPECT_EQ(plan_pipeline(job_in_parts(four), *model, 4, 8).first_blocks, (std::vector<int64_t>{0, 2, 3, 5}));
+  EXPECT_EQ(two_steps(job_in_parts(four), "pp=4", make_model), expected);
+  auto looped = job_in_parts(four);
+  looped.parallelism.pipeline_parallel_schedule = "Interleaved1F1B";
+  EXPECT_EQ(two_steps(looped, "pp=2", make_model), expected) << "two stages on each rank";
+  EXPECT_EQ(two_steps(looped, "one device", make_model), expected) << "no stages, no parts";
+}
+
+TEST(PipelineBits, PartsThatAreNoStagesAreRefused) {
+  const auto problem = [](const Parts& parts, auto change) {
+    const auto model = kModels[0].second();
+    auto job = job_in_parts(parts);
+    change(job);
+    return testing::message_of<BadInput>([&] { plan_pipeline(job, *model, 2, 8); });
+  };
+  const auto as_it_is = [](Job&) {};
+  const std::string key = "parallelism.module_fqns_per_model_part";
+  EXPECT_EQ(problem({{"tok_embeddings", "layers.0", "layers.1", "layers.2", "layers.3", "norm"}, {"output"}}, as_it_is),
+            key + ": norm and output are of one block of the model; name them in one stage.");
+  EXPECT_EQ(
+      problem({{"tok_embeddings"}, {"layers.1"}}, as_it_is),
+      key +
+          ": stage 1: layers.1 stands where layers.0 was expected: stages hold the model's blocks in their order, "
+          "each once.");
+  EXPECT_EQ(problem({{"tok_embeddings"}, {"layers.0"}, {"layers.1"}}, as_it_is),
+            key + " has 3 stages, no multiple of the 2 ranks of mesh axis pp.");
+  const Parts four{{"tok_embeddings"}, {"layers.0"}, {"layers.1"}, {"layers.2", "layers.3", "head"}};
+  EXPECT_EQ(problem(four, [](Job& job) { job.parallelism.pipeline_parallel_layers_per_stage = 2; }),
+            key + " names the blocks of each stage; leave pipeline_parallel_layers_per_stage out.");
+  EXPECT_THAT(problem(four, as_it_is), ::testing::HasSubstr("1F1B")) << "which has one stage on each rank";
 }
 
 TEST(PipelineBits, MeshesAndMicrobatches) {

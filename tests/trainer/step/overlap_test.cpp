@@ -216,7 +216,7 @@ TEST(OverlappedTraining, HasTheSameBitsOverLinksBetweenDevices) {
 void ask_in_turns(World& world) {
   const auto& mesh = world.mesh("dp_shard=2");
   const auto cut = Layout::parse(mesh, "[dp_shard=S(0)]");
-  const GatherRecipe recipe{{Layout::replicated(mesh)}, c10::kFloat};
+  const GatherRecipe recipe{{Layout::replicated(mesh)}, {c10::kFloat}};
   auto first = distribute(at::arange(5).to(c10::kFloat), cut), second = distribute(at::arange(9).to(c10::kFloat), cut);
   const auto other = distribute(at::arange(9).to(c10::kFloat), cut);
   GatherOrder order;

@@ -93,17 +93,9 @@ double largest_difference(const std::vector<double>& losses, const std::vector<d
   return largest;
 }
 
-/// How long the products of a step take on one thread, measured in a process of its own; 0 where the mode has others.
-double product_seconds_of(const Mode& mode, bool cpu) {
-  if (!cpu || mode.has_experts) return 0;
-  return Contender::fork([] { return Contender::Work(product_seconds_alone); })->run(1).front();
-}
-
-/// How much faster than the peer we would be if products alone took time, and all of the mode's cores shared them.
-std::map<std::string, double> bound_of(const Mode& mode, double peer_seconds, double product_seconds) {
-  if (product_seconds <= 0) return {};
-  const auto cores = static_cast<double>(std::max<int64_t>(mode.threads, trainer::parse_mesh(mode.mesh).ranks()));
-  return {{"product_seconds_alone", product_seconds}, {"at_most", peer_seconds / (product_seconds / cores)}};
+/// How many cores a mode has.
+double cores_of(const Mode& mode) {
+  return static_cast<double>(std::max<int64_t>(mode.threads, trainer::parse_mesh(mode.mesh).ranks()));
 }
 
 class Comparison {
@@ -112,7 +104,8 @@ class Comparison {
 
   void measure(const Mode& mode, std::span<const Peer> peers,
                const std::function<void(const BenchRow&)>& report) const {
-    const double product_seconds = product_seconds_of(mode, options_.device == "cpu");
+    const bool has_bound = options_.device == "cpu" && !mode.has_experts;  // others are not those products
+    const auto products = has_bound ? Contender::fork(products_alone) : nullptr;
     const auto ours = Contender::fork([&] { return steps_of(mode); });
     const auto beginning = begin(*ours);
     for (const auto& peer : peers) {
@@ -123,12 +116,23 @@ class Comparison {
             "bench peers needs Python with torch and torchtitan: run tools/python_env, or name one in "
             "LOCKSTEP_TORCH_PYTHON.");
       auto result = row(mode, peer, *ours, beginning, *other);
-      result.facts.merge(bound_of(mode, result.peer / 1e3, product_seconds));
+      if (products) result.facts["at_most"] = cores_of(mode) / in_turns(*products, *other, options_.seconds / 3).ratio;
       report(result);
     }
   }
 
  private:
+  static Contender::Work products_alone() {
+    return [products = products_of_a_step()] { return products(), 0.0; };
+  }
+
+  static PairedTiming in_turns(const Contender& ours, const Contender& other, double seconds) {
+    constexpr double kSpinning = 0.05;  // PyTorch's threads look for work for some 15 ms
+    const PairedOptions options{
+        .pairs = 1001, .seconds = std::min(0.3, seconds), .budget = seconds, .pause = kSpinning};
+    return time_in_pairs([&] { ours.run(1); }, [&] { other.run(1); }, options);
+  }
+
   nlohmann::json words_of(const Mode& mode, const Peer& peer) const {
     return {{"mode", mode.words},
             {"file", inputs_.path()},
@@ -167,10 +171,7 @@ class Comparison {
   BenchRow row(const Mode& mode, const Peer& peer, const Contender& ours, const Beginning& our_beginning,
                const Contender& other) const {
     const auto beginning = begin(other);
-    constexpr double kSpinning = 0.05;  // PyTorch's threads look for work for some 15 ms
-    const PairedOptions options{
-        .pairs = 1001, .seconds = std::min(0.3, options_.seconds), .budget = options_.seconds, .pause = kSpinning};
-    const auto timing = time_in_pairs([&] { ours.run(1); }, [&] { other.run(1); }, options);
+    const auto timing = in_turns(ours, other, options_.seconds);
     auto row = make_row(mode.name, timing, peer.name, "ms", 1e3);
     const auto tokens = static_cast<double>(inputs_.size().rows * inputs_.size().length);
     row.facts = {{"tokens_per_second", tokens / timing.ours},

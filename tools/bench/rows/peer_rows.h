@@ -18,9 +18,9 @@ struct PeerOptions {
 ///
 /// Facts: tokens_per_second, peer_tokens_per_second; peak_memory_bytes, peer_peak_memory_bytes of the first process;
 /// start_seconds, peer_start_seconds until it is ready; first_step_seconds, peer_first_step_seconds; loss_difference,
-/// the largest relative one of the first 20 steps; on CPUs but for experts, product_seconds_alone, of a step's products
-/// on one thread, and at_most, how many times faster than the peer we would be if nothing else took time. Curves:
-/// losses, peer_losses of these.
+/// the largest relative one of the first 20 steps; on CPUs but for experts, at_most, how many times faster
+/// than the peer we would be if a step's products alone took time, and all cores of the row shared them: in turns with
+/// the peer, too. Curves: losses, peer_losses of these.
 ///
 /// `report` gets rows as they come. Throws BadInput if no Python has torch: without peers there is nothing to measure.
 void measure_peers(const PeerOptions& options, const std::function<void(const BenchRow&)>& report);
