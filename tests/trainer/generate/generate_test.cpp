@@ -62,8 +62,8 @@ std::unique_ptr<models::Model> gpt2_without_dropout() {
 RC_GTEST_PROP(Generate, GivesTheBitsOfTrainingHoweverItIsDone, ()) {
   const auto make_model = *rc::gen::element<MakeModel>(llama_without_dropout, gpt2_without_dropout);
   const auto* dtype = *rc::gen::element("float32", "bfloat16");
-  const auto mesh =
-      *rc::gen::element<std::string>("tp=1", "tp=2", "tp=3", "dp_shard=2", "dp_shard=2,tp=2", "dp_replicate=4");
+  const auto mesh = *rc::gen::element<std::string>("tp=1", "tp=2", "tp=3", "dp_shard=2", "dp_shard=2,tp=2",
+                                                   "dp_replicate=4", "pp=2", "pp=3,tp=2");
   const auto prompt =
       *rc::gen::container<std::vector<int64_t>>(*rc::gen::inRange<size_t>(1, 9), rc::gen::inRange<int64_t>(0, 29));
   GenerateOptions options;

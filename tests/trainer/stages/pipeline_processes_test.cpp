@@ -27,13 +27,15 @@ std::unique_ptr<models::Model> tied_llama() {
 }
 
 constexpr const char* kShared = "shared optimizer state";
+// What one device computes in the same way.
+constexpr const char *kPairs = "pairs of preferences", *kMixed = "float32 beside bfloat16";
 
 struct Trial {
   const char* mesh;
   int64_t batch;
   const char* schedule = "1F1B";
   const char* dtype = "float32";
-  const char* method = "allgather";  ///< or kHeadTail, or kShared
+  const char* method = "allgather";  ///< or kHeadTail, or one of the above
   int64_t length = 12;
 };
 
@@ -42,19 +44,30 @@ void PrintTo(const Trial& trial, std::ostream* out) {
   *out << trial.mesh << " " << trial.schedule << " " << trial.method;
 }
 
+void set_method(std::string_view method, Job& job) {
+  if (method == kHeadTail) {
+    job.parallelism.context_parallel_load_balancer = kHeadTail;
+  } else if (method == kShared) {
+    job.parallelism.shard_optimizer_state = true;
+  } else if (method == kPairs) {
+    job.training.dataset = "preferences", job.training.loss = kPreferenceLoss;
+    job.lora = {.rank = 2, .dropout = 0.1, .targets = {"layers.*"}};
+    job.parallelism.pipeline_parallel_microbatch_size = 2;
+  } else if (method == kMixed) {
+    job.training.mixed_precision_float32 = {"tok_embeddings.weight", "*norm.weight", "layers.2.feed_forward.*"};
+  } else {
+    job.parallelism.context_parallel_rotate_method = method;
+  }
+}
+
 Job job_of(const Trial& trial) {
   auto job = testing::small_job();
   job.training.global_batch_size = trial.batch;
   job.training.local_batch_size = trial.batch / parse_mesh(trial.mesh).data_parallel();
   job.training.mixed_precision_param = trial.dtype;
   job.parallelism.pipeline_parallel_schedule = trial.schedule;
-  if (trial.method == std::string_view(kHeadTail))
-    job.parallelism.context_parallel_load_balancer = kHeadTail;
-  else if (trial.method == std::string_view(kShared))
-    job.parallelism.shard_optimizer_state = true;
-  else
-    job.parallelism.context_parallel_rotate_method = trial.method;
   job.training.seq_len = trial.length;
+  set_method(trial.method, job);
   return job;
 }
 
@@ -93,7 +106,9 @@ class PipelineProcesses : public ::testing::TestWithParam<Trial> {};
 TEST_P(PipelineProcesses, HaveTheBitsOfOneProcess) {
   const auto& trial = GetParam();
   const auto expected = train(trial, {}, nullptr);
-  EXPECT_EQ(train({"one device", trial.batch, "1F1B", trial.dtype, "allgather", trial.length}, {}, nullptr), expected);
+  const bool is_way = trial.method == std::string_view(kPairs) || trial.method == std::string_view(kMixed);
+  const auto* method = is_way ? trial.method : "allgather";
+  EXPECT_EQ(train({"one device", trial.batch, "1F1B", trial.dtype, method, trial.length}, {}, nullptr), expected);
   const auto found =
       on_each_rank(trial, [&](int rank, const auto& transport) { return train(trial, {rank}, transport); });
   for (size_t rank = 0; rank < found.size(); ++rank) EXPECT_EQ(found[rank], expected) << "rank " << rank;
@@ -177,7 +192,10 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"dp_replicate=3", 6, "1F1B", "bfloat16", kShared},
         Trial{"pp=2,dp_replicate=2", 4, "1F1B", "float32", kShared},
         Trial{"pp=2,dp_replicate=2", 4, "ZBVZeroBubble", "float32", kShared},
-        Trial{"pp=2,cp=2", 2, "ZBH1", "bfloat16", kHeadTail, 128}, Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"}));
+        Trial{"pp=2,cp=2", 2, "ZBH1", "bfloat16", kHeadTail, 128}, Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"},
+        Trial{"pp=2", 8, "1F1B", "float32", kPairs}, Trial{"pp=3,dp_shard=2", 8, "ZBH1", "bfloat16", kPairs},
+        Trial{"pp=2,dp_shard=2", 8, "Interleaved1F1B", "bfloat16", kMixed},
+        Trial{"pp=2,tp=2", 4, "ZBH1", "bfloat16", kMixed}));
 
 }  // namespace
 }  // namespace lockstep::trainer
