@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "models/cast.h"
 #include "models/hooks.h"
 
 namespace lockstep::models {
@@ -11,15 +12,21 @@ Embedding::Embedding(Module& owner, std::string name, int64_t count, int64_t wid
                      const std::string& axis)
     : Module(owner, std::move(name)), weight_(*this, "weight", {count, width}, axis + " embed", initial, {unit, 1}) {}
 
-at::Tensor in_type_of(const at::Tensor& parameter, const at::Tensor& x) {
-  return x.scalar_type() == parameter.scalar_type() ? x : x.to(parameter.scalar_type());
+at::Tensor widened_for(const at::Tensor& parameter, const at::Tensor& x) {
+  const bool asks = parameter.scalar_type() == c10::kFloat && c10::isReducedFloatingType(x.scalar_type());
+  return asks ? cast(x, c10::kFloat) : x;
+}
+
+at::Tensor given_as(const at::Tensor& taken, const at::Tensor& given) {
+  const bool was_widened = given.scalar_type() == c10::kFloat && c10::isReducedFloatingType(taken.scalar_type());
+  return was_widened ? cast(given, taken.scalar_type()) : given;
 }
 
 at::Tensor Embedding::forward(const at::Tensor& rows) {
   const auto open = scope();
   const auto found = at::embedding(weight_, rows);
   const auto* hooks = Hooks::current();
-  return weight_.computed_in_float32() && hooks ? found.to(hooks->compute_type()) : found;
+  return weight_.computed_in_float32() && hooks ? cast(found, hooks->compute_type()) : found;
 }
 
 Linear::Linear(Module& owner, std::string name, const Options& options)
@@ -32,7 +39,7 @@ Linear::Linear(Module& owner, std::string name, const Options& options)
   if (bias_ && !options.bias_parts.empty()) bias_->divide(options.bias_parts);
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) { return in_type_of(x, unrounded(x)); }
+at::Tensor Linear::forward(const at::Tensor& x) { return given_as(x, unrounded(x)); }
 
 at::Tensor Linear::unrounded(const at::Tensor& x) {
   const auto open = scope();
@@ -40,7 +47,7 @@ at::Tensor Linear::unrounded(const at::Tensor& x) {
   if (quantization_) return quantized(x, bias);
   const at::Tensor weight = weight_;
   if (change_ && adapts()) return change_->forward(x, weight, bias);
-  return at::linear(in_type_of(weight, x), weight, bias);
+  return at::linear(widened_for(weight, x), weight, bias);
 }
 
 at::Tensor Linear::quantized(const at::Tensor& x, const std::optional<at::Tensor>& bias) const {
@@ -61,7 +68,7 @@ RmsNorm::RmsNorm(Module& owner, std::string name, int64_t width, double epsilon)
 at::Tensor RmsNorm::forward(const at::Tensor& x) {
   const auto open = scope();
   const at::Tensor weight = weight_;
-  return in_type_of(x, at::rms_norm(in_type_of(weight, x), {x.size(-1)}, weight, epsilon_));
+  return given_as(x, at::rms_norm(widened_for(weight, x), {x.size(-1)}, weight, epsilon_));
 }
 
 LayerNorm::LayerNorm(Module& owner, std::string name, int64_t width, double epsilon)
@@ -73,7 +80,7 @@ LayerNorm::LayerNorm(Module& owner, std::string name, int64_t width, double epsi
 at::Tensor LayerNorm::forward(const at::Tensor& x) {
   const auto open = scope();
   const at::Tensor weight = weight_, bias = bias_;
-  return in_type_of(x, at::layer_norm(in_type_of(weight, x), {x.size(-1)}, weight, bias, epsilon_));
+  return given_as(x, at::layer_norm(widened_for(weight, x), {x.size(-1)}, weight, bias, epsilon_));
 }
 
 at::Tensor dropped(const at::Tensor& x, double share) {

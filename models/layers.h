@@ -9,8 +9,10 @@
 
 namespace lockstep::models {
 
-/// x as `parameter` is; parameters may ask for float32 (Parameter::compute_in_float32).
-at::Tensor in_type_of(const at::Tensor& parameter, const at::Tensor& x);
+/// x of 16 bits in float32 where the parameter asks for it (Parameter::compute_in_float32).
+at::Tensor widened_for(const at::Tensor& parameter, const at::Tensor& x);
+/// What came of that in the type that was taken.
+at::Tensor given_as(const at::Tensor& taken, const at::Tensor& given);
 
 /// A table with a row for each token or position: rows [...] (int64) -> [..., width]; `axis` names what it has rows
 /// for.

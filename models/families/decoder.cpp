@@ -43,7 +43,7 @@ Tensor Head::forward(const Tensor& x) {
   const auto normed = annotate(norm_.forward(x), "batch length embed");
   if (output_) return output_->unrounded(normed);
   const Tensor table = embedding_.weight();
-  return at::linear(in_type_of(table, normed), table);
+  return at::linear(widened_for(table, normed), table);
 }
 
 std::vector<const Parameter*> Head::shared() const {

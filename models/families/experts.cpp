@@ -35,7 +35,7 @@ Experts::Experts(Module& owner, std::string name, const ExpertOptions& o, const 
 Tensor Experts::forward(const Tensor& rows) {
   const auto open = scope();
   const auto map = [&rows](const Tensor& x, const Tensor& weight) {
-    return in_type_of(rows, mesh_ops::expert_linear(in_type_of(weight, x), weight));
+    return given_as(rows, mesh_ops::expert_linear(widened_for(weight, x), weight));
   };
   const auto gate = at::silu(map(rows, gate_));
   return map(at::mul(gate, map(rows, up_)), down_);

@@ -132,7 +132,7 @@ Tensor Gpt2Head::forward(const Tensor& x) {
   const auto open = scope();
   const auto normed = annotate(norm_.forward(x), "batch length embed");
   const Tensor table = tokens_.weight();
-  return at::linear(in_type_of(table, normed), table);
+  return at::linear(widened_for(table, normed), table);
 }
 
 Gpt2::Gpt2(const Gpt2Options& options)

@@ -87,7 +87,7 @@ Tensor gradient_over_heads(const Tensor& gradient, const Tensor& x, const Tensor
   const auto sums = with_whole_middle(at::sum(products, x.dim() - 2));
   std::vector<int64_t> middle(static_cast<size_t>(x.dim()) - 3);
   std::iota(middle.begin(), middle.end(), 1);
-  return at::sum(at::sum(sums, middle), 0).to(x.scalar_type());
+  return declared_as(at::sum(at::sum(sums, middle), 0), x.scalar_type());  // not rounded before all samples are there
 }
 
 struct RmsNorm : torch::autograd::Function<RmsNorm> {

@@ -19,12 +19,13 @@ class ReduceScatter : public Collective {
 
  private:
   Shards made_of(int /*round*/, const Pieces& received) override {
+    if (!has_one_result()) return combine(move(), received);
     Shards sums(received.size()), result;
     for (size_t i = 0; i < received.size(); ++i) {
-      const size_t owner = has_one_result() ? static_cast<size_t>(first_of_group(move(), i)) : i;
+      const auto owner = static_cast<size_t>(first_of_group(move(), i));
       auto& sum = sums[owner];
       if (!sum.defined()) sum = combine_one(move(), owner, received[owner]);
-      result.push_back(has_one_result() ? my_rows(i, sum) : sum);
+      result.push_back(my_rows(i, sum));
     }
     return result;
   }

@@ -35,7 +35,8 @@ struct StepProfile {
 /// A step of the debugmodel with 512 tokens on one rank under canonical numerics, one thread, op by op.
 StepProfile profile_step();
 
-/// All products of such a step, one after the other and nothing in between, each time that it is called.
+/// All products of such a step, one after the other and nothing in between, each time that it is called. This process
+/// has one thread from here on.
 std::function<void()> products_of_a_step();
 
 }  // namespace lockstep::bench

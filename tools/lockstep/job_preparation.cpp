@@ -19,6 +19,11 @@
 namespace lockstep::tool {
 namespace {
 
+std::string compute_text(const trainer::TrainingSection& training) {
+  const auto& wide = training.mixed_precision_float32;
+  return training.mixed_precision_param + (wide.empty() ? "" : fmt::format(" and float32 ({})", fmt::join(wide, " ")));
+}
+
 /// What the run is about to do, in two lines and one for each thing that torchtitan would do otherwise: the first
 /// output of every command that takes a job. `asked`: the job as it was written.
 void greet(const trainer::Job& asked, const trainer::Job& job, const trainer::Launcher& launcher) {
@@ -28,7 +33,7 @@ void greet(const trainer::Job& asked, const trainer::Job& job, const trainer::La
                                                : fmt::format("{} processes", launcher.launch.world);
   print_err("{}: {} {} on {}, {}\n", job.job.description, job.model.name, job.model.flavor, mesh.text(), where);
   print_err("compute {}, seed {}, {} steps of {} x {} tokens (local batch {}, accumulated {} times)\n",
-            job.training.mixed_precision_param, job.debug.seed, job.training.steps, batching.global_batch_size,
+            compute_text(job.training), job.debug.seed, job.training.steps, batching.global_batch_size,
             job.training.seq_len, batching.local_batch_size, batching.accumulation_steps);
   for (const auto& line : trainer::differences_in(asked, job)) print_err("unlike torchtitan: {}\n", line);
 }

@@ -126,18 +126,17 @@ bool read_value(const Setting& setting, T& out) {
 }
 
 /// As TOML, from a file or the command line alike.
-bool read_value(const Setting& setting, std::vector<ParameterGroup>& out) {
-  if (setting.typed && std::holds_alternative<std::string>(setting.value)) return false;
-  const auto groups = parse_groups(setting);
-  if (groups) out = *groups;
-  return groups.has_value();
+template <class T, class Parse>
+bool read_toml(const Setting& setting, T& out, const Parse& parse) {
+  auto parsed = setting.typed && std::holds_alternative<std::string>(setting.value) ? std::nullopt : parse(setting);
+  if (parsed) out = std::move(*parsed);
+  return parsed.has_value();
 }
-
+bool read_value(const Setting& setting, std::vector<ParameterGroup>& out) {
+  return read_toml(setting, out, parse_groups);
+}
 bool read_value(const Setting& setting, std::vector<std::vector<std::string>>& out) {
-  if (setting.typed && std::holds_alternative<std::string>(setting.value)) return false;
-  const auto lists = parse_lists(setting.written);
-  if (lists) out = *lists;
-  return lists.has_value();
+  return read_toml(setting, out, [](const Setting& each) { return parse_lists(each.written); });
 }
 
 bool is_allowed(const Allowed&, const std::vector<ParameterGroup>&) { return true; }

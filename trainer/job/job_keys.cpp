@@ -107,7 +107,7 @@ constexpr Key kOthers[] = {
     {"training", "mixed_precision_param", at<&Job::training, &TrainingSection::mixed_precision_param>(), one_of(kComputeTypes),
      "Type of compute; parameters and optimizer state stay float32."},
     {"training", "mixed_precision_float32", at<&Job::training, &TrainingSection::mixed_precision_float32>(), kAnything,
-     "Parameters that compute in float32 whatever mixed_precision_param says: patterns of their names, such as "
+     "Parameters that compute in float32 beside others in mixed_precision_param bfloat16: patterns of their names, such as "
      "\"*norm.weight\", \"*.router.gate.weight\" or \"output.weight\", * for any characters; with one all of its "
      "module's do. Modules give back the type they take; logits and a router's scores stay float32. (Not in torchtitan.)"},
     {"training", "mixed_precision_reduce", at<&Job::training, &TrainingSection::mixed_precision_reduce>(), one_of(kFloat32),

@@ -101,25 +101,19 @@ std::vector<int64_t> split_as_named(std::span<const std::string> blocks,
   std::vector<int64_t> first;
   size_t next = 0;
   for (size_t stage = 0; stage < stages.size(); ++stage) {
-    if (stages[stage].empty())
-      fail<BadInput>("parallelism.module_fqns_per_model_part: stage {} has no block; each needs one.", stage);
+    if (stages[stage].empty()) fail<BadInput>("stage {} has no block; each needs one.", stage);
     first.push_back(static_cast<int64_t>(next));
     for (const auto& name : stages[stage]) {
       if (next == blocks.size() || name != blocks[next])
         fail<BadInput>(
-            "parallelism.module_fqns_per_model_part: stage {}: {} stands where {} was expected: stages hold the "
-            "model's "
-            "blocks in their order, each once.",
+            "stage {}: {} stands where {} was expected: stages hold the model's blocks in their order, each "
+            "once.",
             stage, name, next == blocks.size() ? "the end" : blocks[next]);
       ++next;
     }
   }
   if (next < blocks.size())
-    fail<BadInput>(
-        "parallelism.module_fqns_per_model_part: {} is in no stage: stages hold the model's blocks in their order, "
-        "each "
-        "once.",
-        blocks[next]);
+    fail<BadInput>("{} is in no stage: stages hold the model's blocks in their order, each once.", blocks[next]);
   return first;
 }
 

@@ -93,7 +93,8 @@ BlockOptions block_options(const Job& job, models::Model& model) {
           job.parallelism.context_parallel_rotate_method,
           job.parallelism.context_parallel_load_balancer == kHeadTail,
           job.parallelism.data_parallel_bucket_cap_mb << 20,
-          job.parallelism.shard_optimizer_state};
+          job.parallelism.shard_optimizer_state,
+          blocks.empty() ? nullptr : blocks.back()};
 }
 
 MeshHooks::MeshHooks(ShardingPlan plan, BlockOptions options) : plan_(std::move(plan)), options_(std::move(options)) {}
@@ -155,6 +156,19 @@ at::Tensor MeshHooks::run_block(models::Module& block, const std::function<at::T
                                                                            : run(input);
 }
 
+/// What computes in float32 inside of a block shows in no other; logits may.
+void MeshHooks::require_compute_type(const models::Module& block, const std::vector<models::Parameter*>& parameters,
+                                     const at::Tensor& output) const {
+  const bool has_float32 =
+      std::ranges::any_of(parameters, [](const auto* each) { return each->computed_in_float32(); });
+  if (!has_float32 || &block == options_.last_block || output.scalar_type() == options_.compute_dtype) return;
+  fail<BadInput>(
+      "training.mixed_precision_float32: block {} hands on {}, not the model's {}: its modules do not give back the "
+      "type "
+      "that they take (models::given_as). Choose patterns of other parameters.",
+      block.path(), c10::toString(output.scalar_type()), c10::toString(options_.compute_dtype));
+}
+
 at::Tensor MeshHooks::run_gathered(const models::Module& block,
                                    const std::function<at::Tensor(const at::Tensor&)>& forward,
                                    const at::Tensor& input) {
@@ -163,6 +177,7 @@ at::Tensor MeshHooks::run_gathered(const models::Module& block,
   auto bucket = gather(parameters, block.path());
   for (size_t p = 0; p < parameters.size(); ++p) gathered_[parameters[p]] = {bucket.tensors()[p]};
   auto output = forward(input);
+  require_compute_type(block, parameters, output);
   for (const auto* parameter : parameters) gathered_.erase(parameter);
   if (!options_.stay_gathered.contains(&block) && plan_.mesh().find_axis(axis::kShard) >= 0) bucket.evict();
   return output;

@@ -27,6 +27,7 @@ struct BlockOptions {
   bool balances_attention = false;                     ///< parallelism.context_parallel_load_balancer
   int64_t bucket_bytes = 0;                            ///< parallelism.data_parallel_bucket_cap_mb
   bool replicas_share = false;                         ///< parallelism.shard_optimizer_state
+  const models::Module* last_block = nullptr;          ///< what gives logits
   int64_t sequences = 1;                               ///< of the global batch
   /// What autograd differentiates for a parameter in the scope that is open; empty: the parameter.
   std::function<at::Tensor(const models::Parameter&)> leaf = {};
@@ -75,6 +76,8 @@ class MeshHooks final : public models::Hooks {
                        const at::Tensor& input) override;
 
  private:
+  void require_compute_type(const models::Module& block, const std::vector<models::Parameter*>& parameters,
+                            const at::Tensor& output) const;
   at::Tensor run_gathered(const models::Module& block, const std::function<at::Tensor(const at::Tensor&)>& forward,
                           const at::Tensor& input);
   /// `block`: the path of the module that they are gathered for, below the open one; empty: that itself.

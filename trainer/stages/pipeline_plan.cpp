@@ -9,6 +9,7 @@
 #include "trainer/pipeline/check.h"
 #include "trainer/pipeline/kinds/schedule_kinds.h"
 #include "trainer/pipeline/schedule_csv.h"
+#include "trainer/stages/named_parts.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -21,56 +22,9 @@ pipeline::Schedule of_one_rank(int64_t microbatches) {
   return pipeline::make_schedule("1F1B", {.microbatches = microbatches});
 }
 
-/// A block as a job names it: by its path ("layers.0", "head"), or else by the modules that are stored of it, which
-/// are torchtitan's ("norm", "output").
-std::vector<std::string> names_of(const models::Module& block, const ParallelismSection& parallelism) {
-  const auto& parts = parallelism.module_fqns_per_model_part;
-  const auto names_path = [&](const auto& part) { return std::ranges::find(part, block.path()) != part.end(); };
-  if (std::ranges::any_of(parts, names_path)) return {block.path()};
-  std::vector<std::string> names;
-  for (const auto* parameter : block.parameters())
-    for (const auto& part : parameter->division().parts()) {
-      const bool is_below = part.name.starts_with(block.path() + ".");
-      const auto name = is_below ? block.path() : part.name.substr(0, part.name.rfind('.'));
-      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-    }
-  return names;
-}
-
-std::vector<int64_t> first_blocks_as_named(const ParallelismSection& parallelism, models::Model& model) {
-  std::vector<std::string> names;
-  std::vector<int64_t> begins;  // of each block among the names
-  for (const auto* block : model.blocks()) {
-    begins.push_back(static_cast<int64_t>(names.size()));
-    for (auto& name : names_of(*block, parallelism)) names.push_back(std::move(name));
-  }
-  auto first = pipeline::split_as_named(names, parallelism.module_fqns_per_model_part);
-  for (auto& name : first) {
-    const auto block = std::ranges::find(begins, name);
-    if (block == begins.end())
-      fail<BadInput>(
-          "parallelism.module_fqns_per_model_part: {} and {} are of one block of the model; name them in one stage.",
-          names[static_cast<size_t>(name) - 1], names[static_cast<size_t>(name)]);
-    name = block - begins.begin();
-  }
-  return first;
-}
-
-int64_t stages_of_parts(const ParallelismSection& parallelism, int64_t ranks) {
-  const auto parts = static_cast<int64_t>(parallelism.module_fqns_per_model_part.size());
-  if (parallelism.pipeline_parallel_layers_per_stage)
-    fail<BadInput>(
-        "parallelism.module_fqns_per_model_part names the blocks of each stage; leave "
-        "pipeline_parallel_layers_per_stage out.");
-  if (parts % ranks != 0)
-    fail<BadInput>("parallelism.module_fqns_per_model_part has {} stages, no multiple of the {} ranks of mesh axis pp.",
-                   parts, ranks);
-  return parts / ranks;
-}
-
 int64_t stages_of_each_rank(const ParallelismSection& parallelism, const pipeline::ScheduleKind& kind, int64_t layers,
                             int64_t ranks) {
-  if (!parallelism.module_fqns_per_model_part.empty()) return stages_of_parts(parallelism, ranks);
+  if (!parallelism.module_fqns_per_model_part.empty()) return named_stages_per_rank(parallelism, ranks);
   if (!parallelism.pipeline_parallel_layers_per_stage) return kind.usual_stages;
   return pipeline::stages_per_rank({.layers = layers,
                                     .per_stage = *parallelism.pipeline_parallel_layers_per_stage,
@@ -96,15 +50,6 @@ Schedule schedule_of(const Job& job, int64_t layers, int64_t ranks, int64_t micr
   const auto& kind = pipeline::schedule_kind(parallelism.pipeline_parallel_schedule);
   return pipeline::make_schedule(kind.name,
                                  {ranks, stages_of_each_rank(parallelism, kind, layers, ranks), microbatches});
-}
-
-std::vector<int64_t> first_blocks_of(const Job& job, models::Model& model, int64_t stages) {
-  if (job.parallelism.module_fqns_per_model_part.empty())
-    return pipeline::split_by_weight(work_of_blocks(model, job.training.seq_len), stages);
-  auto first = first_blocks_as_named(job.parallelism, model);
-  if (static_cast<int64_t>(first.size()) != stages)
-    fail<BadInput>("parallelism.module_fqns_per_model_part has {} stages, and the schedule {}.", first.size(), stages);
-  return first;
 }
 
 }  // namespace
@@ -135,13 +80,19 @@ PipelinePlan plan_pipeline(const Job& job, models::Model& model, int64_t ranks, 
         "mesh axis pp={}: model.name \"{}\" does not give its blocks as a list (Model::block_calls), so that it cannot "
         "be cut into stages. parallelism.pipeline_parallel_degree must be 1.",
         ranks, job.model.name);
-  PipelinePlan plan{schedule_of(job, blocks - 2, ranks, microbatches), {}};
+  const bool is_named = !job.parallelism.module_fqns_per_model_part.empty();
+  const auto named = is_named ? first_blocks_as_named(job.parallelism, model) : std::vector<int64_t>{};
+  PipelinePlan plan{schedule_of(job, blocks - 2, ranks, microbatches), named};
   if (plan.stages() > blocks)
     fail<BadInput>(
         "mesh axis pp={}: {} makes {} stages, and the model has {} blocks: choose a smaller "
         "parallelism.pipeline_parallel_degree, or another pipeline_parallel_schedule.",
         ranks, plan.schedule.name, plan.stages(), blocks);
-  plan.first_blocks = first_blocks_of(job, model, plan.stages());
+  if (is_named && static_cast<int64_t>(named.size()) != plan.stages())
+    fail<BadInput>("parallelism.module_fqns_per_model_part has {} stages, and {} has {}.", named.size(),
+                   job.parallelism.pipeline_parallel_schedule_csv, plan.stages());
+  if (!is_named)
+    plan.first_blocks = pipeline::split_by_weight(work_of_blocks(model, job.training.seq_len), plan.stages());
   return plan;
 }
 

@@ -72,11 +72,7 @@ class Pipeline {
       const Splitting splitting(stage, kept.split.get());
       kept.output = work_.forward(stage, microbatch, kept.input);
     }
-    if (!stage.is_last()) {
-      const PhaseScope phase(Phase::kForward);
-      const ModuleScope scope(stage.path());
-      kept.output = transfers_.handed_on(stage, kept.output);
-    }
+    if (!stage.is_last()) kept.output = transfers_.handed_on(stage, kept.output);
     if (!stage.is_last()) transfers_.give(Kind::kActivation, stage, microbatch, kept.output.tensor_data());
     kept_[{stage.number(), microbatch}] = std::move(kept);
   }

@@ -20,8 +20,8 @@ class StageTransfers {
 
   /// Of a step, in the schedule's order. `tokens`: sizes of a microbatch's.
   StageTransfers(Stages& stages, RunContext& context, std::vector<int64_t> tokens);
-  /// Of so many forwards alone, each through all stages before the next.
-  StageTransfers(Stages& stages, RunContext& context, std::vector<int64_t> tokens, int64_t forwards);
+  /// Of forwards alone: of all these microbatches through a stage, and then through the next.
+  StageTransfers(Stages& stages, RunContext& context, std::vector<int64_t> tokens, Range microbatches);
 
   /// A stage's output as it is handed on: in the layout that it travels in. Differentiable. REQUIRES: not the last
   /// stage.

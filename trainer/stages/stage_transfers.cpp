@@ -23,10 +23,10 @@ StageTransfers::StageTransfers(Stages& stages, RunContext& context, std::vector<
   expect_step();
 }
 
-StageTransfers::StageTransfers(Stages& stages, RunContext& context, std::vector<int64_t> tokens, int64_t forwards)
+StageTransfers::StageTransfers(Stages& stages, RunContext& context, std::vector<int64_t> tokens, Range microbatches)
     : stages_(stages), context_(context), tokens_(std::move(tokens)) {
-  for (int64_t m = 0; m < forwards; ++m)
-    for (size_t s = 0; s + 1 < stages_.count(); ++s) expect(Kind::kActivation, stages_[s], m);
+  for (size_t s = 0; s + 1 < stages_.count(); ++s)
+    for (int64_t i = 0; i < microbatches.length; ++i) expect(Kind::kActivation, stages_[s], microbatches.start + i);
 }
 
 Stage& StageTransfers::target(Kind kind, const Stage& from) const {
@@ -62,6 +62,8 @@ void StageTransfers::expect_step() {
 }
 
 at::Tensor StageTransfers::handed_on(const Stage& from, const at::Tensor& output) const {
+  const PhaseScope phase(Phase::kForward);
+  const ModuleScope scope(from.path());
   const auto& layout = layout_into(target(Kind::kActivation, from));
   return redistribute(output, Layout(from.mesh(), layout.placements()));
 }

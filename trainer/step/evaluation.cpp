@@ -52,17 +52,18 @@ TrainingRun::Evaluation TrainingRun::evaluate(int64_t step, const TokenBatch& ba
   std::optional<WithAverages> averaged;
   if (averages) averaged.emplace(*model_, state_);
   stages_->refresh_shared();
-  auto transfers = forwards({batching_.rows(0).count, batch.seq_len}, batching_.accumulation_steps);
+  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) context_.begin_microbatch(step, m);
   at::Tensor sum;
-  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
-    context_.begin_microbatch(step, m);
-    const auto rows = batching_.rows(m);
-    const BatchScope batch_scope(rows);
-    const auto losses = last_output(transfers, m, batch, rows);
-    if (!losses.defined()) continue;
-    const auto part = world_->canonical() ? mesh_ops::fixed_point_sum(losses) : at::sum(losses);
-    sum = sum.defined() ? at::add(sum, part) : part;
-  }
+  forwards({batching_.rows(0).count, batch.seq_len}, {0, batching_.accumulation_steps},
+           [&](Stage& stage, int64_t microbatch, const at::Tensor& input) {
+             const auto rows = batching_.rows(microbatch);
+             const BatchScope batch_scope(rows);
+             auto output = stage_output(stage, batch, rows, input);
+             if (!stage.is_last()) return output;
+             auto part = world_->canonical() ? mesh_ops::fixed_point_sum(output) : at::sum(output);
+             sum = sum.defined() ? at::add(sum, part) : part;
+             return part;
+           });
   evaluation.loss_sum = number_of(sum);
   return evaluation;
 }
@@ -80,13 +81,13 @@ at::Tensor TrainingRun::logits(const at::Tensor& tokens, models::KeyValueCache* 
   context_.begin_microbatch(0, 0);
   stages_->refresh_shared();
   const BatchScope batch_scope({.count = tokens.size(0)});
-  auto transfers = forwards(tokens.sizes(), 1);
-  const auto last = through_stages(transfers, 0, [&](Stage& stage, const at::Tensor& input) {
+  const auto read = [&](Stage& stage, int64_t, const at::Tensor& input) {
     const PhaseScope phase(Phase::kForward);
-    const auto& plan = stage.plan();
-    return stage.forward(stage.is_first() ? distribute(tokens, plan.activation(tokens.sizes(), "batch whole")) : input,
-                         tokens.sizes());
-  });
+    const auto layout = stage.plan().activation(tokens.sizes(), "batch whole");
+    stage.hooks().set_positions({});
+    return stage.forward(stage.is_first() ? distribute(tokens, layout) : input, tokens.sizes());
+  };
+  const auto last = forwards(tokens.sizes().vec(), {0, 1}, read)[0];
   auto result = gather(last.to(c10::kFloat));
   if (cache) cache->set_length(cache->length() + tokens.size(1));
   return result;

@@ -27,7 +27,7 @@ at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batc
 /// Of which tokens there is a loss; of pairs of all.
 at::Tensor TrainingRun::counted(const TokenBatch& batch, const BatchRows& rows) const {
   const PlainTensors guard;
-  if (job_.training.loss == kPreferenceLoss) return at::ones({rows.count / 2}, at::kBool);
+  if (prefers()) return at::ones({rows.count / 2}, at::kBool);
   return at::ne(plain_rows(batch.labels, batch, rows), kIgnoredLabel);
 }
 
@@ -39,18 +39,25 @@ double TrainingRun::labels_of(const TokenBatch& batch) const {
 
 /// What losses are divided by: at least 1, so that a batch without labels has a loss of 0.
 double TrainingRun::valid_tokens(const TokenBatch& batch) const {
-  if (job_.training.loss == kPreferenceLoss) return static_cast<double>(batch.rows / 2);
-  return std::max(labels_of(batch), 1.0);
+  const int64_t pairs = batch.rows / 2;
+  return prefers() ? static_cast<double>(pairs) : std::max(labels_of(batch), 1.0);
 }
 
-/// Those of a microbatch by the model that the run began as: the one without its changes of low rank. Not defined where
-/// the last stage is not.
-at::Tensor TrainingRun::reference_losses(StageTransfers& transfers, int64_t microbatch) {
+/// Of microbatches that have begun: by the model that the run began as, the one without its changes of low rank.
+void TrainingRun::find_reference_losses(Range microbatches) {
+  if (!prefers()) return;
   const at::NoGradGuard no_grad;
+  const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
   const NotTrained scope(*stages_, {.adapts = false});
-  const auto rows = batching_.rows(microbatch);
-  const BatchScope batch_scope(rows);
-  return last_output(transfers, microbatch, *underway().batch, rows);
+  const auto& batch = *underway().batch;
+  const auto losses = forwards({batching_.rows(0).count, batch.seq_len}, microbatches,
+                               [&](Stage& stage, int64_t microbatch, const at::Tensor& input) {
+                                 const auto rows = batching_.rows(microbatch);
+                                 const BatchScope batch_scope(rows);
+                                 return stage_output(stage, batch, rows, input);
+                               });
+  for (int64_t m = 0; m < microbatches.length; ++m)
+    underway().reference_losses[microbatches.start + m] = losses[static_cast<size_t>(m)];
 }
 
 at::Tensor TrainingRun::preferred(const at::Tensor& own, const at::Tensor& reference) const {

@@ -17,6 +17,7 @@ at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
   LOCKSTEP_CHECK(microbatch >= 0 && microbatch < batching_.accumulation_steps, "microbatch {}", microbatch);
   LOCKSTEP_CHECK_EQ(stages_->count(), 1u, "a pipeline runs whole steps");
   context_.begin_microbatch(underway().step, microbatch);
+  find_reference_losses({microbatch, 1});
   return stage_forward(stages_->last(), microbatch, {});
 }
 
@@ -30,7 +31,7 @@ void TrainingRun::accumulate(int64_t microbatch, const at::Tensor& losses) {
 void TrainingRun::run_pipeline_step() {
   const RunContext::Use use(context_);
   for (int64_t m = 0; m < batching_.accumulation_steps; ++m) context_.begin_microbatch(underway().step, m);
-  find_reference_losses();
+  find_reference_losses({0, batching_.accumulation_steps});
   const StageWork work{
       [this](Stage& stage, int64_t microbatch, const at::Tensor& input) {
         return stage_forward(stage, microbatch, input);
@@ -43,36 +44,16 @@ void TrainingRun::run_pipeline_step() {
   context_.continue_microbatch(batching_.accumulation_steps - 1);  // what follows is called alike on all ranks
 }
 
-/// Of all microbatches, before the schedule begins.
-void TrainingRun::find_reference_losses() {
-  if (!prefers()) return;
-  const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
-  auto transfers = forwards({batching_.rows(0).count, underway().batch->seq_len}, batching_.accumulation_steps);
-  for (int64_t m = 0; m < batching_.accumulation_steps; ++m) {
-    context_.continue_microbatch(m);
-    underway().reference_losses.push_back(reference_losses(transfers, m));
-  }
-}
-
-StageTransfers TrainingRun::forwards(at::IntArrayRef tokens, int64_t count) {
-  return {*stages_, context_, tokens.vec(), count};
-}
-
 /// Of the last stage the losses.
 at::Tensor TrainingRun::stage_forward(Stage& stage, int64_t microbatch, const at::Tensor& input) {
   const auto& batch = *underway().batch;
   const RandomScope random(static_cast<uint64_t>(job_.debug.seed));
   const auto rows = batching_.rows(microbatch);
-  stage.hooks().begin_microbatch();
+  if (!prefers() || stages_->count() > 1) stage.hooks().begin_microbatch();  // else its reference has begun it
   stage.accumulator().enter(microbatch);
   const BatchScope batch_scope(rows);
-  if (!prefers() || !stage.is_last()) return stage_output(stage, batch, rows, input);
-  if (stages_->count() > 1)
-    return preferred(stage_output(stage, batch, rows, input),
-                     underway().reference_losses.at(static_cast<size_t>(microbatch)));
-  auto transfers = forwards({rows.count, batch.seq_len}, 1);
-  const auto reference = reference_losses(transfers, microbatch);
-  return preferred(stage_output(stage, batch, rows, input), reference);
+  const auto output = stage_output(stage, batch, rows, input);
+  return prefers() && stage.is_last() ? preferred(output, underway().reference_losses.at(microbatch)) : output;
 }
 
 void TrainingRun::stage_backward(Stage& stage, int64_t microbatch, const at::Tensor& output,
@@ -110,25 +91,28 @@ void TrainingRun::end_stage(Stage& stage, int64_t microbatch, SplitBackward* spl
   stage.end_microbatch(microbatch);
 }
 
-/// A forward through all stages; not defined where the last one is not.
-at::Tensor TrainingRun::through_stages(StageTransfers& transfers, int64_t microbatch, const StageForward& forward) {
-  for (size_t s = 0; s < stages_->count(); ++s) {
-    auto& stage = (*stages_)[s];
-    if (!stage.is_here()) continue;
-    stage.hooks().begin_microbatch();
-    const auto input =
-        stage.is_first() ? at::Tensor() : transfers.take(StageTransfers::Kind::kActivation, stage, microbatch);
-    const auto output = forward(stage, input);
-    if (stage.is_last()) return output;
-    transfers.give(StageTransfers::Kind::kActivation, stage, microbatch, transfers.handed_on(stage, output));
-  }
-  return {};
-}
-
-at::Tensor TrainingRun::last_output(StageTransfers& transfers, int64_t microbatch, const TokenBatch& batch,
-                                    const BatchRows& rows) {
-  return through_stages(transfers, microbatch,
-                        [&](Stage& stage, const at::Tensor& input) { return stage_output(stage, batch, rows, input); });
+/// What the last stage makes of microbatches that have begun; not defined where it is not. One stage after the other,
+/// so that a rank that has several does not wait in between.
+std::vector<at::Tensor> TrainingRun::forwards(std::vector<int64_t> tokens, Range microbatches,
+                                              const StageForward& forward) {
+  constexpr auto kActivation = StageTransfers::Kind::kActivation;
+  StageTransfers transfers(*stages_, context_, std::move(tokens), microbatches);
+  std::vector<at::Tensor> outputs(static_cast<size_t>(microbatches.length));
+  for (size_t s = 0; s < stages_->count(); ++s)
+    for (int64_t i = 0; i < microbatches.length; ++i) {
+      auto& stage = (*stages_)[s];
+      if (!stage.is_here()) continue;
+      const auto microbatch = microbatches.start + i;
+      context_.continue_microbatch(microbatch);
+      stage.hooks().begin_microbatch();
+      const auto input = stage.is_first() ? at::Tensor() : transfers.take(kActivation, stage, microbatch);
+      auto output = forward(stage, microbatch, input);
+      if (stage.is_last())
+        outputs[static_cast<size_t>(i)] = std::move(output);
+      else
+        transfers.give(kActivation, stage, microbatch, transfers.handed_on(stage, output));
+    }
+  return outputs;
 }
 
 /// The value of a sum that the last stage has, on every rank; not defined elsewhere.

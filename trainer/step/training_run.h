@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -104,7 +105,8 @@ class TrainingRun {
 
   /// What the model makes of tokens [batch, count], int64, without dropout: float32 [batch, count, vocabulary], on
   /// every rank whole. With a cache the tokens follow those that it has, and are in it afterwards; canonical: the same
-  /// bits as if all had been read at once, on every mesh. Nothing of the run changes. REQUIRES: no step is under way.
+  /// bits as if all had been read at once, on every mesh. Nothing of the run changes. Throws BadInput for a pipeline in
+  /// several processes. REQUIRES: no step is under way.
   at::Tensor logits(const at::Tensor& tokens, models::KeyValueCache* cache = nullptr);
 
   /// The rows of a batch that this process's ranks need: of each microbatch their share, and what they count labels of.
@@ -137,27 +139,24 @@ class TrainingRun {
     at::Tensor loss_sum = {};  ///< of token losses, still Partial: a float, or fixed-point integers (canonical)
     std::vector<at::Tensor> token_losses = {};  ///< by microbatch, if gradients are kept
     LocalLosses local_losses = {};
-    std::vector<at::Tensor> reference_losses = {};  ///< by microbatch, where pairs are told apart
+    std::map<int64_t, at::Tensor> reference_losses = {};  ///< by microbatch, where pairs are told apart
   };
 
   at::Tensor stage_output(Stage& stage, const TokenBatch& batch, const BatchRows& rows, const at::Tensor& input);
   at::Tensor stage_forward(Stage& stage, int64_t microbatch, const at::Tensor& input);
   void stage_backward(Stage& stage, int64_t microbatch, const at::Tensor& output, const at::Tensor& gradient);
   void end_stage(Stage& stage, int64_t microbatch, SplitBackward* split);
-  /// What a stage makes of what it takes; of the first that is not defined.
-  using StageForward = std::function<at::Tensor(Stage& stage, const at::Tensor& input)>;
-  at::Tensor through_stages(StageTransfers& transfers, int64_t microbatch, const StageForward& forward);
-  at::Tensor last_output(StageTransfers& transfers, int64_t microbatch, const TokenBatch& batch, const BatchRows& rows);
+  /// What a stage makes of a microbatch; `input` of the first is not defined.
+  using StageForward = std::function<at::Tensor(Stage& stage, int64_t microbatch, const at::Tensor& input)>;
+  std::vector<at::Tensor> forwards(std::vector<int64_t> tokens, Range microbatches, const StageForward& forward);
   at::Tensor token_losses(Stage& stage, const at::Tensor& logits, const TokenBatch& batch, const BatchRows& rows);
   bool prefers() const { return job_.training.loss == kPreferenceLoss; }
-  at::Tensor reference_losses(StageTransfers& transfers, int64_t microbatch);
+  void find_reference_losses(Range microbatches);
   at::Tensor preferred(const at::Tensor& own, const at::Tensor& reference) const;
-  StageTransfers forwards(at::IntArrayRef tokens, int64_t count);
   at::Tensor counted(const TokenBatch& batch, const BatchRows& rows) const;
   at::Tensor placed(const ShardingPlan& plan, const std::vector<int64_t>& values, const TokenBatch& batch,
                     const BatchRows& rows, std::string_view axes) const;
   void run_pipeline_step();
-  void find_reference_losses();
   TrainingState first_state(const std::vector<ParameterSettings>& settings);
   Underway& underway();
   double labels_of(const TokenBatch& batch) const;

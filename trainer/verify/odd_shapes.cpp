@@ -31,6 +31,9 @@ class Draw {
 
   void set(const char* key, const std::string& value) { settings.push_back(command_line_setting(key, value)); }
   void set(const char* key, int64_t value) { set(key, std::to_string(value)); }
+  bool is(std::string_view key, std::string_view value) const {
+    return std::ranges::any_of(settings, [&](const auto& each) { return each.key == key && each.written == value; });
+  }
 
   std::vector<Setting> settings;
 
@@ -161,7 +164,8 @@ void draw_way_of_computing(Draw& draw, const Job& job) {
   draw.set("activation_checkpoint.selective_ac_option", draw.one_of<std::string>({"1", "2", "op", "linear"}));
   draw.set("parallelism.fsdp_reshard_after_forward", draw.one_of<std::string>({"default", "always", "never"}));
   const auto type = draw.one_of<std::string>({"float32", "bfloat16"});
-  draw.set("training.mixed_precision_param", job.numerics.rounded_levels > 0 ? "bfloat16" : type);
+  const bool is_of_16_bits = job.numerics.rounded_levels > 0 || !job.training.mixed_precision_float32.empty();
+  draw.set("training.mixed_precision_param", is_of_16_bits ? "bfloat16" : type);
   draw.set("parallelism.disable_loss_parallel", draw.one_of<std::string>({"false", "true"}));
   draw.set("parallelism.context_parallel_rotate_method", draw.one_of<std::string>({"allgather", kUlysses}));
 }
@@ -177,12 +181,14 @@ void draw_sharing(Draw& draw) {
     draw.set("parallelism.context_parallel_load_balancer", kHeadTail);
 }
 
-/// Of all models' parameters, or of the first layer's; what a plug-in computes with them may not bear it.
+/// Beside bfloat16: all parameters in float32, or those of the first layer. What a plug-in computes with them may not
+/// bear it.
 void draw_float32(Draw& draw, const Job& job) {
-  const auto patterns = draw.one_of<std::string>({"", "", "*", "layers.0.*"});
-  const bool is_ours = holds(kModelNames, job.model.name);
-  if (is_ours && !job.lora.enabled() && job.model.converters.empty())
-    draw.set("training.mixed_precision_float32", patterns);
+  const auto drawn = draw.one_of<std::string>({"", "*", "layers.0.*"});
+  const auto pattern = drawn.empty() && !job.training.mixed_precision_float32.empty() ? "*" : drawn;  // fits any size
+  const bool is_ours = holds(kModelNames, job.model.name) && !job.lora.enabled() && job.model.converters.empty();
+  if (is_ours && !pattern.empty() && draw.is("training.mixed_precision_param", "bfloat16"))
+    draw.set("training.mixed_precision_float32", pattern);
 }
 
 }  // namespace
@@ -204,8 +210,10 @@ Job with_settings(const Job& job, std::span<const Setting> settings) {
 
 std::string text_of(std::span<const Setting> settings) {
   std::string text;
-  for (const auto& setting : settings)
-    text += fmt::format("{}--{} {}", text.empty() ? "" : " ", setting.key, setting.written);
+  for (const auto& setting : settings) {
+    const char* quote = setting.written.find('*') == std::string::npos ? "" : "'";  // a shell would look for files
+    text += fmt::format("{}--{} {}{}{}", text.empty() ? "" : " ", setting.key, quote, setting.written, quote);
+  }
   return text;
 }
 

@@ -40,6 +40,7 @@ class BackwardKernel {
         rows_(shape_.rows * shape_.group),
         scale_(static_cast<T>(shape_.scale)),
         base_two_scale_(static_cast<T>(shape_.scale * kLog2E)) {
+    for (int64_t row = 0; row < rows_; ++row) keys_of_rows_.push_back(shape_.keys_of(row / shape_.group));
     find_blocks();
     queries_.size = shape_.depth, queries_.padded = round_up(shape_.depth, kColumns);
     gradients_.size = shape_.width, gradients_.padded = round_up(shape_.width, kColumns);
@@ -123,7 +124,8 @@ class BackwardKernel {
   LOCKSTEP_TILE_INLINE int64_t head_of(int64_t row) const { return piece_.head * shape_.group + row % shape_.group; }
   /// Keys of this block that a row attends.
   LOCKSTEP_TILE_INLINE int64_t count_of(int64_t row) const {
-    return std::clamp<int64_t>(shape_.keys_of(std::min(row, rows_ - 1) / shape_.group) - first_key_, 0, keys_);
+    return std::clamp<int64_t>(keys_of_rows_[static_cast<std::size_t>(std::min(row, rows_ - 1))] - first_key_, 0,
+                               keys_);
   }
   /// The first of all rows that attends a key of this block.
   LOCKSTEP_TILE_INLINE int64_t start_of(int64_t key) const {
@@ -261,6 +263,7 @@ class BackwardKernel {
   const AttentionShape& shape_;
   const int64_t rows_;
   const T scale_, base_two_scale_;
+  std::vector<int64_t> keys_of_rows_;  ///< of all blocks of keys; a division for each row, not for each tile
   std::vector<RowBlock> blocks_;
   int64_t packed_rows_ = 0, most_rows_ = 0;  ///< of all blocks, of one, in whole tiles
   Rows queries_{}, gradients_{};

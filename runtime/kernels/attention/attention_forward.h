@@ -64,10 +64,11 @@ class ForwardKernel {
     return piece_.head * shape_.group + (first_ + row) % shape_.group;
   }
   LOCKSTEP_TILE_INLINE int64_t count_of(int64_t row) const {
-    return std::clamp<int64_t>(keys_of(row) - block_, 0, kKeyBlock);
+    return std::clamp<int64_t>(keys_of_rows_[row] - block_, 0, kKeyBlock);
   }
 
   LOCKSTEP_TILE_TARGET void start_rows() {
+    for (int64_t row = 0; row < kBlock; ++row) keys_of_rows_[row] = keys_of(row);
     copy_rows(piece_.work->query, piece_.batch, piece_.head, shape_.group, first_, rows_, shape_.depth, dense_);
     pack<kRows>(PackWork<T, T>{dense_, shape_.depth, 1, rows_, shape_.depth, queries_, Tiling::kPacked,
                                Tiling::kPacked * shape_.depth});
@@ -200,6 +201,7 @@ class ForwardKernel {
   const int64_t width_;  ///< of sums
   T *keys_, *values_, *dense_, *queries_, *weights_, *sums_, *lanes_, *highest_;
   int64_t first_ = 0, rows_ = 0;        ///< rows of this block
+  int64_t keys_of_rows_[kBlock];        ///< of all blocks of keys; a division for each row, not for each tile
   int64_t block_ = 0, block_keys_ = 0;  ///< keys of this block
 };
 

@@ -26,6 +26,9 @@ loops::OrderedSum along_rows(int64_t outer) { return {SumTree::over_elements(210
 /// The same of 8 leaves of 42.
 loops::OrderedSum along_columns() { return {SumTree::over_elements(333), 42, 1, 291, 19}; }
 
+/// Of 8 leaves of the usual 32 the last seven.
+loops::OrderedSum along_usual_columns() { return {SumTree::over_elements(256), 32, 1, 224, 19}; }
+
 /// 16 rows at once and one more: of 4 leaves of 50 the last three, a node of one and one of two.
 loops::OrderedSum along_short_rows() { return {SumTree::over_elements(200), 50, 17, 150, 1}; }
 
@@ -85,6 +88,7 @@ void test_ordered_sums(SelfTestComparer& comparer) {
   test_sum<float>(comparer, "sum along rows", along_rows(2));
   test_sum<float>(comparer, "sum along short rows", along_short_rows());
   test_sum<float>(comparer, "sum along columns", along_columns());
+  test_sum<float>(comparer, "sum along columns of usual leaves", along_usual_columns());
   test_sum<double>(comparer, "sum along rows in float64", along_rows(1));
   test_sum<double>(comparer, "sum along columns in float64", along_columns());
   test_exponentials<float>(comparer, "sum of exponentials", along_rows(2));

@@ -24,8 +24,10 @@ void expect_same_training(const json& row) {
   ASSERT_EQ(losses.size(), 20u);
   EXPECT_EQ(row.at("peer_losses").size(), 20u);
   EXPECT_LT(losses.back().get<double>(), losses.front().get<double>() - 0.1) << "nothing was learned: " << row;
-  EXPECT_GT(row.at("at_most").get<double>(), 0.5 / row.at("ratio").get<double>())
-      << "products take twice a step: " << row;
+  // A step takes longer than its products do, and not ten times as long, whatever else the machine does.
+  const double step_over_products = row.at("at_most").get<double>() * row.at("ratio").get<double>();
+  EXPECT_GT(step_over_products, 0.7) << row;
+  EXPECT_LT(step_over_products, 10) << row;
   for (const char* fact : {"tokens_per_second", "peak_memory_bytes", "first_step_seconds", "start_seconds"}) {
     EXPECT_GT(row.at(fact), 0.0) << fact;
     EXPECT_GT(row.at(std::string("peer_") + fact), 0.0) << fact;

@@ -108,6 +108,7 @@ TEST(RunIdentity, HasEveryKeyThatDecidesBits) {
                                    "training.global_batch_size",
                                    "training.loss",
                                    "training.max_norm",
+                                   "training.mixed_precision_float32",
                                    "training.mixed_precision_param",
                                    "training.mixed_precision_reduce",
                                    "training.pack_documents",

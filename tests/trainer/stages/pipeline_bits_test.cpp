@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <random>
 
 #include "core/error.h"
@@ -12,6 +13,7 @@
 #include "runtime/context/world.h"
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/trainer/stages/two_steps.h"
 #include "trainer/stages/pipeline_plan.h"
 #include "trainer/step/model_registry.h"
@@ -116,11 +118,11 @@ TEST(PipelineBits, StagesThatTheJobNames) {
 }
 
 TEST(PipelineBits, PartsThatAreNoStagesAreRefused) {
-  const auto problem = [](const Parts& parts, auto change) {
+  const auto problem = [](const Parts& parts, const std::function<void(Job&)>& change, int64_t microbatches = 8) {
     const auto model = kModels[0].second();
     auto job = job_in_parts(parts);
     change(job);
-    return testing::message_of<BadInput>([&] { plan_pipeline(job, *model, 2, 8); });
+    return testing::message_of<BadInput>([&] { plan_pipeline(job, *model, 2, microbatches); });
   };
   const auto as_it_is = [](Job&) {};
   const std::string key = "parallelism.module_fqns_per_model_part";
@@ -131,12 +133,17 @@ TEST(PipelineBits, PartsThatAreNoStagesAreRefused) {
       key +
           ": stage 1: layers.1 stands where layers.0 was expected: stages hold the model's blocks in their order, "
           "each once.");
-  EXPECT_EQ(problem({{"tok_embeddings"}, {"layers.0"}, {"layers.1"}}, as_it_is),
+  EXPECT_EQ(problem({{"tok_embeddings"}, {"layers.0", "layers.1"}, {"layers.2", "layers.3", "head"}}, as_it_is),
             key + " has 3 stages, no multiple of the 2 ranks of mesh axis pp.");
   const Parts four{{"tok_embeddings"}, {"layers.0"}, {"layers.1"}, {"layers.2", "layers.3", "head"}};
   EXPECT_EQ(problem(four, [](Job& job) { job.parallelism.pipeline_parallel_layers_per_stage = 2; }),
             key + " names the blocks of each stage; leave pipeline_parallel_layers_per_stage out.");
   EXPECT_THAT(problem(four, as_it_is), ::testing::HasSubstr("1F1B")) << "which has one stage on each rank";
+  const TemporaryFolder folder;
+  std::ofstream(folder.file("two.csv")) << "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";
+  EXPECT_EQ(problem(
+                four, [&](Job& job) { job.parallelism.pipeline_parallel_schedule_csv = folder.file("two.csv"); }, 2),
+            key + " has 4 stages, and " + folder.file("two.csv") + " has 2.");
 }
 
 TEST(PipelineBits, MeshesAndMicrobatches) {

@@ -103,8 +103,9 @@ TEST(OddShapes, AreOftenOdd) {
     count("recomputation", job.activation_checkpoint.mode != "none");
     count("bfloat16", job.training.mixed_precision_param == "bfloat16");
     count("float32", job.training.mixed_precision_param == "float32");
+    count("float32 beside bfloat16", !job.training.mixed_precision_float32.empty());
   }
-  EXPECT_EQ(seen.size(), 17U);
+  EXPECT_EQ(seen.size(), 18U);
   for (const auto& [what, times] : seen) EXPECT_GE(times, static_cast<int>(kSeeds / 8)) << what;
 }
 

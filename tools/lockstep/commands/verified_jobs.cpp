@@ -14,10 +14,13 @@ VerifiedJob of_odd_shapes(uint64_t seed, const JobArguments& asked, const traine
                           std::span<const trainer::MeshDegrees> meshes) {
   VerifiedJob verified{.job = job, .arguments = asked, .seed = seed, .drawn = trainer::odd_shapes(seed, job, meshes)};
   // What was asked for stays, but the degrees of the job's own mesh, which is none of those that are compared.
+  const auto is_asked = [&](std::string_view key) {
+    return std::ranges::find(asked.overrides, key, &trainer::Setting::key) != asked.overrides.end();
+  };
   std::erase_if(verified.drawn, [&](const trainer::Setting& setting) {
-    const bool is_asked =
-        std::ranges::find(asked.overrides, setting.key, &trainer::Setting::key) != asked.overrides.end();
-    return is_asked && !setting.key.ends_with("_degree");
+    const bool is_beside_type = setting.key == "training.mixed_precision_float32";  // goes with a drawn type
+    return (is_asked(setting.key) && !setting.key.ends_with("_degree")) ||
+           (is_beside_type && is_asked("training.mixed_precision_param"));
   });
   auto& overrides = verified.arguments.overrides;
   overrides.insert(overrides.end(), verified.drawn.begin(), verified.drawn.end());

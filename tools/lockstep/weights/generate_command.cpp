@@ -32,8 +32,9 @@ trainer::Job job_to_run(trainer::Job job, const GenerateCommand& options, int64_
   job.checkpoint = {}, job.record = {}, job.verify = {}, job.activation_checkpoint = {};
   job.optimizer = {}, job.optimizer.name = "SGD";
   job.checkpoint.initial_load_path = options.folder;
-  job.parallelism.data_parallel_shard_degree = 1;
+  job.parallelism = {}, job.parallelism.data_parallel_shard_degree = 1;  // no schedule is run, of nobody's parts
   job.training.seq_len = length, job.training.pack_documents = false;
+  job.training.loss = "cross_entropy";  // one text is no pair
   job.training.global_batch_size = job.training.local_batch_size = mesh.data_parallel();
   return job;
 }
