@@ -23,7 +23,7 @@ function(lockstep_precompiled target)
 endfunction()
 
 # Tests are compiled for the compiler's speed. GCC 12 warns of impossible bounds in string concatenation (its bug 105329).
-set(_test_options -O1 $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds -Wno-restrict -Wno-stringop-overflow>)
+set(_test_options -O0 $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds -Wno-restrict -Wno-stringop-overflow>)
 function(lockstep_precompiled_test target torch)
   target_compile_options(${target} PRIVATE ${_test_options})
   if(torch)

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/error.h"
+#include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/gradients/replica_sums.h"
@@ -24,9 +26,27 @@ Layout gradient_layout(const Layout& gradient, const Layout& parameter) {
   return target;
 }
 
+/// A sum over samples that is finished is rounded to what its parameter is computed in: in each microbatch.
+void require_unrounded(const at::Tensor& gradient, int64_t microbatches) {
+  const auto& spec = spec_of(gradient);
+  if (microbatches == 1 || spec.layout.ordered_sum() || c10::elementSize(spec.dtype) > 2 ||
+      !spec.layout.mesh().world().canonical())
+    return;
+  const auto module = RunContext::current().module();
+  fail<BadInput>(
+      "{}: the gradient of a parameter ({}) is rounded in each microbatch, since an op took the sum over samples "
+      "before "
+      "it was finished, as autograd does for what is broadcast in a sum or product: the number of microbatches would "
+      "change its bits. Use a layer of models/layers.h or scaled_columns() (runtime/own_ops/parameter_gradients.h), "
+      "name "
+      "the parameter in training.mixed_precision_float32, or use one microbatch or numerics.mode = \"native\".",
+      module.empty() ? "the model" : module, spec.text());
+}
+
 }  // namespace
 
 void BlockReduction::add(const at::Tensor& leaf, const at::Tensor& gradient) {
+  require_unrounded(gradient, taker_.microbatches);
   const auto& spec = spec_of(leaf);
   const auto sum = declared_as(gradient, spec.dtype);
   auto nodes = taker_.samples > 0 ? nodes_of(sum, taker_.samples) : at::Tensor();

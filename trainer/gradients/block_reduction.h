@@ -16,6 +16,7 @@ class BlockReduction {
  public:
   explicit BlockReduction(GradientTaker taker) : taker_(std::move(taker)) {}
 
+  /// Throws BadInput for a gradient whose bits the number of microbatches would change.
   void add(const at::Tensor& leaf, const at::Tensor& gradient);
   bool empty() const { return bucket_.empty(); }
   /// As of a ReductionBucket.

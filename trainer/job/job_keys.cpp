@@ -143,7 +143,7 @@ constexpr Key kOthers[] = {
      "Canonical numerics: the same bits. (ulysses: not in torchtitan.)"},
     {"parallelism", "context_parallel_load_balancer",
      at<&Job::parallelism, &ParallelismSection::context_parallel_load_balancer>(), kLoadBalancer,
-     "Of allgather: headtail = ranks early and late in a sequence exchange halves of their queries in attention, so that "
+     "Of allgather and alltoall: headtail = ranks early and late in a sequence exchange halves of their queries in attention, so that "
      "all attend to as many keys; empty = late ranks attend to more. Canonical numerics: the same bits."},
     {"parallelism", "expert_parallel_degree", at<&Job::parallelism, &ParallelismSection::expert_parallel_degree>(), kDegree,
      "Ranks that experts are divided over: tensor parallel (unless expert_tensor_parallel_degree), then context "

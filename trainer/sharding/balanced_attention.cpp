@@ -36,21 +36,22 @@ Tensor gathered(const Tensor& x) {
 /// What one part attends to.
 class Keys {
  public:
-  Keys(const BalancedRows& rows, int64_t part, const Tensor& keys, const Tensor& values)
+  Keys(const QueryRows& rows, int64_t part, const Tensor& keys, const Tensor& values)
       : rows_(rows), keys_(rows.parts().gathered(keys, part)), values_(rows.parts().gathered(values, part)) {}
 
-  std::pair<Tensor, Tensor> of(const BalancedRows::Half& half) const {
+  std::pair<Tensor, Tensor> of(const QueryRows::Half& half) const {
     const auto seen = rows_.keys_of(half).length;
     return {keys_.narrow(kLength, 0, seen).contiguous(), values_.narrow(kLength, 0, seen).contiguous()};
   }
 
  private:
-  const BalancedRows& rows_;
+  const QueryRows& rows_;
   Tensor keys_, values_;
 };
 
 /// Of a half: its query, output and log-sum-exp.
 using SavedHalf = std::array<Tensor, 3>;
+using Halves = QueryRows::Halves;
 
 /// Gradients of the query, and of keys and values as pieces.
 std::tuple<Tensor, Tensor, Tensor> backward_of(const Tensor& gradient, const SavedHalf& half, const Tensor& key,
@@ -76,59 +77,58 @@ struct Specs : torch::CustomClassHolder {
   const TensorSpec *query, *key, *value;
 };
 
-/// Computes what a part does, and appends to `saved` what its backward needs of each half.
-std::array<Tensor, 2> outputs_of(const BalancedRows& rows, int64_t part, const std::array<Tensor, 2>& queries,
-                                 const Keys& keys, variable_list& saved) {
-  std::array<Tensor, 2> outputs;
+/// Output and log-sum-exp of what a part computes.
+void attend(const QueryRows& rows, int64_t part, const Keys& keys, const Halves& queries, Halves& outputs,
+            Halves& log_sums) {
+  const auto at = static_cast<size_t>(part);
   const auto halves = rows.computed_by(part);
   for (size_t i = 0; i < halves.size(); ++i) {
-    if (!queries[i].defined()) continue;
+    const auto& query = queries[at][i];
+    if (!query.defined()) continue;
     const auto [key, value] = keys.of(halves[i]);
-    const auto [output, log_sum] =
-        mesh_ops::attention(queries[i], key, value, true, scale_of(queries[i]), halves[i].positions.start);
-    outputs[i] = output;
-    saved.insert(saved.end(), {queries[i], output, log_sum});
+    std::tie(outputs[at][i], log_sums[at][i]) =
+        mesh_ops::attention(query, key, value, true, scale_of(query), halves[i].positions.start);
   }
-  return outputs;
 }
 
 /// Of a part's halves, whose output's gradients are `gradients`: the query's in their place, keys' and values' sent.
 class PartOfBackward {
  public:
-  PartOfBackward(const BalancedRows& rows, KeyGradients& of_keys, KeyGradients& of_values)
+  PartOfBackward(const QueryRows& rows, KeyGradients& of_keys, KeyGradients& of_values)
       : rows_(rows), of_keys_(of_keys), of_values_(of_values) {}
 
-  void run(int64_t part, std::array<Tensor, 2>& gradients, const Keys& keys, const Tensor*& saved) {
+  void run(int64_t part, std::array<Tensor, 2>& gradients, const Keys& keys, const std::array<SavedHalf, 2>& saved) {
     std::array<Tensor, 2> of_keys, of_values;
     const auto halves = rows_.computed_by(part);
     for (size_t i = 0; i < halves.size(); ++i) {
       if (!gradients[i].defined()) continue;
       const auto [key, value] = keys.of(halves[i]);
-      std::tie(gradients[i], of_keys[i], of_values[i]) = backward_of(
-          gradients[i], {saved[0], saved[1], saved[2]}, key, value, halves[i].positions, rows_.parts().length());
-      saved += 3;
+      std::tie(gradients[i], of_keys[i], of_values[i]) =
+          backward_of(gradients[i], saved[i], key, value, halves[i].positions, rows_.parts().length());
     }
     of_keys_.send_from(part, of_keys), of_values_.send_from(part, of_values);
   }
 
  private:
-  const BalancedRows& rows_;
+  const QueryRows& rows_;
   KeyGradients &of_keys_, &of_values_;
 };
 
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value) {
     const at::AutoDispatchBelowAutograd below;
-    const BalancedRows rows(spec_of(query));
-    variable_list saved{gathered(key), gathered(value)};
-    auto halves = rows.spread(query, kQuery);
+    const QueryRows rows(spec_of(query), Balance::kHeadTail);
+    variable_list saved{gathered(key), gathered(value), {}};
+    const auto queries = rows.spread(query, kQuery);
+    Halves outputs(queries.size()), log_sums(queries.size());
     rows.for_each_here([&](int64_t part) {
-      auto& mine = halves[static_cast<size_t>(part)];
-      mine = outputs_of(rows, part, mine, {rows, part, saved[0], saved[1]}, saved);
+      attend(rows, part, {rows, part, saved[0], saved[1]}, queries, outputs, log_sums);
     });
+    rows.keep(queries, true, saved), rows.keep(outputs, false, saved), rows.keep(log_sums, true, saved);
+    saved[2] = rows.collect(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
     context->save_for_backward(saved);
     context->saved_data["specs"] = c10::IValue::make_capsule(c10::make_intrusive<Specs>(query, key, value));
-    return rows.collect(halves, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
+    return saved[2];
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -141,16 +141,20 @@ struct Attention : torch::autograd::Function<Attention> {
     const auto gradient = redistribute_values(gradients[0], specs->query->layout, "redistribute");
     const auto module = RunContext::current().module();
     const PhaseScope phase(Phase::kReduce);  // ops that only some meshes have
-    const BalancedRows rows(*specs->query, module);
+    const QueryRows rows(*specs->query, Balance::kHeadTail, module);
     auto halves = rows.spread(gradient, kGradient);
     const bool canonical = is_canonical(gradient);
     KeyGradients of_keys(rows, canonical, kKeyGradient), of_values(rows, canonical, kValueGradient);
     PartOfBackward work(rows, of_keys, of_values);
-    const Tensor* next = saved.data() + 2;
+    const Tensor* next = saved.data() + 3;
+    const auto queries = rows.restored({}, next), outputs = rows.restored(saved[2], next),
+               log_sums = rows.restored({}, next);
     rows.for_each_here([&](int64_t part) {
-      work.run(part, halves[static_cast<size_t>(part)], {rows, part, saved[0], saved[1]}, next);
+      const auto at = static_cast<size_t>(part);
+      const auto half = [&](size_t i) { return SavedHalf{queries[at][i], outputs[at][i], log_sums[at][i]}; };
+      work.run(part, halves[at], {rows, part, saved[0], saved[1]}, {half(0), half(1)});
     });
-    const auto all = [&](const KeyGradients& from, const TensorSpec* spec) {
+    const auto all = [&](KeyGradients& from, const TensorSpec* spec) {
       std::vector<Tensor> joined(halves.size());
       rows.for_each_here([&](int64_t part) { joined[static_cast<size_t>(part)] = from.joined(part).to(spec->dtype); });
       return rows.parts().joined(joined, spec);

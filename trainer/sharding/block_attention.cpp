@@ -47,7 +47,7 @@ c10::ScalarType BlockAttention::wide(const Tensor& query) {
 }
 
 void BlockAttention::add(const Tensor& key, const Tensor& value, Range keys) {
-  if (!canonical_) return add_native(key, value, keys.start == rows_.start);
+  if (!canonical_) return add_native(key, value, keys);
   if (!sums_.defined())
     sums_ = zeros(query_, width_, wide(query_)), weights_ = zeros(query_, mesh_ops::kAttentionWeights, wide(query_));
   std::tie(sums_, weights_) =
@@ -55,8 +55,9 @@ void BlockAttention::add(const Tensor& key, const Tensor& value, Range keys) {
 }
 
 /// Parts of a softmax are put together by their log-sum-exp.
-void BlockAttention::add_native(const Tensor& key, const Tensor& value, bool causal) {
-  auto [output, log_sum] = mesh_ops::attention(query_, key, value, causal, scale_);
+void BlockAttention::add_native(const Tensor& key, const Tensor& value, Range keys) {
+  auto [output, log_sum] =
+      mesh_ops::attention(query_, key, value, hides(keys), scale_, hides(keys) ? rows_.start - keys.start : 0);
   output = output.to(wide(query_));
   if (!sums_.defined()) return (void)(sums_ = output, weights_ = log_sum);
   const auto both = at::logaddexp(weights_, log_sum);
@@ -74,8 +75,8 @@ std::pair<Tensor, Tensor> BlockAttention::add_backward(const std::vector<Tensor>
                                                        const Tensor& value, Range keys) {
   const auto &gradient = saved[0], &query = saved[1], &output = saved[2], &log_sum = saved[3];
   if (!canonical_) {
-    const auto [of_query, of_key, of_value] =
-        mesh_ops::attention_backward(gradient, query, key, value, output, log_sum, keys.start == rows_.start, scale_);
+    const auto [of_query, of_key, of_value] = mesh_ops::attention_backward(
+        gradient, query, key, value, output, log_sum, hides(keys), scale_, hides(keys) ? rows_.start - keys.start : 0);
     query_gradient_ = sum_of(query_gradient_, of_query.to(wide(query)));
     return {of_key.to(wide(query)).unsqueeze(0), of_value.to(wide(query)).unsqueeze(0)};
   }

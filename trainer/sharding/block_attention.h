@@ -32,7 +32,9 @@ class BlockAttention {
   at::Tensor query_gradient() const;
 
  private:
-  void add_native(const at::Tensor& key, const at::Tensor& value, bool causal);
+  void add_native(const at::Tensor& key, const at::Tensor& value, Range keys);
+  /// Whether some row does not see all of them.
+  bool hides(Range keys) const { return keys.end() > rows_.start + 1; }
 
   at::Tensor query_;
   bool canonical_;

@@ -3,34 +3,51 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/sharding/balanced_rows.h"
 #include "trainer/sharding/block_attention.h"
+#include "trainer/sharding/query_rows.h"
 
 namespace lockstep::trainer {
 
 /// Gradients of keys, or values, from the parts that computed with all of them on their way to who has them.
 class KeyGradients {
  public:
-  /// `kind` as of BalancedRows.
-  KeyGradients(const BalancedRows& rows, bool canonical, uint64_t kind)
+  /// `kind` as of QueryRows.
+  KeyGradients(const QueryRows& rows, bool canonical, uint64_t kind)
       : rows_(rows), canonical_(canonical), tag_(rows.tag(kind)), own_(static_cast<size_t>(rows.parts().count())) {}
 
-  /// What a part's halves made: [nodes, b, h, BalancedRows::keys_of(), ...] each.
+  /// What a part's halves made: [nodes, b, h, QueryRows::keys_of(), ...] each.
   void send_from(int64_t part, const std::array<at::Tensor, 2>& made) {
+    const auto halves = rows_.computed_by(part);
     for (int64_t of = 0; of < rows_.parts().count(); ++of) {
-      auto pieces = pieces_of(part, of, made);
-      if (of == part)
-        own_[static_cast<size_t>(part)] = std::move(pieces);
-      else if (pieces.defined())
-        send(pieces, rows_.parts().mesh(of), tag_);
+      const auto keys = rows_.parts().positions(of);
+      std::array<at::Tensor, 2> block;
+      for (size_t i = 0; i < halves.size(); ++i)
+        if (halves[i].meets(of)) block[i] = made[i].narrow(kKeys, keys.start, keys.length);
+      send_block(part, of, block);
     }
   }
 
-  /// The gradient of what `of` has, from all parts. All of them send before anybody waits.
-  at::Tensor joined(int64_t of) const {
+  /// The same of the keys that part `of` has alone; undefined of a half that meets none of them.
+  void send_block(int64_t part, int64_t of, const std::array<at::Tensor, 2>& made) {
+    auto pieces = joined_halves(made);
+    if (of == part)
+      own_[static_cast<size_t>(part)] = std::move(pieces);
+    else if (pieces.defined())
+      send(pieces, rows_.parts().mesh(of), tag_);
+  }
+
+  /// Begins to take what `from` sends to `of`, before other transfers from there. REQUIRES: `of` has sent its own.
+  void expect(int64_t from, int64_t of) {
+    if (const auto* spec = arriving(from, of))
+      expected_.emplace(std::pair(from, of), PendingTransfer(spec, rows_.parts().mesh(from), tag_));
+  }
+
+  /// The gradient of what `of` has, from all parts. All of them send before anybody waits. Once.
+  at::Tensor joined(int64_t of) {
     GradientOfKeys sum(spec_of(own_[static_cast<size_t>(of)]), rows_.parts().length());
     for (int64_t from = 0; from < rows_.parts().count(); ++from)
       add(sum, from, of, from == of ? own_[static_cast<size_t>(of)] : arrived(from, of));
@@ -40,34 +57,33 @@ class KeyGradients {
  private:
   static constexpr int kKeys = 3;  ///< the dimension of keys in pieces
 
-  int64_t nodes(const TensorSpec& like, const BalancedRows::Half& half) const {
+  int64_t nodes(const TensorSpec& like, const QueryRows::Half& half) const {
     return GradientOfKeys::nodes(like, half.positions, rows_.parts().length());
   }
 
   /// Native: one sum of both halves.
-  at::Tensor pieces_of(int64_t part, int64_t of, const std::array<at::Tensor, 2>& made) const {
-    const auto keys = rows_.parts().positions(of);
-    const auto halves = rows_.computed_by(part);
-    std::vector<at::Tensor> pieces;
-    for (size_t i = 0; i < halves.size(); ++i)
-      if (halves[i].meets(of)) pieces.push_back(made[i].narrow(kKeys, keys.start, keys.length));
-    if (pieces.empty()) return {};
-    if (pieces.size() == 1) return pieces[0].contiguous();
-    return canonical_ ? at::cat(pieces, 0) : at::add(pieces[0], pieces[1]);
+  at::Tensor joined_halves(const std::array<at::Tensor, 2>& made) const {
+    if (!made[0].defined() || !made[1].defined())
+      return made[0].defined() ? made[0].contiguous() : made[1].defined() ? made[1].contiguous() : at::Tensor();
+    return canonical_ ? at::cat({made[0], made[1]}, 0) : at::add(made[0], made[1]);
   }
 
-  /// Laid out as this part's own.
-  at::Tensor arrived(int64_t from, int64_t of) const {
+  /// Laid out as this part's own; null: nothing comes from there.
+  const TensorSpec* arriving(int64_t from, int64_t of) const {
     const auto& like = spec_of(own_[static_cast<size_t>(of)]);
     int64_t count = 0;
     for (const auto& half : rows_.computed_by(from))
       if (half.meets(of)) count += nodes(like, half);
-    if (count == 0) return {};
+    if (count == 0) return nullptr;
     auto sizes = like.sizes;
     sizes[0] = canonical_ ? count : 1;
-    const auto& parts = rows_.parts();
-    const auto* spec = parts.mesh(of).specs().intern(like.layout, sizes, like.dtype);
-    return PendingTransfer(spec, parts.mesh(from), tag_).finish();
+    return rows_.parts().mesh(of).specs().intern(like.layout, sizes, like.dtype);
+  }
+
+  at::Tensor arrived(int64_t from, int64_t of) {
+    if (const auto found = expected_.find({from, of}); found != expected_.end()) return found->second.finish();
+    const auto* spec = arriving(from, of);
+    return spec ? PendingTransfer(spec, rows_.parts().mesh(from), tag_).finish() : at::Tensor();
   }
 
   void add(GradientOfKeys& sum, int64_t from, int64_t of, const at::Tensor& pieces) const {
@@ -81,10 +97,11 @@ class KeyGradients {
     }
   }
 
-  const BalancedRows& rows_;
+  const QueryRows& rows_;
   bool canonical_;
   uint64_t tag_;
   std::vector<at::Tensor> own_;  ///< of what this part has, from itself
+  std::map<std::pair<int64_t, int64_t>, PendingTransfer> expected_;
 };
 
 }  // namespace lockstep::trainer

@@ -114,7 +114,7 @@ at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, con
   const bool is_cut = !layout_of(query).cutters(kLength).empty();
   if (is_cut && !cache_ && method == kRing) {
     require_plain(attention);
-    return ring_attention(query, key, value);
+    return ring_attention(query, key, value, options_.balances_attention);
   }
   if (is_cut && !cache_ && method != kUlysses && options_.balances_attention && attention.is_plain)
     return balanced_attention(query, key, value);

@@ -6,20 +6,20 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
-#include "runtime/kernels/sums/sum_tree.h"
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transfer/transfer.h"
-#include "trainer/gradients/replica_sums.h"
 #include "trainer/job/mesh_degrees.h"
 #include "trainer/sharding/block_attention.h"
-#include "trainer/sharding/sequence_parts.h"
+#include "trainer/sharding/key_gradients.h"
+#include "trainer/sharding/query_rows.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -28,47 +28,72 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-enum class Kind : uint8_t { kKey, kValue, kKeyGradient, kValueGradient };
+using Halves = QueryRows::Halves;
 
-/// Of what part `of` has, or is to have, in a ring (attention_number()).
-uint64_t tag_of(uint64_t ring, Kind kind, int64_t of) {
-  return ring << 24 | static_cast<uint64_t>(of) << 2 | static_cast<uint64_t>(kind);
-}
+enum Kind : uint8_t { kKey, kValue, kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient };
 
-/// Keys and values as they pass by one part: those before its own come from the part before, in their order, and all go
-/// on to the part behind before anybody waits for what they are used for.
+/// Which parts keys pass by: from the one that has them on, and round, those that attend to them.
+class Way {
+ public:
+  explicit Way(const QueryRows& rows) : rows_(rows) {}
+  std::optional<int64_t> before(int64_t part, int64_t of) const { return next(part, of, of, -1); }
+  std::optional<int64_t> behind(int64_t part, int64_t of) const {
+    const auto found = next(part, of, part, 1);
+    return found == of ? std::nullopt : found;
+  }
+
+ private:
+  /// The next part in a direction that takes keys of `of`, but for `end` itself.
+  std::optional<int64_t> next(int64_t part, int64_t of, int64_t end, int64_t step) const {
+    const int64_t count = rows_.parts().count();
+    if (step < 0 && part == end) return std::nullopt;
+    for (int64_t n = 1; n < count; ++n) {
+      const int64_t other = (part + count + n * step % count) % count;
+      if (rows_.takes(other, of)) return other;
+    }
+    return std::nullopt;
+  }
+
+  const QueryRows& rows_;
+};
+
+/// Keys and values as they pass by one part: those of others come from the part before, in their order, and all go on
+/// to the part behind before anybody waits for what they are used for.
 class Passing {
  public:
-  Passing(const SequenceParts& parts, uint64_t ring, int64_t part, const Tensor& key, const Tensor& value)
-      : parts_(parts), ring_(ring), part_(part), key_(key), value_(value) {
-    expect(0);
+  Passing(const QueryRows& rows, int64_t part, const Tensor& key, const Tensor& value)
+      : rows_(rows), way_(rows), part_(part), key_(key), value_(value) {
+    expect();
   }
 
   /// Those of the next part, from the first on.
   std::pair<Tensor, Tensor> next() {
-    const int64_t from = next_++;
-    const auto key = from == part_ ? parts_.of(key_, part_) : expected_[0]->finish();
-    const auto value = from == part_ ? parts_.of(value_, part_) : expected_[1]->finish();
-    expect(next_);
-    if (part_ + 1 < parts_.count()) {
-      send(key, parts_.mesh(part_ + 1), tag_of(ring_, Kind::kKey, from));
-      send(value, parts_.mesh(part_ + 1), tag_of(ring_, Kind::kValue, from));
+    const int64_t of = next_++;
+    const auto key = of == part_ ? rows_.parts().of(key_, part_) : expected_[0]->finish();
+    const auto value = of == part_ ? rows_.parts().of(value_, part_) : expected_[1]->finish();
+    if (of != part_) expect();
+    if (const auto behind = way_.behind(part_, of)) {
+      send(key, rows_.parts().mesh(*behind), rows_.tag(kKey, of));
+      send(value, rows_.parts().mesh(*behind), rows_.tag(kValue, of));
     }
     return {key, value};
   }
 
+  /// After a part's own ones: begins to take those behind them. What came from the same part till then comes first.
+  void go_on() { expect(); }
+
  private:
-  void expect(int64_t from) {
-    if (from >= part_) return;
-    const auto& sender = parts_.mesh(part_ - 1);
-    expected_[0].emplace(parts_.spec(spec_of(key_), part_, parts_.positions(from).length), sender,
-                         tag_of(ring_, Kind::kKey, from));
-    expected_[1].emplace(parts_.spec(spec_of(value_), part_, parts_.positions(from).length), sender,
-                         tag_of(ring_, Kind::kValue, from));
+  void expect() {
+    if (next_ == part_ || next_ >= rows_.parts().count() || !rows_.takes(part_, next_)) return;
+    const auto& parts = rows_.parts();
+    const auto& sender = parts.mesh(*way_.before(part_, next_));
+    const auto spec = [&](const Tensor& x) { return parts.spec(spec_of(x), part_, parts.positions(next_).length); };
+    expected_[0].emplace(spec(key_), sender, rows_.tag(kKey, next_));
+    expected_[1].emplace(spec(value_), sender, rows_.tag(kValue, next_));
   }
 
-  const SequenceParts& parts_;
-  uint64_t ring_;
+  const QueryRows& rows_;
+  Way way_;
   int64_t part_, next_ = 0;
   const Tensor &key_, &value_;
   std::optional<PendingTransfer> expected_[2];
@@ -93,72 +118,102 @@ int64_t fitting_length(const ShardingPlan& plan, int64_t length) {
   return 0;
 }
 
-/// What one part's queries make of the gradient.
-class PartOfBackward {
- public:
-  PartOfBackward(const SequenceParts& parts, uint64_t ring, int64_t part) : parts_(parts), ring_(ring), part_(part) {}
-
-  /// Returns the query's gradient; those of other parts' keys and values go there.
-  Tensor run(BlockAttention attention, Passing passing, const std::vector<Tensor>& saved) {
-    for (int64_t from = 0; from <= part_; ++from) {
-      const auto [key, value] = passing.next();
-      const auto [of_key, of_value] = attention.add_backward(saved, key, value, parts_.positions(from));
-      if (from == part_) {
-        own_ = {of_key, of_value};
-        continue;
-      }
-      send(of_key, parts_.mesh(from), tag_of(ring_, Kind::kKeyGradient, part_));
-      send(of_value, parts_.mesh(from), tag_of(ring_, Kind::kValueGradient, part_));
-    }
-    return attention.query_gradient();
-  }
-
-  /// The gradient of this part's keys, or values, from all parts that attend to them.
-  Tensor joined(bool of_values) const {
-    const auto& own = of_values ? own_.second : own_.first;
-    GradientOfKeys sum(spec_of(own), parts_.length());
-    for (int64_t from = 0; from < parts_.count(); ++from)
-      sum.add(parts_.positions(from), from < part_ ? Tensor() : from == part_ ? own : arrived(of_values, own, from));
-    return sum.finish();
-  }
-
- private:
-  /// Of as many nodes as the rows of `from` are.
-  Tensor arrived(bool of_values, const Tensor& own, int64_t from) const {
-    const auto& spec = spec_of(own);
-    auto sizes = spec.sizes;
-    sizes[0] = GradientOfKeys::nodes(spec, parts_.positions(from), parts_.length());
-    const auto* arrives = parts_.mesh(part_).specs().intern(spec.layout, sizes, spec.dtype);
-    const auto kind = of_values ? Kind::kValueGradient : Kind::kKeyGradient;
-    return PendingTransfer(arrives, parts_.mesh(from), tag_of(ring_, kind, from)).finish();
-  }
-
-  const SequenceParts& parts_;
-  uint64_t ring_;
-  int64_t part_;
-  std::pair<Tensor, Tensor> own_;
+/// What backward knows of the query besides tensors.
+struct QueryOfRing : torch::CustomClassHolder {
+  QueryOfRing(const TensorSpec& of, bool is_balanced) : spec(&of), balanced(is_balanced) {}
+  const TensorSpec* spec;
+  bool balanced;
 };
 
+/// What a part does: its halves attend to keys as these pass by.
+struct PartOfRing {
+  Passing passing;
+  std::array<std::optional<BlockAttention>, 2> halves;
+};
+
+/// Of the parts that are here; no part waits yet.
+std::vector<std::optional<PartOfRing>> parts_of(const QueryRows& rows, const Halves& queries, const Tensor& key,
+                                                const Tensor& value) {
+  std::vector<std::optional<PartOfRing>> all(queries.size());
+  rows.for_each_here([&](int64_t part) {
+    const auto at = static_cast<size_t>(part);
+    all[at].emplace(PartOfRing{Passing(rows, part, key, value), {}});
+    const auto computed = rows.computed_by(part);
+    for (size_t i = 0; i < computed.size(); ++i)
+      if (queries[at][i].defined())
+        all[at]->halves[i].emplace(queries[at][i], value.size(3), computed[i].positions, rows.parts().length());
+  });
+  return all;
+}
+
+void attend(const QueryRows& rows, std::vector<std::optional<PartOfRing>>& work) {
+  rows.for_each_block_here([&](int64_t part, int64_t of) {
+    auto& [passing, halves] = *work[static_cast<size_t>(part)];
+    const auto [key, value] = passing.next();
+    if (of == part) passing.go_on();
+    const auto computed = rows.computed_by(part);
+    for (size_t i = 0; i < computed.size(); ++i)
+      if (computed[i].meets(of)) halves[i]->add(key, value, rows.parts().positions(of));
+  });
+}
+
+/// What backward takes: gradient, query, output and log-sum-exp of each half.
+struct BackwardInputs {
+  Halves gradients, queries, outputs, log_sums;
+  std::vector<Tensor> of(int64_t part, size_t half) const {
+    const auto at = static_cast<size_t>(part);
+    return {gradients[at][half], queries[at][half], outputs[at][half], log_sums[at][half]};
+  }
+};
+
+/// From whom a part takes keys behind its own.
+std::set<int64_t> senders_of_later_keys(const QueryRows& rows, int64_t part) {
+  std::set<int64_t> senders;
+  for (int64_t of = part + 1; of < rows.parts().count(); ++of)
+    if (rows.takes(part, of)) senders.insert(*Way(rows).before(part, of));
+  return senders;
+}
+
+/// Gradients of keys and values go to who has them.
+void attend_backward(const QueryRows& rows, std::vector<std::optional<PartOfRing>>& work, const BackwardInputs& inputs,
+                     KeyGradients& of_keys, KeyGradients& of_values) {
+  rows.for_each_block_here([&](int64_t part, int64_t of) {
+    auto& [passing, halves] = *work[static_cast<size_t>(part)];
+    const auto [key, value] = passing.next();
+    const auto computed = rows.computed_by(part);
+    std::array<Tensor, 2> key_pieces, value_pieces;
+    for (size_t i = 0; i < computed.size(); ++i)
+      if (computed[i].meets(of))
+        std::tie(key_pieces[i], value_pieces[i]) =
+            halves[i]->add_backward(inputs.of(part, i), key, value, rows.parts().positions(of));
+    of_keys.send_block(part, of, key_pieces), of_values.send_block(part, of, value_pieces);
+    if (of != part) return;
+    // Whoever hands on later keys has sent these gradients before.
+    for (const int64_t from : senders_of_later_keys(rows, part)) of_keys.expect(from, of), of_values.expect(from, of);
+    passing.go_on();
+  });
+}
+
 struct Ring : torch::autograd::Function<Ring> {
-  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value) {
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
+                        bool balanced) {
     const at::AutoDispatchBelowAutograd below;
-    const SequenceParts parts(spec_of(query));
-    const auto ring = attention_number();
-    const auto queries = parts.each(query);
-    auto outputs = queries, log_sums = queries;
-    for_each_part_here(parts, "", [&](int64_t part) {
+    const QueryRows rows(spec_of(query), balanced ? Balance::kHeadTail : Balance::kNone);
+    const auto queries = rows.spread(query, kQuery);
+    auto work = parts_of(rows, queries, key, value);
+    attend(rows, work);
+    Halves outputs(queries.size()), log_sums(queries.size());
+    rows.for_each_here([&](int64_t part) {
       const auto at = static_cast<size_t>(part);
-      BlockAttention attention(queries[at], value.size(3), parts.positions(part), parts.length());
-      Passing passing(parts, ring, part, key, value);
-      for (int64_t from = 0; from <= part; ++from) {
-        const auto [keys, values] = passing.next();
-        attention.add(keys, values, parts.positions(from));
-      }
-      std::tie(outputs[at], log_sums[at]) = attention.result();
+      for (size_t i = 0; i < 2; ++i)
+        if (work[at]->halves[i]) std::tie(outputs[at][i], log_sums[at][i]) = work[at]->halves[i]->result();
     });
-    auto output = parts.joined(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()));
-    const auto log_sum = parts.joined(log_sums, spec_like(spec_of(query), -1, BlockAttention::wide(query)));
-    context->save_for_backward({query, key, value, output, log_sum});
+    auto output = rows.collect(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
+    variable_list saved{key, value, output};
+    rows.keep(queries, true, saved), rows.keep(outputs, false, saved), rows.keep(log_sums, true, saved);
+    context->save_for_backward(saved);
+    context->saved_data["query"] =
+        c10::IValue::make_capsule(c10::make_intrusive<QueryOfRing>(spec_of(query), balanced));
     return output;
   }
 
@@ -166,38 +221,41 @@ struct Ring : torch::autograd::Function<Ring> {
     if (own_ops::is_differentiated_again())
       fail<BadInput>("attention in a ring has no second derivative; use context_parallel_rotate_method \"allgather\"");
     const at::AutoDispatchBelowAutograd below;
+    const auto of = c10::static_intrusive_pointer_cast<QueryOfRing>(context->saved_data["query"].toCapsule());
     const auto saved = context->get_saved_variables();
-    const auto &query = saved[0], &key = saved[1], &value = saved[2];
-    const SequenceParts parts(spec_of(query));
-    const auto ring = attention_number();
-    const auto gradient = redistribute_values(gradients[0], layout_of(query), "redistribute");
+    const auto &key = saved[0], &value = saved[1];
+    const auto gradient = redistribute_values(gradients[0], of->spec->layout, "redistribute");
     const auto module = RunContext::current().module();
     const PhaseScope phase(Phase::kReduce);  // ops that only some meshes have
-    std::vector<std::vector<Tensor>> inputs;
-    for (const auto& whole : {gradient, query, saved[3], saved[4]}) inputs.push_back(parts.each(whole));
-    auto of_query = inputs[0], of_key = of_query, of_value = of_query;
-    std::vector<PartOfBackward> work;
-    for (int64_t part = 0; part < parts.count(); ++part) work.emplace_back(parts, ring, part);
-    for_each_part_here(parts, module, [&](int64_t part) {
+    const QueryRows rows(*of->spec, of->balanced ? Balance::kHeadTail : Balance::kNone, module);
+    const Tensor* next = saved.data() + 3;
+    const auto queries = rows.restored({}, next), outputs = rows.restored(saved[2], next);
+    const BackwardInputs inputs{rows.spread(gradient, kGradient), queries, outputs, rows.restored({}, next)};
+    const bool canonical = spec_of(gradient).layout.mesh().world().canonical();
+    KeyGradients of_keys(rows, canonical, kKeyGradient), of_values(rows, canonical, kValueGradient);
+    auto work = parts_of(rows, queries, key, value);
+    attend_backward(rows, work, inputs, of_keys, of_values);
+    Halves of_query(queries.size());
+    std::vector<Tensor> of_key(queries.size()), of_value(queries.size());
+    rows.for_each_here([&](int64_t part) {
       const auto at = static_cast<size_t>(part);
-      const std::vector<Tensor> mine{inputs[0][at], inputs[1][at], inputs[2][at], inputs[3][at]};
-      BlockAttention attention(mine[1], value.size(3), parts.positions(part), parts.length());
-      of_query[at] = work[at].run(std::move(attention), Passing(parts, ring, part, key, value), mine);
+      for (size_t i = 0; i < 2; ++i)
+        if (work[at]->halves[i]) of_query[at][i] = work[at]->halves[i]->query_gradient();
+      of_key[at] = of_keys.joined(part).to(key.scalar_type());
+      of_value[at] = of_values.joined(part).to(value.scalar_type());
     });
-    for_each_part_here(parts, module, [&](int64_t part) {
-      const auto at = static_cast<size_t>(part);
-      of_key[at] = work[at].joined(false).to(key.scalar_type());
-      of_value[at] = work[at].joined(true).to(value.scalar_type());
-    });
-    return {parts.joined(of_query, &spec_of(query)), parts.joined(of_key, &spec_of(key)),
-            parts.joined(of_value, &spec_of(value))};
+    const auto& parts = rows.parts();
+    return {rows.collect(of_query, of->spec, kQueryGradient),
+            parts.joined(of_key, &spec_of(key)),
+            parts.joined(of_value, &spec_of(value)),
+            {}};
   }
 };
 
 }  // namespace
 
-Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& value) {
-  return Ring::apply(finished(query), finished(key), finished(value));
+Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& value, bool balanced) {
+  return Ring::apply(finished(query), finished(key), finished(value), balanced);
 }
 
 void require_ring_fits(const ShardingPlan& plan, const std::string& key, int64_t length) {

@@ -14,10 +14,13 @@ namespace lockstep::trainer {
 /// of the tree over query rows. Canonical numerics: the bits of one device. Native: partial results are put together by
 /// their log-sum-exp.
 ///
+/// `balanced`: ranks attend to equally many keys, since early and late ones exchange halves of their queries, as in
+/// balanced_attention(); keys then go round to the first ranks, too.
+///
 /// query [b, h*g, l, d], key and value [b, h, l, ...] of one layout but for groups of heads -> [b, h*g, l, e], laid out
 /// as the query. Differentiable, once. Throws BadInput where several axes cut the sequence. REQUIRES:
 /// require_ring_fits() of its length.
-at::Tensor ring_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
+at::Tensor ring_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, bool balanced);
 
 /// Throws BadInput, naming `key`, the setting, and another length, where canonical numerics cannot take sequences of
 /// this length as a plan cuts them: parts begin at multiples of mesh_ops::kAttentionBlock.

@@ -56,11 +56,12 @@ uint64_t attention_number();
 /// What is laid out as `like`, with other sizes in its last dimension, or without that (`size` < 0).
 const TensorSpec* spec_like(const TensorSpec& like, int64_t size, c10::ScalarType dtype);
 
-/// All parts that are here, one after the other, in scopes of their own: ops are called alike whichever ranks live
-/// here.
+/// All parts that are here, one after the other from `first` on and round, in scopes of their own: ops are called alike
+/// whichever ranks live here.
 template <class Work>
-void for_each_part_here(const SequenceParts& parts, const std::string& module, const Work& work) {
-  for (int64_t part = 0; part < parts.count(); ++part) {
+void for_each_part_here(const SequenceParts& parts, const std::string& module, const Work& work, int64_t first = 0) {
+  for (int64_t n = 0; n < parts.count(); ++n) {
+    const int64_t part = (first + n) % parts.count();
     if (!parts.is_here(part)) continue;
     const ModuleScope scope((module.empty() ? "" : module + ".") + "context." + std::to_string(part));
     work(part);

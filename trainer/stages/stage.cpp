@@ -53,6 +53,7 @@ BlockOptions Stage::with_leaves(BlockOptions options, const Batching& batching) 
   auto& taker = options.gradient_taker;
   if (mesh().world().canonical() && batching.nodes_per_microbatch() > 1)
     taker.samples = batching.data_parallel * batching.local_batch_size;
+  taker.microbatches = batching.accumulation_steps;
   taker.take_nodes = [this](const at::Tensor& leaf, const at::Tensor& nodes) { accumulator_->take_nodes(leaf, nodes); };
   taker.take = [this](const at::Tensor& leaf, const at::Tensor& sum) { accumulator_->take_gradient(leaf, sum); };
   taker.underway = &reductions_;

@@ -17,6 +17,11 @@ bool is_given(const Perhaps& tensor) { return tensor && tensor->defined(); }
 /// fp32 where less is stored.
 Tensor wide(const Tensor& tensor) { return tensor.scalar_type() == c10::kDouble ? tensor : tensor.to(c10::kFloat); }
 
+/// A sum over samples that is a parameter's gradient: not rounded before those of all microbatches are there.
+Tensor of_parameter(const Tensor& sum, c10::ScalarType dtype) {
+  return is_sharded(sum) ? declared_as(sum, dtype) : sum.to(dtype);
+}
+
 void check_numerics(const Tensor& input, bool training) {
   if (training && is_sharded(input) && spec_of(input).layout.mesh().world().canonical())
     fail<BadInput>(
@@ -116,8 +121,8 @@ Three batch_norm_backward(const Tensor& gradient, const Tensor& input, const Per
     std::get<0>(result) = of_input.to(input.scalar_type());
   }
   const auto dtype = is_given(weight) ? weight->scalar_type() : sum.scalar_type();
-  if (wanted[1]) std::get<1>(result) = product.to(dtype);
-  if (wanted[2]) std::get<2>(result) = sum.to(dtype);
+  if (wanted[1]) std::get<1>(result) = of_parameter(product, dtype);
+  if (wanted[2]) std::get<2>(result) = of_parameter(sum, dtype);
   return result;
 }
 
@@ -154,8 +159,11 @@ Three group_norm_backward(const Tensor& gradient, const Tensor& input, const Ten
     std::get<0>(result) = of_input.reshape(input.sizes()).to(input.scalar_type());
   }
   const auto dtype = is_given(weight) ? weight->scalar_type() : input.scalar_type();
-  if (wanted[1]) std::get<1>(result) = at::sum(g * normal, c10::IntArrayRef({0, 3})).reshape({channels}).to(dtype);
-  if (wanted[2]) std::get<2>(result) = at::sum(g, c10::IntArrayRef({0, 3})).reshape({channels}).to(dtype);
+  const auto of_channels = [&](const Tensor& x) {
+    return of_parameter(at::sum(x.reshape({batch, channels, places}), c10::IntArrayRef({0, 2})), dtype);
+  };
+  if (wanted[1]) std::get<1>(result) = of_channels(g * normal);
+  if (wanted[2]) std::get<2>(result) = of_channels(g);
   return result;
 }
 
@@ -174,8 +182,9 @@ Three layer_norm_backward(const Tensor& gradient, const Tensor& input, c10::SymI
     const auto of_input = (scaled - average(scaled) - normal * average(scaled * normal)) * inverse;
     std::get<0>(result) = of_input.to(input.scalar_type());
   }
-  if (wanted[1] && is_given(weight)) std::get<1>(result) = over_leading(g * normal).to(weight->scalar_type());
-  if (wanted[2] && is_given(bias)) std::get<2>(result) = over_leading(g).to(bias->scalar_type());
+  if (wanted[1] && is_given(weight))
+    std::get<1>(result) = of_parameter(over_leading(g * normal), weight->scalar_type());
+  if (wanted[2] && is_given(bias)) std::get<2>(result) = of_parameter(over_leading(g), bias->scalar_type());
   return result;
 }
 

@@ -10,7 +10,7 @@
 #include "tests/support/small_models.h"
 #include "tests/trainer/sharding/context_traffic.h"
 #include "tests/trainer/stages/two_steps.h"
-#include "trainer/sharding/balanced_rows.h"
+#include "trainer/sharding/query_rows.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -99,7 +99,7 @@ std::vector<int64_t> pairs_of(int64_t parts, int64_t length, int64_t leaf) {
   World world({.rank_count = static_cast<int>(parts), .numerics = Numerics::kCanonical});
   const auto& mesh = world.mesh(fmt::format("cp={}", parts));
   const auto* query = mesh.specs().intern(Layout(mesh, {Placement::shard(2, leaf)}), {1, 1, length, 1}, c10::kFloat);
-  const BalancedRows rows(*query);
+  const QueryRows rows(*query, Balance::kHeadTail);
   std::vector<int64_t> pairs(static_cast<size_t>(parts));
   for (int64_t part = 0; part < rows.parts().count(); ++part)
     for (const auto& half : rows.computed_by(part))

@@ -96,7 +96,11 @@ Job job_of(const ContextTrial& trial, const char* method) { return trial.applied
 TEST(RingAttention, HasTheBitsOfOneDevice) {
   for (const auto& trial : kRingTrials) {
     const auto expected = two_steps(job_of(trial, "allgather"), "one device", long_llama);
-    EXPECT_EQ(two_steps(job_of(trial, kRing), trial.mesh, long_llama), expected) << trial.mesh << " " << trial.length;
+    for (const char* balancer : {"", kHeadTail}) {
+      auto job = job_of(trial, kRing);
+      job.parallelism.context_parallel_load_balancer = balancer;
+      EXPECT_EQ(two_steps(job, trial.mesh, long_llama), expected) << trial.mesh << " " << trial.length << balancer;
+    }
   }
 }
 
@@ -104,8 +108,9 @@ TEST(RingAttention, HasTheBitsOfOneDevice) {
 TEST(RingAttention, NativeAgreesButForRounding) {
   // Of 9 tokens on 8 ranks three have none.
   for (const auto& [mesh, length] : {std::pair{"cp=2", 600}, {"cp=3", 601}, {"cp=2,tp=3", 602}, {"cp=8", 9}}) {
-    const auto loss = [&, mesh = mesh, length = length](const char* method) {
+    const auto loss = [&, mesh = mesh, length = length](const char* method, const char* balancer = "") {
       auto job = long_job(length, method);
+      job.parallelism.context_parallel_load_balancer = balancer;
       job.numerics.mode = "native";
       TrainingRun::Options options;
       options.mesh = parse_mesh(mesh);
@@ -115,10 +120,12 @@ TEST(RingAttention, NativeAgreesButForRounding) {
       const auto result = run.step(2, testing::batch_for(job, 2), 1e-2);
       return std::pair(result.loss, result.gradient_norm);
     };
-    const auto [ring_loss, ring_norm] = loss(kRing);
     const auto [loss_of_gathered, norm_of_gathered] = loss("allgather");
-    EXPECT_NEAR(ring_loss, loss_of_gathered, 1e-5) << mesh;
-    EXPECT_NEAR(ring_norm, norm_of_gathered, 1e-5 * norm_of_gathered) << mesh;
+    for (const char* balancer : {"", kHeadTail}) {
+      const auto [ring_loss, ring_norm] = loss(kRing, balancer);
+      EXPECT_NEAR(ring_loss, loss_of_gathered, 1e-5) << mesh << balancer;
+      EXPECT_NEAR(ring_norm, norm_of_gathered, 1e-5 * norm_of_gathered) << mesh << balancer;
+    }
   }
 }
 
@@ -130,8 +137,9 @@ TEST(RingAttention, HasTheBitsOfOneDeviceWhereAPartIsSeveralNodes) {
     options.length = 8192;
     return std::make_unique<models::Llama>(options);
   };
-  const auto digest = [&](const char* method, const char* mesh) {
+  const auto digest = [&](const char* method, const char* mesh, const char* balancer = "") {
     auto job = long_job(8192, method);
+    job.parallelism.context_parallel_load_balancer = balancer;
     job.training.global_batch_size = job.training.local_batch_size = 1;
     TrainingRun::Options options;
     options.mesh = parse_mesh(mesh);
@@ -140,7 +148,9 @@ TEST(RingAttention, HasTheBitsOfOneDeviceWhereAPartIsSeveralNodes) {
     run.step(1, testing::batch_for(job, 1), 1e-2);
     return state_digest(run.state()).text();
   };
-  EXPECT_EQ(digest(kRing, "cp=3"), digest("allgather", "one device"));
+  const auto expected = digest("allgather", "one device");
+  EXPECT_EQ(digest(kRing, "cp=3"), expected);
+  EXPECT_EQ(digest(kRing, "cp=3", kHeadTail), expected);
 }
 
 TEST(RingAttention, RefusesWhatItCannotDo) {
@@ -168,8 +178,10 @@ TEST(RingAttention, RefusesWhatItCannotDo) {
 constexpr testing::ContextTraffic kSmall{16};
 constexpr int64_t kLayers = testing::ContextTraffic::kLayers;
 
-Traffic traffic_of(const char* method, int64_t ranks, bool meta = true) {
-  return kSmall.of_step(job_of(4, method), ranks, meta);
+Traffic traffic_of(const char* method, int64_t ranks, bool meta = true, const char* balancer = "") {
+  auto job = job_of(4, method);
+  job.parallelism.context_parallel_load_balancer = balancer;
+  return kSmall.of_step(job, ranks, meta);
 }
 
 /// Queries, keys, values and what attention gives: of each a rank has rows * length * width / ranks floats, and keeps
@@ -204,6 +216,22 @@ TEST(RingAttention, TrafficIsItsClosedForm) {
     for (const auto kind : {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter})
       EXPECT_EQ(went_round.on("cp", kind).count, exchanged.on("cp", kind).count);
     EXPECT_EQ(went_round.on("cp", CollectiveKind::kAllToAll).count, 0);
+  }
+}
+
+/// Balanced, keys of part f of n also go round to the first n - f ranks, whose partners' rows see them, unless these
+/// have had them; and halves of queries and of what attention gives are exchanged, forward and backward.
+TEST(RingAttention, TrafficOfABalancedOneIsItsClosedForm) {
+  for (const auto& [ranks, meta] : {std::pair<int64_t, bool>{2, false}, {3, false}, {2, true}, {3, true}, {4, true}}) {
+    const auto sent = traffic_of(kRing, ranks, meta, kHeadTail).on("cp", CollectiveKind::kTransfer);
+    int64_t ways = 0;
+    for (int64_t of = 0; of < ranks; ++of) ways += ranks - of - 1 + std::min(ranks - of, of);
+    const int64_t halves = kLayers * 4 * (ranks / 2 * 2);
+    EXPECT_EQ(sent.count, kLayers * 6 * ways + halves) << ranks;
+    EXPECT_NEAR(sent.bytes,
+                (static_cast<double>(kLayers * 6 * ways) + static_cast<double>(halves) / 2) * kSmall.part(ranks),
+                ranks == 3 ? 0.2 * sent.bytes : 0)
+        << ranks;
   }
 }
 
