@@ -40,7 +40,8 @@ const Tensor& places_of(int64_t length) {
   return places;
 }
 
-/// A document is known by its first token's place.
+/// bool [batch, 1, query, key]: keys of another document, and those that come later. A document is known by its first
+/// token's place.
 Tensor hidden_keys(const Tensor& positions) {
   const auto places = constant(places_of(positions.size(1)));
   const auto firsts = places - positions;
@@ -60,15 +61,17 @@ Tensor after_cached(KeyValueCache& cache, const std::string& path, const Tensor&
 Tensor attention_here(const Tensor& query, const Tensor& key, const Tensor& value, double dropout,
                       const Documents& documents) {
   const int64_t heads = query.size(1);
+  const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
+  if (documents.are_packed() && !(dropout > 0))
+    return std::get<0>(mesh_ops::document_attention(query, key, value, documents.positions, scale));
   if (!documents.are_packed())
     return at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, dropout, /*is_causal=*/true,
                                             /*scale=*/std::nullopt, /*enable_gqa=*/heads != key.size(1));
-  const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
   const auto keys = repeated(wide(key), heads), values = repeated(wide(value), heads);
   const auto scores = at::matmul(wide(query), keys.transpose(-2, -1)) * scale;
-  auto weights = at::softmax(scores.masked_fill(documents.hidden, -std::numeric_limits<double>::infinity()), -1);
-  if (dropout > 0) weights = std::get<0>(at::native_dropout(weights, dropout, /*train=*/true));
-  return at::matmul(weights, values).to(query.scalar_type());
+  const auto hidden = hidden_keys(documents.positions);
+  const auto weights = at::softmax(scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
+  return at::matmul(std::get<0>(at::native_dropout(weights, dropout, /*train=*/true)), values).to(query.scalar_type());
 }
 
 }  // namespace
@@ -76,7 +79,7 @@ Tensor attention_here(const Tensor& query, const Tensor& key, const Tensor& valu
 Documents current_documents() {
   const auto* hooks = Hooks::current();
   const auto positions = hooks ? hooks->positions() : Tensor();
-  return positions.defined() ? Documents{positions, hidden_keys(positions)} : Documents{};
+  return positions.defined() ? Documents{positions} : Documents{};
 }
 
 Tensor causal_attention(const std::string& path, const Tensor& query, const Tensor& key, const Tensor& value,
@@ -86,7 +89,7 @@ Tensor causal_attention(const std::string& path, const Tensor& query, const Tens
   const auto run = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
     return cache ? after_cached(*cache, path, q, k, v) : attention_here(q, k, v, dropout, documents);
   };
-  return attend(query, key, value, {run, !cache && !(dropout > 0) && !documents.are_packed()});
+  return attend(query, key, value, {run, !cache && !(dropout > 0), documents.positions});
 }
 
 Tensor rotate_each(const Tensor& x, const Tensor& cosines, const Tensor& sines) {

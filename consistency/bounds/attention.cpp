@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 
 #include <limits>
+#include <numbers>
 
 #include "consistency/bounds/families.h"
 
@@ -27,7 +28,19 @@ at::Tensor for_each_query_head(const at::Tensor& tensor, const at::Tensor& query
   return tensor.repeat_interleave(query.size(1) / std::max<int64_t>(1, tensor.size(1)), 1);
 }
 
+at::Tensor masked_to_documents(const ExactCall& call, const at::Tensor& scores) {
+  const auto rows = (at::arange(scores.size(-2)) + call.argument("first_row").toInt()).unsqueeze(1);
+  const auto keys = at::arange(scores.size(-1)).unsqueeze(0);
+  const auto first = rows - call.argument("places").toTensor().unsqueeze(1).unsqueeze(3);
+  const auto is_hidden = at::logical_or(keys > rows, keys < first);
+  return scores.masked_fill(is_hidden, -std::numeric_limits<double>::infinity());
+}
+
+/// Ops in documents, whose log-sum-exp is to base 2.
+bool has_documents(const ExactCall& call) { return call.schema.argumentIndexWithName("places").has_value(); }
+
 at::Tensor masked(const ExactCall& call, const at::Tensor& scores) {
+  if (has_documents(call)) return masked_to_documents(call, scores);
   if (!call.argument("causal").toBool()) return scores;
   const auto rows = at::arange(scores.size(-2)).unsqueeze(1) + call.argument("first_row").toInt();
   const auto is_later = at::arange(scores.size(-1)).unsqueeze(0) > rows;
@@ -55,7 +68,7 @@ std::vector<at::Tensor> forward(const ExactCall& call) {
   const auto weights = by_exponents + call.rounded(2 * keys + kExponentials, p) + cut_exponential(p.log());
   const auto output = at::matmul(weights, all.value) + call.stored(2 + keys / kBlock, at::matmul(p, all.value));
   const auto log_sum = largest.squeeze(-1) + call.rounded(1, keys + kExponentials + 2 * call.exact[1].abs());
-  return {output, log_sum};
+  return {output, has_documents(call) ? log_sum * std::numbers::log2e : log_sum};
 }
 
 /// Back from heads of queries to the heads that they share.
@@ -67,7 +80,7 @@ at::Tensor of_shared_heads(const at::Tensor& tensor, const at::Tensor& like) {
 std::vector<at::Tensor> backward(const ExactCall& call) {
   const auto all = scores_of(call);
   const auto gradient = call.magnitude("gradient"), query = call.magnitude("query");
-  const auto log_sum = call.tensor("log_sum").unsqueeze(-1);
+  const auto log_sum = call.tensor("log_sum").unsqueeze(-1) * (has_documents(call) ? std::numbers::ln2 : 1);
   const auto p = (all.scores - log_sum).exp().nan_to_num(0);
   const double scale = std::abs(call.number("scale")), e = static_cast<double>(gradient.size(-1));
   const auto groups = static_cast<double>(query.size(1)) / static_cast<double>(call.tensor("key").size(1));
@@ -92,6 +105,8 @@ std::vector<at::Tensor> backward(const ExactCall& call) {
 constexpr Row kRows[] = {
     {"mesh::attention", {ErrorBound::Kind::kRounded, forward}},
     {"mesh::attention_backward", {ErrorBound::Kind::kRounded, backward}},
+    {"mesh::document_attention", {ErrorBound::Kind::kRounded, forward}},
+    {"mesh::document_attention_backward", {ErrorBound::Kind::kRounded, backward}},
 };
 
 }  // namespace

@@ -37,6 +37,7 @@ constexpr std::string_view kDecided[] = {
 /// Of canonical numerics alone: its bits are compared.
 constexpr std::string_view kInBits[] = {
     "mesh::attention_over", "mesh::attention_over_backward", "mesh::attention_result",
+    "mesh::document_attention_over", "mesh::document_attention_over_backward",
 };
 
 /// Complex numbers, for which no bound is derived.

@@ -98,7 +98,9 @@ std::vector<OpCase> indexing_cases();
 std::vector<OpCase> view_cases();
 std::vector<OpCase> contraction_cases();  ///< products, reductions, look-ups
 std::vector<OpCase> expert_cases();
-std::vector<OpCase> row_cases();     ///< softmax, norms, attention, random ops, the optimizer
+std::vector<OpCase> row_cases();  ///< softmax, norms, random ops, the optimizer
+std::vector<OpCase> attention_cases();
+OpCase composite_attention();
 std::vector<OpCase> random_cases();  ///< the other ops that draw
 std::vector<OpCase> factory_cases();
 /// Differentiable ops that are no rows but lead to them: norms, attention, cross-entropy, dropout.

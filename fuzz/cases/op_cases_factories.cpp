@@ -97,8 +97,9 @@ std::vector<OpCase> factory_cases() {
 const std::vector<OpCase>& op_cases() {
   static const auto all = [] {
     std::vector<OpCase> cases;
-    for (const auto family : {pointwise_cases, pointwise_function_cases, along_cases, spatial_cases, indexing_cases,
-                              view_cases, contraction_cases, expert_cases, row_cases, random_cases, factory_cases})
+    for (const auto family :
+         {pointwise_cases, pointwise_function_cases, along_cases, spatial_cases, indexing_cases, view_cases,
+          contraction_cases, expert_cases, row_cases, attention_cases, random_cases, factory_cases})
       for (auto& entry : family()) cases.push_back(entry);
     return cases;
   }();

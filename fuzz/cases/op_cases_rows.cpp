@@ -1,8 +1,6 @@
-// How softmax, norms, attention, random ops and the optimizer are called, and what models call above them.
+// How softmax, norms, random ops and the optimizer are called, and what models call above them.
 #include <ATen/Functions.h>
 #include <rapidcheck.h>
-
-#include <cmath>
 
 #include "fuzz/cases/op_cases.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -82,92 +80,6 @@ Stack draw_swiglu_backward(Inputs& in) {
   return {in.tensor(with_last(places, width)), in.tensor(with_last(with_last(places, 2), width))};
 }
 
-struct AttentionSizes {
-  int64_t batch, heads, group, queries, keys, width, value_width;
-  bool causal;
-};
-
-AttentionSizes draw_attention_sizes(Inputs& in) {
-  AttentionSizes s{in.number(1, 3), in.number(1, 4), in.number(1, 3), in.length(6), 0, in.number(1, 4), 0, in.flag()};
-  s.keys = s.causal || in.flag() ? s.queries : in.length(6);
-  s.value_width = s.width;
-  return s;
-}
-
-double scale_for(const AttentionSizes& s) { return 1 / std::sqrt(static_cast<double>(s.width)); }
-
-Stack draw_query_key_value(Inputs& in, const AttentionSizes& s) {
-  return {in.tensor({s.batch, s.heads * s.group, s.queries, s.width}), in.tensor({s.batch, s.heads, s.keys, s.width}),
-          in.tensor({s.batch, s.heads, s.keys, s.value_width})};
-}
-
-Stack draw_attention(Inputs& in) {
-  const auto s = draw_attention_sizes(in);
-  auto stack = draw_query_key_value(in, s);
-  for (const c10::IValue& value : {c10::IValue(s.causal), c10::IValue(scale_for(s)), c10::IValue(int64_t{0})})
-    stack.push_back(value);
-  return stack;
-}
-
-Stack draw_attention_backward(Inputs& in) {
-  const auto s = draw_attention_sizes(in);
-  const auto operands = draw_query_key_value(in, s);
-  const auto query = operands[0].toTensor(), key = operands[1].toTensor(), value = operands[2].toTensor();
-  const auto [output, log_sum] = mesh_ops::attention(query, key, value, s.causal, scale_for(s));
-  return {in.tensor(output.sizes().vec()), query, key, value, output, log_sum, s.causal, scale_for(s), int64_t{0}};
-}
-
-/// What queries have summed of some keys, or of none.
-std::tuple<at::Tensor, at::Tensor> draw_attention_state(Inputs& in, const AttentionSizes& s, const at::Tensor& query) {
-  const auto none = [&](int64_t size) {
-    return at::zeros({s.batch, s.heads * s.group, s.queries, size}, query.options());
-  };
-  if (in.flag()) return {none(s.value_width), none(mesh_ops::kAttentionWeights)};
-  const auto key = in.tensor({s.batch, s.heads, 3, s.width}), value = in.tensor({s.batch, s.heads, 3, s.value_width});
-  return mesh_ops::attention_over(query, key, value, none(s.value_width), none(mesh_ops::kAttentionWeights), s.causal,
-                                  scale_for(s), 0);
-}
-
-Stack draw_attention_over(Inputs& in) {
-  const auto s = draw_attention_sizes(in);
-  auto stack = draw_query_key_value(in, s);
-  const auto [sums, weights] = draw_attention_state(in, s, stack[0].toTensor());
-  const Stack more{sums, weights, s.causal, scale_for(s), in.number(-3, 3)};
-  stack.insert(stack.end(), more.begin(), more.end());
-  return stack;
-}
-
-Stack draw_attention_result(Inputs& in) {
-  const auto s = draw_attention_sizes(in);
-  const auto query = in.tensor({s.batch, s.heads * s.group, s.queries, s.width});
-  const auto [sums, weights] = draw_attention_state(in, s, query);
-  return {sums, weights};
-}
-
-/// All query rows, or one leaf of two.
-Stack draw_attention_over_backward(Inputs& in) {
-  auto s = draw_attention_sizes(in);
-  const bool is_half = in.flag();
-  if (is_half) s.queries = 32;
-  const auto operands = draw_query_key_value(in, s);
-  const auto query = operands[0].toTensor(), key = operands[1].toTensor(), value = operands[2].toTensor();
-  const auto [sums, weights] = draw_attention_state(in, s, query);
-  const auto [output, log_sum] = mesh_ops::attention_result(sums, weights);
-  const auto first = is_half ? 32 * in.number(0, 1) : 0;
-  return {in.tensor(output.sizes().vec()),
-          query,
-          key,
-          value,
-          output,
-          log_sum,
-          in.tensor(query.sizes().vec()),
-          s.causal,
-          scale_for(s),
-          in.number(-3, 3),
-          first,
-          is_half ? int64_t{64} : s.queries};
-}
-
 Stack draw_rotation(Inputs& in) {
   const auto length = in.length(6), pairs = in.number(1, 3);
   return {in.tensor({in.number(1, 3), in.number(1, 4), length, 2 * pairs}), in.tensor({length, pairs}),
@@ -236,14 +148,6 @@ Stack draw_layer_norm(Inputs& in) {
   return {in.tensor(with_last(in.sizes(0, 2), width)), Sizes{width}, in.tensor({width}), in.tensor({width}), 1e-5};
 }
 
-Stack draw_scaled_dot_product(Inputs& in) {
-  const auto s = draw_attention_sizes(in);
-  auto stack = draw_query_key_value(in, s);
-  const Stack more{c10::IValue(), 0.0, s.causal, c10::IValue(), s.group > 1};
-  stack.insert(stack.end(), more.begin(), more.end());
-  return stack;
-}
-
 /// At least one target counts: a mean over none is NaN on one device as well.
 Stack draw_cross_entropy(Inputs& in) {
   const auto tokens = in.length(6), classes = in.length(7);
@@ -262,11 +166,6 @@ std::vector<OpCase> row_cases() {
       {"_softmax", kReal | kGradient, draw_softmax},
       {"_softmax_backward_data", kReal | kGradient, draw_softmax_backward<false>},
       {"mesh::adamw", kReal | kWide | kDense, draw_adamw},
-      {"mesh::attention", kReal, draw_attention},
-      {"mesh::attention_backward", kReal, draw_attention_backward},
-      {"mesh::attention_over", kReal | kWide, draw_attention_over},
-      {"mesh::attention_over_backward", kReal | kWide, draw_attention_over_backward},
-      {"mesh::attention_result", kReal | kWide, draw_attention_result},
       {"mesh::cross_entropy_backward", kReal, draw_cross_entropy_backward},
       {"mesh::exponential_sum", kReal, draw_exponential_sum},
       {"mesh::float8_codes", kReal, draw_float8_codes},
@@ -302,7 +201,7 @@ std::vector<OpCase> composite_cases() {
       {"dropout", kReal | kGradient | kOwnPeer, draw_dropout},
       {"layer_norm", kReal | kGradient, draw_layer_norm},
       {"rms_norm", kReal | kGradient, draw_at_rms_norm},
-      {"scaled_dot_product_attention", kReal | kGradient, draw_scaled_dot_product},
+      composite_attention(),
   };
 }
 

@@ -59,19 +59,6 @@ std::vector<ResultShape> attention_backward_shapes(const Call& call) {
   return shapes;
 }
 
-Range query_rows(const LocalCall& call, size_t query) { return call.plan.wanted[query]->cut(call.index, 2); }
-
-/// Causal masks depend on the position of the first query row.
-int64_t first_row(const LocalCall& call, const torch::jit::Stack& stack, size_t query) {
-  return call.argument(stack, "first_row").toInt() + query_rows(call, query).start;
-}
-
-template <size_t kQuery>
-void native_attention(const LocalCall& call, torch::jit::Stack& stack) {
-  call.set_argument(stack, "first_row", first_row(call, stack, kQuery));
-  call.op.callBoxed(stack);
-}
-
 void canonical_attention(const LocalCall& call, torch::jit::Stack& stack) {
   auto [output, log_sum] = kernels::canonical_attention(
       call.tensor(stack, "query"), call.tensor(stack, "key"), call.tensor(stack, "value"),
@@ -148,14 +135,14 @@ constexpr OwnOp kOps[] = {
      .on_cpu = kernel<kernels::attention>,
      .on_gpu = kernel<on_gpu::attention>,
      .rule = {"mesh::attention", "attention", "b(h*g)ld,bhsd,bhse->b(h*g)le,b(h*g)l", "-", Rule::kNoReduce,
-              attention_sharding, attention_shapes, native_attention<0>},
+              attention_sharding, attention_shapes, from_first_row<0>},
      .canonical = {canonical_attention}},
     {.schema = "attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
                "Tensor log_sum, bool causal, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_backward>,
      .on_gpu = kernel<on_gpu::attention_backward>,
      .rule = {"mesh::attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
-              attention_backward_sharding, attention_backward_shapes, native_attention<1>},
+              attention_backward_sharding, attention_backward_shapes, from_first_row<1>},
      .canonical = {canonical_attention_backward}},
 };
 

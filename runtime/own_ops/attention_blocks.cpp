@@ -33,11 +33,16 @@ std::vector<ResultShape> over_shapes(const Call& call) {
   return {{sums, {}, call.operand_dtypes[3]}, {weights, {}, call.operand_dtypes[4]}};
 }
 
-/// Causal masks depend on the position of the first query row.
-void local_over(const LocalCall& call, torch::jit::Stack& stack) {
-  const int64_t first = call.argument(stack, "first_row").toInt() + call.plan.wanted[0]->cut(call.index, 2).start;
-  call.set_argument(stack, "first_row", first);
-  call.op.callBoxed(stack);
+OpSharding document_over_sharding(const Call& call) {
+  auto sharding = over_sharding(call);
+  sharding.operands.push_back(places_dims());
+  return sharding;
+}
+
+std::vector<ResultShape> document_over_shapes(const Call& call) {
+  auto shapes = over_shapes(call);
+  expect_places(call, 5, call.operand_sizes[0]);
+  return shapes;
 }
 
 OpSharding result_sharding(const Call&) {
@@ -95,12 +100,24 @@ std::vector<ResultShape> over_backward_shapes(const Call& call) {
           nodes_inside(call.operand_sizes[3], nodes, dtype)};
 }
 
+OpSharding document_over_backward_sharding(const Call& call) {
+  auto sharding = over_backward_sharding(call);
+  sharding.operands.push_back({{0}, {}});
+  return sharding;
+}
+
+std::vector<ResultShape> document_over_backward_shapes(const Call& call) {
+  auto shapes = over_backward_shapes(call);
+  expect_places(call, 7, call.operand_sizes[1]);
+  return shapes;
+}
+
 constexpr OwnOp kOps[] = {
     {.schema = "attention_over(Tensor query, Tensor key, Tensor value, Tensor sums, Tensor weights, bool causal, "
                "float scale, int first_row) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_over>,
      .rule = {"mesh::attention_over", "attention", "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)lw->b(h*g)le,b(h*g)lw", "-",
-              Rule::kNoReduce, over_sharding, over_shapes, local_over}},
+              Rule::kNoReduce, over_sharding, over_shapes, from_first_row<0>}},
     {.schema = "attention_result(Tensor sums, Tensor weights) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_result>,
      .rule = {"mesh::attention_result", "attention", "bhle,bhlw->bhle,bhl", "-", Rule::kNoReduce, result_sharding,
@@ -111,6 +128,18 @@ constexpr OwnOp kOps[] = {
      .on_cpu = kernel<kernels::attention_over_backward>,
      .rule = {"mesh::attention_over_backward", "attention", "...->b(h*g)ld,nbhsd,nbhse", "-", Rule::kNoReduce,
               over_backward_sharding, over_backward_shapes}},
+    {.schema = "document_attention_over(Tensor query, Tensor key, Tensor value, Tensor sums, Tensor weights, "
+               "Tensor places, float scale, int first_row) -> (Tensor, Tensor)",
+     .on_cpu = kernel<kernels::document_attention_over>,
+     .rule = {"mesh::document_attention_over", "attention",
+              "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)lw,bl->b(h*g)le,b(h*g)lw", "-", Rule::kNoReduce,
+              document_over_sharding, document_over_shapes, from_first_row<0>}},
+    {.schema = "document_attention_over_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, "
+               "Tensor output, Tensor log_sum, Tensor query_gradient, Tensor places, float scale, int first_row, "
+               "int first, int all_rows) -> (Tensor, Tensor, Tensor)",
+     .on_cpu = kernel<kernels::document_attention_over_backward>,
+     .rule = {"mesh::document_attention_over_backward", "attention", "...->b(h*g)ld,nbhsd,nbhse", "-", Rule::kNoReduce,
+              document_over_backward_sharding, document_over_backward_shapes}},
 };
 
 }  // namespace
@@ -140,6 +169,25 @@ std::tuple<Tensor, Tensor, Tensor> attention_over_backward(const Tensor& gradien
                                                            int64_t all_rows) {
   static const auto op = own_ops::typed_op<kernels::attention_over_backward>("mesh::attention_over_backward");
   return op.call(gradient, query, key, value, output, log_sum, query_gradient, causal, scale, first_row, first,
+                 all_rows);
+}
+
+std::tuple<Tensor, Tensor> document_attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                   const Tensor& sums, const Tensor& weights, const Tensor& places,
+                                                   double scale, int64_t first_row) {
+  static const auto op = own_ops::typed_op<kernels::document_attention_over>("mesh::document_attention_over");
+  return op.call(query, key, value, sums, weights, places, scale, first_row);
+}
+
+std::tuple<Tensor, Tensor, Tensor> document_attention_over_backward(const Tensor& gradient, const Tensor& query,
+                                                                    const Tensor& key, const Tensor& value,
+                                                                    const Tensor& output, const Tensor& log_sum,
+                                                                    const Tensor& query_gradient, const Tensor& places,
+                                                                    double scale, int64_t first_row, int64_t first,
+                                                                    int64_t all_rows) {
+  static const auto op =
+      own_ops::typed_op<kernels::document_attention_over_backward>("mesh::document_attention_over_backward");
+  return op.call(gradient, query, key, value, output, log_sum, query_gradient, places, scale, first_row, first,
                  all_rows);
 }
 

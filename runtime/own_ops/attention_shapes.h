@@ -15,6 +15,9 @@ inline OpShardingDims query_dims(int64_t group) { return {{0}, {1, group}, {2}, 
 inline OpShardingDims key_dims() { return {{0}, {1}, {}, {}}; }
 inline OpShardingDims rows_dims(int64_t group) { return {{0}, {1, group}, {2}}; }
 
+/// Of each query row's place in its document.
+inline OpShardingDims places_dims() { return {{0}, {2}}; }
+
 /// Heads of the query for each of the key: what a cut may not divide. Without heads anything may.
 inline int64_t group_of(const Call& call, size_t query, size_t key) {
   const int64_t keys = call.operand_sizes[key][1];
@@ -45,6 +48,26 @@ inline std::pair<std::vector<int64_t>, std::vector<int64_t>> output_sizes(const 
   out[3] = call.operand_sizes[first + 2][3];
   rows.pop_back();
   return {out, rows};
+}
+
+inline void expect_places(const Call& call, size_t operand, const std::vector<int64_t>& query) {
+  const c10::IntArrayRef given = call.operand_sizes[operand];
+  if (call.operand_dtypes[operand] != c10::kLong || given != c10::IntArrayRef({query[0], query[2]}))
+    fail<BadInput>("{}: places should be Long [{}, {}], one of each query row; they are {} {}", call.op, query[0],
+                   query[2], c10::toString(call.operand_dtypes[operand]), c10::str(given));
+}
+
+inline Range query_rows(const LocalCall& call, size_t query) { return call.plan.wanted[query]->cut(call.index, 2); }
+
+/// Causal masks depend on the position of the first query row.
+inline int64_t first_row(const LocalCall& call, const torch::jit::Stack& stack, size_t query) {
+  return call.argument(stack, "first_row").toInt() + query_rows(call, query).start;
+}
+
+template <size_t kQuery>
+void from_first_row(const LocalCall& call, torch::jit::Stack& stack) {
+  call.set_argument(stack, "first_row", first_row(call, stack, kQuery));
+  call.op.callBoxed(stack);
 }
 
 inline void expect_sizes(const Call& call, size_t operand, const std::vector<int64_t>& expected) {

@@ -52,6 +52,17 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tens
                                                                   const at::Tensor& output, const at::Tensor& log_sum,
                                                                   bool causal, double scale, int64_t first_row = 0);
 
+/// Causal attention inside of each document of packed samples: query row i attends to keys first_row + i - places[., i]
+/// .. first_row + i, places [b, l] (int64) being the tokens of its document in front of it. Results as of attention(),
+/// but the log-sum-exp is to base 2 always, and -infinity of a row that attends to none of these keys (its output is
+/// 0). Nothing is held for pairs of queries and keys (but on GPUs). Differentiable in query, key and value, once.
+std::tuple<at::Tensor, at::Tensor> document_attention(const at::Tensor& query, const at::Tensor& key,
+                                                      const at::Tensor& value, const at::Tensor& places, double scale,
+                                                      int64_t first_row = 0);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> document_attention_backward(
+    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& places, double scale, int64_t first_row = 0);
+
 /// attention() of keys that come block by block, in their order, in canonical numerics' bits: for sequences that no
 /// rank has whole. Blocks but the last have a multiple of 256 keys. `sums` [b, h*g, l, e] and `weights` [b, h*g, l,
 /// 18], in float32 for bfloat16, are what queries have summed so far, all 0 before the first block; query row i attends
@@ -70,6 +81,16 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_over_backward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
     const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& query_gradient, bool causal, double scale,
     int64_t first_row, int64_t first, int64_t all_rows);
+
+/// The same two inside of documents: `places` as of document_attention().
+std::tuple<at::Tensor, at::Tensor> document_attention_over(const at::Tensor& query, const at::Tensor& key,
+                                                           const at::Tensor& value, const at::Tensor& sums,
+                                                           const at::Tensor& weights, const at::Tensor& places,
+                                                           double scale, int64_t first_row);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> document_attention_over_backward(
+    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& query_gradient, const at::Tensor& places,
+    double scale, int64_t first_row, int64_t first, int64_t all_rows);
 
 /// SwiGLU (Shazeer, 2020): both [..., 2, w] holds a gate and what it gates -> silu(gate) * up [..., w]. Differentiable.
 at::Tensor swiglu(const at::Tensor& both);

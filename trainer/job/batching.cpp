@@ -63,12 +63,11 @@ void require_ring_offered(const Job& job, const Launch& launch) {
         "empty.",
         job.parallelism.context_parallel_rotate_method, kUlysses);
   if (!is_ring) return;
-  const bool drops = job.model.attention_dropout.value_or(0) > 0;
-  if (drops || job.training.pack_documents)
-    fail<BadInput>("parallelism.context_parallel_rotate_method \"{}\" cannot {}; choose allgather or {}.", kRing,
-                   drops ? "drop weights of attention (model.attention_dropout)"
-                         : "keep packed documents apart (training.pack_documents)",
-                   kUlysses);
+  if (job.model.attention_dropout.value_or(0) > 0)
+    fail<BadInput>(
+        "parallelism.context_parallel_rotate_method \"{}\" cannot drop weights of attention "
+        "(model.attention_dropout); choose allgather or {}.",
+        kRing, kUlysses);
 }
 
 void require_levels_offered(const Job& job) {

@@ -118,7 +118,7 @@ std::string unbalanced_context(const Job&, const Job& resolved) {
   const auto& parallelism = resolved.parallelism;
   if (parallelism.context_parallel_degree == 1 || parallelism.context_parallel_rotate_method == kUlysses) return "";
   const bool is_asked = parallelism.context_parallel_load_balancer == kHeadTail;
-  const bool is_plain = !resolved.training.pack_documents && resolved.model.attention_dropout.value_or(0) <= 0;
+  const bool is_plain = resolved.model.attention_dropout.value_or(0) <= 0;
   if (is_asked && is_plain) return "";
   return "no load balancer of context parallelism: late ranks attend to more keys";
 }
@@ -154,7 +154,7 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"parallelism.fsdp_reshard_after_forward", "with never, recomputed layers are gathered again.", gathered_again},
     {"parallelism.context_parallel_load_balancer",
      "the default is none, and sequences are not reordered: halves of queries are exchanged; "
-     "packed documents and attention that drops weights have none; ulysses needs none.",
+     "attention that drops weights has none; ulysses needs none.",
      unbalanced_context, kHeadTail, [](const Job& asked) { return asked.parallelism.context_parallel_degree > 1; }},
     {"activation_checkpoint.mode", "the default is none, not selective.", nullptr, "selective"},
     {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},

@@ -21,7 +21,7 @@ using torch::autograd::variable_list;
 
 constexpr int kLength = 2;
 
-enum Kind : uint8_t { kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient };
+enum Kind : uint8_t { kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient, kPlaces };
 
 double scale_of(const Tensor& query) { return 1 / std::sqrt(static_cast<double>(query.size(3))); }
 
@@ -49,45 +49,56 @@ class Keys {
   Tensor keys_, values_;
 };
 
-/// Of a half: its query, output and log-sum-exp.
-using SavedHalf = std::array<Tensor, 3>;
+struct SavedHalf {
+  Tensor query, output, log_sum, places;  ///< places: undefined without documents
+};
 using Halves = QueryRows::Halves;
 
 /// Gradients of the query, and of keys and values as pieces.
 std::tuple<Tensor, Tensor, Tensor> backward_of(const Tensor& gradient, const SavedHalf& half, const Tensor& key,
                                                const Tensor& value, Range rows, int64_t length) {
-  const auto& [query, output, log_sum] = half;
+  const auto& [query, output, log_sum, places] = half;
   const auto wide = BlockAttention::wide(query);
   const double scale = scale_of(query);
   if (!is_canonical(query)) {
     const auto [of_query, of_key, of_value] =
-        mesh_ops::attention_backward(gradient, query, key, value, output, log_sum, true, scale, rows.start);
+        places.defined()
+            ? mesh_ops::document_attention_backward(gradient, query, key, value, output, log_sum, places, scale,
+                                                    rows.start)
+            : mesh_ops::attention_backward(gradient, query, key, value, output, log_sum, true, scale, rows.start);
     return {of_query, of_key.to(wide).unsqueeze(0), of_value.to(wide).unsqueeze(0)};
   }
-  const auto [of_query, of_key, of_value] = mesh_ops::attention_over_backward(
-      gradient, query, key, value, output, log_sum, at::zeros_like(query, at::TensorOptions().dtype(wide)), true, scale,
-      rows.start, rows.start, length);
+  const auto none = at::zeros_like(query, at::TensorOptions().dtype(wide));
+  const auto [of_query, of_key, of_value] =
+      places.defined() ? mesh_ops::document_attention_over_backward(gradient, query, key, value, output, log_sum, none,
+                                                                    places, scale, rows.start, rows.start, length)
+                       : mesh_ops::attention_over_backward(gradient, query, key, value, output, log_sum, none, true,
+                                                           scale, rows.start, rows.start, length);
   return {of_query.to(query.scalar_type()), of_key, of_value};
 }
 
 /// What backward knows besides tensors.
 struct Specs : torch::CustomClassHolder {
-  Specs(const Tensor& of_query, const Tensor& of_key, const Tensor& of_value)
-      : query(&spec_of(of_query)), key(&spec_of(of_key)), value(&spec_of(of_value)) {}
+  Specs(const Tensor& of_query, const Tensor& of_key, const Tensor& of_value, bool documents)
+      : query(&spec_of(of_query)), key(&spec_of(of_key)), value(&spec_of(of_value)), in_documents(documents) {}
   const TensorSpec *query, *key, *value;
+  bool in_documents;
 };
 
 /// Output and log-sum-exp of what a part computes.
-void attend(const QueryRows& rows, int64_t part, const Keys& keys, const Halves& queries, Halves& outputs,
-            Halves& log_sums) {
+void attend(const QueryRows& rows, int64_t part, const Keys& keys, const Halves& queries, const Halves& places,
+            Halves& outputs, Halves& log_sums) {
   const auto at = static_cast<size_t>(part);
   const auto halves = rows.computed_by(part);
   for (size_t i = 0; i < halves.size(); ++i) {
     const auto& query = queries[at][i];
     if (!query.defined()) continue;
     const auto [key, value] = keys.of(halves[i]);
+    const int64_t first = halves[i].positions.start;
     std::tie(outputs[at][i], log_sums[at][i]) =
-        mesh_ops::attention(query, key, value, true, scale_of(query), halves[i].positions.start);
+        places[at][i].defined()
+            ? mesh_ops::document_attention(query, key, value, places[at][i].squeeze(1), scale_of(query), first)
+            : mesh_ops::attention(query, key, value, true, scale_of(query), first);
   }
 }
 
@@ -115,19 +126,23 @@ class PartOfBackward {
 };
 
 struct Attention : torch::autograd::Function<Attention> {
-  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value) {
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
+                        const Tensor* places) {
     const at::AutoDispatchBelowAutograd below;
     const QueryRows rows(spec_of(query), Balance::kHeadTail);
     variable_list saved{gathered(key), gathered(value), {}};
     const auto queries = rows.spread(query, kQuery);
+    const auto their_places = places->defined() ? rows.spread(*places, kPlaces) : Halves(queries.size());
     Halves outputs(queries.size()), log_sums(queries.size());
     rows.for_each_here([&](int64_t part) {
-      attend(rows, part, {rows, part, saved[0], saved[1]}, queries, outputs, log_sums);
+      attend(rows, part, {rows, part, saved[0], saved[1]}, queries, their_places, outputs, log_sums);
     });
     rows.keep(queries, true, saved), rows.keep(outputs, false, saved), rows.keep(log_sums, true, saved);
+    if (places->defined()) rows.keep(their_places, true, saved);
     saved[2] = rows.collect(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
     context->save_for_backward(saved);
-    context->saved_data["specs"] = c10::IValue::make_capsule(c10::make_intrusive<Specs>(query, key, value));
+    context->saved_data["specs"] =
+        c10::IValue::make_capsule(c10::make_intrusive<Specs>(query, key, value, places->defined()));
     return saved[2];
   }
 
@@ -148,10 +163,14 @@ struct Attention : torch::autograd::Function<Attention> {
     PartOfBackward work(rows, of_keys, of_values);
     const Tensor* next = saved.data() + 3;
     const auto queries = rows.restored({}, next), outputs = rows.restored(saved[2], next),
-               log_sums = rows.restored({}, next);
+               log_sums = rows.restored({}, next),
+               places = specs->in_documents ? rows.restored({}, next) : Halves(queries.size());
     rows.for_each_here([&](int64_t part) {
       const auto at = static_cast<size_t>(part);
-      const auto half = [&](size_t i) { return SavedHalf{queries[at][i], outputs[at][i], log_sums[at][i]}; };
+      const auto half = [&](size_t i) {
+        const auto& place = places[at][i];
+        return SavedHalf{queries[at][i], outputs[at][i], log_sums[at][i], place.defined() ? place.squeeze(1) : place};
+      };
       work.run(part, halves[at], {rows, part, saved[0], saved[1]}, {half(0), half(1)});
     });
     const auto all = [&](KeyGradients& from, const TensorSpec* spec) {
@@ -160,14 +179,15 @@ struct Attention : torch::autograd::Function<Attention> {
       return rows.parts().joined(joined, spec);
     };
     const auto of_key = all(of_keys, specs->key), of_value = all(of_values, specs->value);
-    return {rows.collect(halves, specs->query, kQueryGradient), of_key, of_value};
+    return {rows.collect(halves, specs->query, kQueryGradient), of_key, of_value, {}};
   }
 };
 
 }  // namespace
 
-Tensor balanced_attention(const Tensor& query, const Tensor& key, const Tensor& value) {
-  return Attention::apply(finished(query), finished(key), finished(value));
+Tensor balanced_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& places) {
+  const auto beside = beside_query(places, query);
+  return Attention::apply(finished(query), finished(key), finished(value), &beside);
 }
 
 }  // namespace lockstep::trainer

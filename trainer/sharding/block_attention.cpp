@@ -34,13 +34,14 @@ Tensor zeros(const Tensor& like, int64_t size, c10::ScalarType dtype) {
 
 }  // namespace
 
-BlockAttention::BlockAttention(const Tensor& query, int64_t width, Range rows, int64_t length)
+BlockAttention::BlockAttention(const Tensor& query, int64_t width, Range rows, int64_t length, const Tensor& places)
     : query_(query),
       canonical_(is_canonical(spec_of(query))),
       width_(width),
       scale_(1 / std::sqrt(static_cast<double>(query.size(3)))),
       rows_(rows),
-      length_(length) {}
+      length_(length),
+      places_(places.defined() ? places.squeeze(1) : places) {}
 
 c10::ScalarType BlockAttention::wide(const Tensor& query) {
   return query.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
@@ -50,18 +51,30 @@ void BlockAttention::add(const Tensor& key, const Tensor& value, Range keys) {
   if (!canonical_) return add_native(key, value, keys);
   if (!sums_.defined())
     sums_ = zeros(query_, width_, wide(query_)), weights_ = zeros(query_, mesh_ops::kAttentionWeights, wide(query_));
+  const int64_t first = rows_.start - keys.start;
   std::tie(sums_, weights_) =
-      mesh_ops::attention_over(query_, key, value, sums_, weights_, /*causal=*/true, scale_, rows_.start - keys.start);
+      places_.defined() ? mesh_ops::document_attention_over(query_, key, value, sums_, weights_, places_, scale_, first)
+                        : mesh_ops::attention_over(query_, key, value, sums_, weights_, /*causal=*/true, scale_, first);
 }
 
-/// Parts of a softmax are put together by their log-sum-exp.
+std::tuple<Tensor, Tensor> BlockAttention::native_block(const Tensor& key, const Tensor& value, Range keys) const {
+  const int64_t first = rows_.start - keys.start;
+  if (places_.defined()) return mesh_ops::document_attention(query_, key, value, places_, scale_, first);
+  return mesh_ops::attention(query_, key, value, hides(keys), scale_, hides(keys) ? first : 0);
+}
+
+/// Parts of a softmax are put together by their log-sum-exp. A row may see none of the keys so far.
 void BlockAttention::add_native(const Tensor& key, const Tensor& value, Range keys) {
-  auto [output, log_sum] =
-      mesh_ops::attention(query_, key, value, hides(keys), scale_, hides(keys) ? rows_.start - keys.start : 0);
+  auto [output, log_sum] = native_block(key, value, keys);
   output = output.to(wide(query_));
   if (!sums_.defined()) return (void)(sums_ = output, weights_ = log_sum);
-  const auto both = at::logaddexp(weights_, log_sum);
-  sums_ = sums_ * at::exp(weights_ - both).unsqueeze(3) + output * at::exp(log_sum - both).unsqueeze(3);
+  const bool base_two = places_.defined();
+  const auto both = base_two ? at::logaddexp2(weights_, log_sum) : at::logaddexp(weights_, log_sum);
+  const auto finite = base_two ? both.masked_fill(at::eq(both, -INFINITY), 0) : both;
+  const auto share = [&](const Tensor& sum) {
+    return (base_two ? at::exp2(sum - finite) : at::exp(sum - finite)).unsqueeze(3);
+  };
+  sums_ = sums_ * share(weights_) + output * share(log_sum);
   weights_ = both;
 }
 
@@ -74,16 +87,23 @@ std::tuple<Tensor, Tensor> BlockAttention::result() const {
 std::pair<Tensor, Tensor> BlockAttention::add_backward(const std::vector<Tensor>& saved, const Tensor& key,
                                                        const Tensor& value, Range keys) {
   const auto &gradient = saved[0], &query = saved[1], &output = saved[2], &log_sum = saved[3];
+  const int64_t first = rows_.start - keys.start;
   if (!canonical_) {
-    const auto [of_query, of_key, of_value] = mesh_ops::attention_backward(
-        gradient, query, key, value, output, log_sum, hides(keys), scale_, hides(keys) ? rows_.start - keys.start : 0);
+    const auto [of_query, of_key, of_value] =
+        places_.defined() ? mesh_ops::document_attention_backward(gradient, query, key, value, output, log_sum, places_,
+                                                                  scale_, first)
+                          : mesh_ops::attention_backward(gradient, query, key, value, output, log_sum, hides(keys),
+                                                         scale_, hides(keys) ? first : 0);
     query_gradient_ = sum_of(query_gradient_, of_query.to(wide(query)));
     return {of_key.to(wide(query)).unsqueeze(0), of_value.to(wide(query)).unsqueeze(0)};
   }
   if (!query_gradient_.defined()) query_gradient_ = zeros(query, query.size(3), wide(query));
   auto [of_query, of_key, of_value] =
-      mesh_ops::attention_over_backward(gradient, query, key, value, output, log_sum, query_gradient_, /*causal=*/true,
-                                        scale_, rows_.start - keys.start, rows_.start, length_);
+      places_.defined()
+          ? mesh_ops::document_attention_over_backward(gradient, query, key, value, output, log_sum, query_gradient_,
+                                                       places_, scale_, first, rows_.start, length_)
+          : mesh_ops::attention_over_backward(gradient, query, key, value, output, log_sum, query_gradient_,
+                                              /*causal=*/true, scale_, first, rows_.start, length_);
   query_gradient_ = of_query;
   return {of_key, of_value};
 }

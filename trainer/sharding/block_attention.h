@@ -15,8 +15,9 @@ namespace lockstep::trainer {
 /// behind the last row's own.
 class BlockAttention {
  public:
-  /// query [b, h*g, rows.length, d], `rows` of `length`; values have `width` elements.
-  BlockAttention(const at::Tensor& query, int64_t width, Range rows, int64_t length);
+  /// query [b, h*g, rows.length, d], `rows` of `length`; values have `width` elements. `places` [b, 1, rows.length]: of
+  /// each row in its document; undefined: a sequence is one.
+  BlockAttention(const at::Tensor& query, int64_t width, Range rows, int64_t length, const at::Tensor& places = {});
 
   /// The dtype of sums, and of the log-sum-exp.
   static c10::ScalarType wide(const at::Tensor& query);
@@ -33,6 +34,8 @@ class BlockAttention {
 
  private:
   void add_native(const at::Tensor& key, const at::Tensor& value, Range keys);
+  /// The block's, to base e or 2.
+  std::tuple<at::Tensor, at::Tensor> native_block(const at::Tensor& key, const at::Tensor& value, Range keys) const;
   /// Whether some row does not see all of them.
   bool hides(Range keys) const { return keys.end() > rows_.start + 1; }
 
@@ -42,6 +45,7 @@ class BlockAttention {
   double scale_;
   Range rows_;
   int64_t length_;
+  at::Tensor places_;
   at::Tensor sums_, weights_;  ///< of mesh_ops::attention_over(); native: the output and log-sum-exp so far
   at::Tensor query_gradient_;
 };

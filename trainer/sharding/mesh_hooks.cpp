@@ -68,9 +68,8 @@ at::Tensor with_whole_sequences(const at::Tensor& x, const Placement& placement)
 void require_plain(const models::Hooks::Attention& attention) {
   if (!attention.is_plain)
     fail<BadInput>(
-        "parallelism.context_parallel_rotate_method \"{}\" neither drops weights of attention nor keeps packed "
-        "documents "
-        "apart, and the model asks for one of them; choose allgather or {}.",
+        "parallelism.context_parallel_rotate_method \"{}\" drops no weights of attention, and the model asks for it; "
+        "choose allgather or {}.",
         kRing, kUlysses);
 }
 
@@ -114,10 +113,10 @@ at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, con
   const bool is_cut = !layout_of(query).cutters(kLength).empty();
   if (is_cut && !cache_ && method == kRing) {
     require_plain(attention);
-    return ring_attention(query, key, value, options_.balances_attention);
+    return ring_attention(query, key, value, attention.places, options_.balances_attention);
   }
   if (is_cut && !cache_ && method != kUlysses && options_.balances_attention && attention.is_plain)
-    return balanced_attention(query, key, value);
+    return balanced_attention(query, key, value, attention.places);
   if (!is_cut || cache_ || method != kUlysses)
     return attention.run(query, whole_sequences(key), whole_sequences(value));
   const int64_t group = key.size(1) > 0 ? query.size(1) / key.size(1) : 1;

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -30,7 +31,7 @@ using torch::autograd::variable_list;
 
 using Halves = QueryRows::Halves;
 
-enum Kind : uint8_t { kKey, kValue, kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient };
+enum Kind : uint8_t { kKey, kValue, kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient, kPlaces };
 
 /// Which parts keys pass by: from the one that has them on, and round, those that attend to them.
 class Way {
@@ -57,46 +58,62 @@ class Way {
   const QueryRows& rows_;
 };
 
-/// Keys and values as they pass by one part: those of others come from the part before, in their order, and all go on
-/// to the part behind before anybody waits for what they are used for.
+/// Keys and values as they pass by one part. Its own ones leave at once, for the part behind; those of others come from
+/// the part before, in their order, and go on to the part behind before anybody waits for what they are used for.
 class Passing {
  public:
   Passing(const QueryRows& rows, int64_t part, const Tensor& key, const Tensor& value)
       : rows_(rows), way_(rows), part_(part), key_(key), value_(value) {
+    own_ = {rows.parts().of(key, part), rows.parts().of(value, part)};
+    hand_on(part, own_);
+    for (int64_t of = 0; of < rows.parts().count(); ++of)
+      if (of != part && rows.takes(part, of) && way_.before(part, of) == of) begin(of);
     expect();
   }
 
   /// Those of the next part, from the first on.
   std::pair<Tensor, Tensor> next() {
     const int64_t of = next_++;
-    const auto key = of == part_ ? rows_.parts().of(key_, part_) : expected_[0]->finish();
-    const auto value = of == part_ ? rows_.parts().of(value_, part_) : expected_[1]->finish();
-    if (of != part_) expect();
-    if (const auto behind = way_.behind(part_, of)) {
-      send(key, rows_.parts().mesh(*behind), rows_.tag(kKey, of));
-      send(value, rows_.parts().mesh(*behind), rows_.tag(kValue, of));
-    }
-    return {key, value};
+    if (of == part_) return std::exchange(own_, {});
+    auto taken = expected_.extract(of);
+    const std::pair both(taken.mapped().first.finish(), taken.mapped().second.finish());
+    expect();
+    hand_on(of, both);
+    return both;
   }
 
   /// After a part's own ones: begins to take those behind them. What came from the same part till then comes first.
   void go_on() { expect(); }
 
  private:
+  using Both = std::pair<Tensor, Tensor>;
+
+  void hand_on(int64_t of, const Both& both) const {
+    const auto behind = way_.behind(part_, of);
+    if (!behind) return;
+    send(both.first, rows_.parts().mesh(*behind), rows_.tag(kKey, of));
+    send(both.second, rows_.parts().mesh(*behind), rows_.tag(kValue, of));
+  }
+
   void expect() {
-    if (next_ == part_ || next_ >= rows_.parts().count() || !rows_.takes(part_, next_)) return;
+    if (next_ != part_ && next_ < rows_.parts().count() && rows_.takes(part_, next_) && !expected_.contains(next_))
+      begin(next_);
+  }
+
+  void begin(int64_t of) {
     const auto& parts = rows_.parts();
-    const auto& sender = parts.mesh(*way_.before(part_, next_));
-    const auto spec = [&](const Tensor& x) { return parts.spec(spec_of(x), part_, parts.positions(next_).length); };
-    expected_[0].emplace(spec(key_), sender, rows_.tag(kKey, next_));
-    expected_[1].emplace(spec(value_), sender, rows_.tag(kValue, next_));
+    const auto& sender = parts.mesh(*way_.before(part_, of));
+    const auto spec = [&](const Tensor& x) { return parts.spec(spec_of(x), part_, parts.positions(of).length); };
+    PendingTransfer key(spec(key_), sender, rows_.tag(kKey, of));
+    expected_.emplace(of, std::pair(std::move(key), PendingTransfer(spec(value_), sender, rows_.tag(kValue, of))));
   }
 
   const QueryRows& rows_;
   Way way_;
   int64_t part_, next_ = 0;
   const Tensor &key_, &value_;
-  std::optional<PendingTransfer> expected_[2];
+  Both own_;
+  std::map<int64_t, std::pair<PendingTransfer, PendingTransfer>> expected_;
 };
 
 /// The first position at which a sequence may not be cut; none: it is cut well.
@@ -120,9 +137,10 @@ int64_t fitting_length(const ShardingPlan& plan, int64_t length) {
 
 /// What backward knows of the query besides tensors.
 struct QueryOfRing : torch::CustomClassHolder {
-  QueryOfRing(const TensorSpec& of, bool is_balanced) : spec(&of), balanced(is_balanced) {}
+  QueryOfRing(const TensorSpec& of, Balance how, bool documents) : spec(&of), balance(how), in_documents(documents) {}
   const TensorSpec* spec;
-  bool balanced;
+  Balance balance;
+  bool in_documents;
 };
 
 /// What a part does: its halves attend to keys as these pass by.
@@ -132,8 +150,8 @@ struct PartOfRing {
 };
 
 /// Of the parts that are here; no part waits yet.
-std::vector<std::optional<PartOfRing>> parts_of(const QueryRows& rows, const Halves& queries, const Tensor& key,
-                                                const Tensor& value) {
+std::vector<std::optional<PartOfRing>> parts_of(const QueryRows& rows, const Halves& queries, const Halves& places,
+                                                const Tensor& key, const Tensor& value) {
   std::vector<std::optional<PartOfRing>> all(queries.size());
   rows.for_each_here([&](int64_t part) {
     const auto at = static_cast<size_t>(part);
@@ -141,7 +159,8 @@ std::vector<std::optional<PartOfRing>> parts_of(const QueryRows& rows, const Hal
     const auto computed = rows.computed_by(part);
     for (size_t i = 0; i < computed.size(); ++i)
       if (queries[at][i].defined())
-        all[at]->halves[i].emplace(queries[at][i], value.size(3), computed[i].positions, rows.parts().length());
+        all[at]->halves[i].emplace(queries[at][i], value.size(3), computed[i].positions, rows.parts().length(),
+                                   places[at][i]);
   });
   return all;
 }
@@ -196,11 +215,12 @@ void attend_backward(const QueryRows& rows, std::vector<std::optional<PartOfRing
 
 struct Ring : torch::autograd::Function<Ring> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
-                        bool balanced) {
+                        const Tensor* places, Balance balance) {
     const at::AutoDispatchBelowAutograd below;
-    const QueryRows rows(spec_of(query), balanced ? Balance::kHeadTail : Balance::kNone);
+    const QueryRows rows(spec_of(query), balance);
     const auto queries = rows.spread(query, kQuery);
-    auto work = parts_of(rows, queries, key, value);
+    const auto their_places = places->defined() ? rows.spread(*places, kPlaces) : Halves(queries.size());
+    auto work = parts_of(rows, queries, their_places, key, value);
     attend(rows, work);
     Halves outputs(queries.size()), log_sums(queries.size());
     rows.for_each_here([&](int64_t part) {
@@ -211,9 +231,10 @@ struct Ring : torch::autograd::Function<Ring> {
     auto output = rows.collect(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
     variable_list saved{key, value, output};
     rows.keep(queries, true, saved), rows.keep(outputs, false, saved), rows.keep(log_sums, true, saved);
+    if (places->defined()) rows.keep(their_places, true, saved);
     context->save_for_backward(saved);
     context->saved_data["query"] =
-        c10::IValue::make_capsule(c10::make_intrusive<QueryOfRing>(spec_of(query), balanced));
+        c10::IValue::make_capsule(c10::make_intrusive<QueryOfRing>(spec_of(query), balance, places->defined()));
     return output;
   }
 
@@ -227,13 +248,14 @@ struct Ring : torch::autograd::Function<Ring> {
     const auto gradient = redistribute_values(gradients[0], of->spec->layout, "redistribute");
     const auto module = RunContext::current().module();
     const PhaseScope phase(Phase::kReduce);  // ops that only some meshes have
-    const QueryRows rows(*of->spec, of->balanced ? Balance::kHeadTail : Balance::kNone, module);
+    const QueryRows rows(*of->spec, of->balance, module);
     const Tensor* next = saved.data() + 3;
     const auto queries = rows.restored({}, next), outputs = rows.restored(saved[2], next);
     const BackwardInputs inputs{rows.spread(gradient, kGradient), queries, outputs, rows.restored({}, next)};
+    const auto places = of->in_documents ? rows.restored({}, next) : Halves(queries.size());
     const bool canonical = spec_of(gradient).layout.mesh().world().canonical();
     KeyGradients of_keys(rows, canonical, kKeyGradient), of_values(rows, canonical, kValueGradient);
-    auto work = parts_of(rows, queries, key, value);
+    auto work = parts_of(rows, queries, places, key, value);
     attend_backward(rows, work, inputs, of_keys, of_values);
     Halves of_query(queries.size());
     std::vector<Tensor> of_key(queries.size()), of_value(queries.size());
@@ -248,14 +270,18 @@ struct Ring : torch::autograd::Function<Ring> {
     return {rows.collect(of_query, of->spec, kQueryGradient),
             parts.joined(of_key, &spec_of(key)),
             parts.joined(of_value, &spec_of(value)),
+            {},
             {}};
   }
 };
 
 }  // namespace
 
-Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& value, bool balanced) {
-  return Ring::apply(finished(query), finished(key), finished(value), balanced);
+Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& places,
+                      bool balanced) {
+  const auto beside = beside_query(places, query);
+  return Ring::apply(finished(query), finished(key), finished(value), &beside,
+                     balanced ? Balance::kHeadTail : Balance::kNone);
 }
 
 void require_ring_fits(const ShardingPlan& plan, const std::string& key, int64_t length) {

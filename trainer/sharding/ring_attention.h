@@ -17,10 +17,13 @@ namespace lockstep::trainer {
 /// `balanced`: ranks attend to equally many keys, since early and late ones exchange halves of their queries, as in
 /// balanced_attention(); keys then go round to the first ranks, too.
 ///
+/// `places` [b, l], int64, of packed documents: as of mesh_ops::document_attention(); undefined: a sequence is one.
+///
 /// query [b, h*g, l, d], key and value [b, h, l, ...] of one layout but for groups of heads -> [b, h*g, l, e], laid out
 /// as the query. Differentiable, once. Throws BadInput where several axes cut the sequence. REQUIRES:
 /// require_ring_fits() of its length.
-at::Tensor ring_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, bool balanced);
+at::Tensor ring_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                          const at::Tensor& places, bool balanced);
 
 /// Throws BadInput, naming `key`, the setting, and another length, where canonical numerics cannot take sequences of
 /// this length as a plan cuts them: parts begin at multiples of mesh_ops::kAttentionBlock.

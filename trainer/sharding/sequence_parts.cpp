@@ -99,6 +99,15 @@ at::Tensor finished(const at::Tensor& x) {
   return result;
 }
 
+at::Tensor beside_query(const at::Tensor& places, const at::Tensor& query) {
+  if (!places.defined()) return {};
+  auto placements = layout_of(query).placements();
+  for (auto& placement : placements)
+    if (placement.is_shard() && placement.dim == 1) placement = Placement::replicate();
+  const Layout layout(layout_of(query).mesh(), std::move(placements));
+  return redistribute_values(places.unsqueeze(1), layout, "redistribute");
+}
+
 uint64_t attention_number() {
   const auto& context = RunContext::current();
   return digest(fmt::format("{} {} {}", context.microbatch(), static_cast<int>(context.phase()), context.module())).low;

@@ -50,6 +50,9 @@ class SequenceParts {
 /// Differentiable.
 at::Tensor finished(const at::Tensor& x);
 
+/// places [b, l] of packed documents -> [b, 1, l], cut as the query [b, h, l, d] is; undefined if they are.
+at::Tensor beside_query(const at::Tensor& places, const at::Tensor& query);
+
 /// Which attention of a step it is: the same on all ranks, and when one of them is replayed alone.
 uint64_t attention_number();
 

@@ -40,7 +40,14 @@ class BackwardKernel {
         rows_(shape_.rows * shape_.group),
         scale_(static_cast<T>(shape_.scale)),
         base_two_scale_(static_cast<T>(shape_.scale * kLog2E)) {
-    for (int64_t row = 0; row < rows_; ++row) keys_of_rows_.push_back(shape_.keys_of(row / shape_.group));
+    for (int64_t row = 0; row < rows_; ++row) {
+      keys_of_rows_.push_back(shape_.keys_of(row / shape_.group));
+      first_keys_of_rows_.push_back(shape_.first_key_of(piece.batch, row / shape_.group));
+    }
+    for (int64_t key = 0, end = 0; key < shape_.keys; ++key) {
+      while (end < rows_ && first_keys_of_rows_[static_cast<std::size_t>(end)] <= key) ++end;
+      ends_of_keys_.push_back(end);
+    }
     find_blocks();
     queries_.size = shape_.depth, queries_.padded = round_up(shape_.depth, kColumns);
     gradients_.size = shape_.width, gradients_.padded = round_up(shape_.width, kColumns);
@@ -122,15 +129,20 @@ class BackwardKernel {
   }
 
   LOCKSTEP_TILE_INLINE int64_t head_of(int64_t row) const { return piece_.head * shape_.group + row % shape_.group; }
-  /// Keys of this block that a row attends.
-  LOCKSTEP_TILE_INLINE int64_t count_of(int64_t row) const {
-    return std::clamp<int64_t>(keys_of_rows_[static_cast<std::size_t>(std::min(row, rows_ - 1))] - first_key_, 0,
-                               keys_);
+  /// A row attends keys begin_of() .. count_of() - 1 of this block.
+  LOCKSTEP_TILE_INLINE int64_t count_of(int64_t row) const { return in_block(keys_of_rows_, row); }
+  LOCKSTEP_TILE_INLINE int64_t begin_of(int64_t row) const { return in_block(first_keys_of_rows_, row); }
+  LOCKSTEP_TILE_INLINE int64_t in_block(const std::vector<int64_t>& keys, int64_t row) const {
+    return std::clamp<int64_t>(keys[static_cast<std::size_t>(std::min(row, rows_ - 1))] - first_key_, 0, keys_);
   }
   /// The first of all rows that attends a key of this block.
   LOCKSTEP_TILE_INLINE int64_t start_of(int64_t key) const {
     const int64_t row = first_key_ + std::min(key, keys_ - 1) - shape_.first_row;
     return shape_.causal && row > 0 ? row * shape_.group : 0;
+  }
+  /// Behind the last of them.
+  LOCKSTEP_TILE_INLINE int64_t end_of(int64_t key) const {
+    return ends_of_keys_[static_cast<std::size_t>(first_key_ + std::min(key, keys_ - 1))];
   }
 
   LOCKSTEP_TILE_TARGET void pack_rows_of(const HeadTensor<const Input>& tensor, const Rows& to) {
@@ -159,7 +171,7 @@ class BackwardKernel {
 
   LOCKSTEP_TILE_TARGET void add_block(const RowBlock& block) {
     const bool any = block.rows > 0 && count_of(block.first + block.rows - 1) > 0;
-    if (any) {
+    if (any && begin_of(block.first) < keys_) {
       find_dots(block, queries_, key_dots_, weights_);
       find_dots(block, gradients_, value_dots_, slopes_);
       for (int64_t row = 0; row < block.rows; ++row) find_slopes(block, row);
@@ -172,7 +184,9 @@ class BackwardKernel {
   LOCKSTEP_TILE_TARGET void find_dots(const RowBlock& block, const Rows& rows, const T* keys, T* to) const {
     for (int64_t key = 0; key < keys_; key += kColumns)
       for (int64_t row = 0; row < block.rows; row += kRows) {
-        if (count_of(block.first + std::min(row + kRows, block.rows) - 1) <= key) continue;
+        if (count_of(block.first + std::min(row + kRows, block.rows) - 1) <= key ||
+            begin_of(block.first + row) >= key + kColumns)
+          continue;
         Tiling::template run<Dot>(block.rows - row, kColumns,
                                   DotWork<T>{rows.left + (block.packed + row) / kRows * Tiling::kPacked * rows.size,
                                              keys + (first_key_ + key) * rows.size, Tiling::kPacked, kColumns,
@@ -185,7 +199,7 @@ class BackwardKernel {
     const T log_sum = log_sums_[block.first + row], product = products_[block.first + row];
     T* __restrict weights = weights_ + row * kWeightStride;
     T* __restrict slopes = slopes_ + row * kWeightStride;
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = begin_of(block.first + row) / kSumLanes * kSumLanes; i < count; ++i) {
       const T p = probability(weights[i] * base_two_scale_ - log_sum);
       weights[i] = p;
       slopes[i] = (p * (slopes[i] - product)) * scale_;
@@ -195,12 +209,15 @@ class BackwardKernel {
   LOCKSTEP_TILE_TARGET void add_to_queries(const RowBlock& block) {
     for (int64_t column = 0; column < shape_.depth; column += kColumns)
       for (int64_t row = 0; row < block.rows; row += kRows) {
-        int64_t counts[kRows];
-        for (int i = 0; i < kRows; ++i) counts[i] = count_of(block.first + std::min(row + i, block.rows - 1));
+        int64_t starts[kRows], counts[kRows];
+        for (int i = 0; i < kRows; ++i) {
+          const int64_t here = block.first + std::min(row + i, block.rows - 1);
+          starts[i] = begin_of(here), counts[i] = count_of(here);
+        }
         Tiling::template run<OverKeys>(
             block.rows - row, shape_.depth - column,
             OverKeysWork<T>{slopes_ + row * kWeightStride, key_sums_ + column * shape_.keys + first_key_ * kColumns,
-                            kColumns, counts, sums_ + (block.packed + row) * queries_.padded + column,
+                            kColumns, starts, counts, sums_ + (block.packed + row) * queries_.padded + column,
                             queries_.padded});
       }
   }
@@ -235,13 +252,16 @@ class BackwardKernel {
                                    const HeadTensor<T>& out) const {
     const int64_t first = leaf.position * shape_.group, length = leaf.length * shape_.group;
     for (int64_t key = 0; key < keys_; key += kRows) {
-      int64_t starts[kRows];
-      for (int i = 0; i < kRows; ++i) starts[i] = std::clamp<int64_t>(start_of(key + i) - first, 0, length);
+      int64_t starts[kRows], ends[kRows];
+      for (int i = 0; i < kRows; ++i) {
+        starts[i] = std::clamp<int64_t>(start_of(key + i) - first, 0, length);
+        ends[i] = std::clamp<int64_t>(end_of(key + i) - first, 0, length);
+      }
       for (int64_t column = 0; column < rows.size; column += kColumns, waiting += kRows * kColumns) {
         T* to = out.data == nullptr ? nullptr : out.data + key * out.row_stride + column;
         Tiling::template run<OverRows>(
             keys_ - key, rows.size - column,
-            OverRowsWork<T>{weights + key, rows.right + column * rows_ + first * kColumns, kColumns, starts, length,
+            OverRowsWork<T>{weights + key, rows.right + column * rows_ + first * kColumns, kColumns, starts, ends,
                             waiting, level_, joins, leaf.joins, to, out.row_stride,
                             std::min<int64_t>(kRows, keys_ - key), std::min<int64_t>(kColumns, rows.size - column)});
       }
@@ -263,7 +283,8 @@ class BackwardKernel {
   const AttentionShape& shape_;
   const int64_t rows_;
   const T scale_, base_two_scale_;
-  std::vector<int64_t> keys_of_rows_;  ///< of all blocks of keys; a division for each row, not for each tile
+  std::vector<int64_t> keys_of_rows_, first_keys_of_rows_;  ///< a division for each row, not for each tile
+  std::vector<int64_t> ends_of_keys_;                       ///< behind the last row that attends a key
   std::vector<RowBlock> blocks_;
   int64_t packed_rows_ = 0, most_rows_ = 0;  ///< of all blocks, of one, in whole tiles
   Rows queries_{}, gradients_{};

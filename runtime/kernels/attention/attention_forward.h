@@ -48,7 +48,7 @@ class ForwardKernel {
       rows_ = std::min(kBlock, end - first_);
       start_rows();
       const int64_t keys = keys_of(rows_ - 1);
-      for (block_ = 0; block_ < keys; block_ += kKeyBlock) {
+      for (block_ = first_keys_of_rows_[0] / kKeyBlock * kKeyBlock; block_ < keys; block_ += kKeyBlock) {
         block_keys_ = std::min(kKeyBlock, keys - block_);
         add_block();
       }
@@ -63,12 +63,20 @@ class ForwardKernel {
   LOCKSTEP_TILE_INLINE int64_t head_of(int64_t row) const {
     return piece_.head * shape_.group + (first_ + row) % shape_.group;
   }
+  LOCKSTEP_TILE_INLINE int64_t first_key_of(int64_t row) const {
+    return shape_.first_key_of(piece_.batch, (first_ + std::min(row, rows_ - 1)) / shape_.group);
+  }
+  /// A row attends keys start_of() .. count_of() - 1 of this block.
   LOCKSTEP_TILE_INLINE int64_t count_of(int64_t row) const {
     return std::clamp<int64_t>(keys_of_rows_[row] - block_, 0, kKeyBlock);
   }
+  LOCKSTEP_TILE_INLINE int64_t start_of(int64_t row) const {
+    return std::clamp<int64_t>(first_keys_of_rows_[row] - block_, 0, kKeyBlock);
+  }
 
   LOCKSTEP_TILE_TARGET void start_rows() {
-    for (int64_t row = 0; row < kBlock; ++row) keys_of_rows_[row] = keys_of(row);
+    for (int64_t row = 0; row < kBlock; ++row)
+      keys_of_rows_[row] = keys_of(row), first_keys_of_rows_[row] = first_key_of(row);
     copy_rows(piece_.work->query, piece_.batch, piece_.head, shape_.group, first_, rows_, shape_.depth, dense_);
     pack<kRows>(PackWork<T, T>{dense_, shape_.depth, 1, rows_, shape_.depth, queries_, Tiling::kPacked,
                                Tiling::kPacked * shape_.depth});
@@ -117,7 +125,7 @@ class ForwardKernel {
   LOCKSTEP_TILE_TARGET void add_block() {
     for (int64_t key = 0; key < block_keys_; key += kColumns)
       for (int64_t row = 0; row < rows_; row += kRows) {
-        if (count_of(row + kRows - 1) <= key) continue;
+        if (count_of(row + kRows - 1) <= key || start_of(row) >= key + kColumns) continue;
         Tiling::template run<Dot>(
             rows_ - row, kColumns,
             DotWork<T>{queries_ + row / kRows * Tiling::kPacked * shape_.depth, keys_ + (block_ + key) * shape_.depth,
@@ -126,25 +134,28 @@ class ForwardKernel {
     for (int64_t row = 0; row < rows_; ++row) find_weights(row);
     for (int64_t column = 0; column < shape_.width; column += kColumns)
       for (int64_t row = 0; row < rows_; row += kRows) {
-        int64_t counts[kRows];
-        for (int i = 0; i < kRows; ++i) counts[i] = count_of(row + i);
+        int64_t starts[kRows], counts[kRows];
+        for (int i = 0; i < kRows; ++i) starts[i] = start_of(row + i), counts[i] = count_of(row + i);
         Tiling::template run<OverKeys>(
             rows_ - row, shape_.width - column,
             OverKeysWork<T>{weights_ + row * kWeightStride, values_ + column * shape_.keys + block_ * kColumns,
-                            kColumns, counts, sums_ + row * width_ + column, width_});
+                            kColumns, starts, counts, sums_ + row * width_ + column, width_});
       }
   }
 
   /// Scores become weights; what was summed before is scaled to the new highest exponent.
   LOCKSTEP_TILE_TARGET void find_weights(int64_t row) {
-    const int64_t count = count_of(row), padded = round_up(count, kSumLanes);
-    if (count == 0) return;
-    T* scores = weights_ + row * kWeightStride;
-    std::fill(scores + count, scores + padded, std::numeric_limits<T>::quiet_NaN());  // no maximum
+    const int64_t start = start_of(row), whole = start / kSumLanes * kSumLanes;
+    if (count_of(row) <= start) return;
+    T* scores = weights_ + row * kWeightStride + whole;
+    const int64_t skipped = start - whole, count = count_of(row) - whole, padded = round_up(count, kSumLanes);
+    std::fill_n(scores, skipped, std::numeric_limits<T>::quiet_NaN());  // no maximum
+    std::fill(scores + count, scores + padded, std::numeric_limits<T>::quiet_NaN());
     const T highest = highest_exponent(scores, padded, highest_[row]);
     if (highest > highest_[row]) rescale(row, rescaling(highest_[row] - highest));
     highest_[row] = highest;
     for (int64_t i = 0; i < padded; ++i) scores[i] = weight(scores[i] * scale_, highest);
+    std::fill_n(scores, skipped, T(0));
     std::fill(scores + count, scores + padded, T(0));
     add_to_lanes(scores, padded, lanes_ + row * kSumLanes);
   }
@@ -179,7 +190,7 @@ class ForwardKernel {
 
   LOCKSTEP_TILE_TARGET void finish_rows() {
     for (int64_t row = 0; row < rows_; ++row) {
-      const bool any = keys_of(row) > 0 || had_keys(row);
+      const bool any = keys_of_rows_[row] > first_keys_of_rows_[row] || had_keys(row);
       if (piece_.work->after.weights.data != nullptr) {
         keep(row, any);
         continue;
@@ -200,9 +211,9 @@ class ForwardKernel {
   const T scale_;
   const int64_t width_;  ///< of sums
   T *keys_, *values_, *dense_, *queries_, *weights_, *sums_, *lanes_, *highest_;
-  int64_t first_ = 0, rows_ = 0;        ///< rows of this block
-  int64_t keys_of_rows_[kBlock];        ///< of all blocks of keys; a division for each row, not for each tile
-  int64_t block_ = 0, block_keys_ = 0;  ///< keys of this block
+  int64_t first_ = 0, rows_ = 0;                               ///< rows of this block
+  int64_t keys_of_rows_[kBlock], first_keys_of_rows_[kBlock];  ///< a division for each row, not for each tile
+  int64_t block_ = 0, block_keys_ = 0;                         ///< keys of this block
 };
 
 }  // namespace

@@ -35,10 +35,19 @@ struct AttentionShape {
   bool causal;           ///< row i attends keys 0 .. first_row + i
   int64_t first_row;
   double scale;
+  /// [batch, rows]: of each query row how many keys lie between the first of its document and its own; rows of later
+  /// keys never attend earlier ones. Null: all keys are of one document. REQUIRES: causal.
+  const int64_t* places = nullptr;
 
   int64_t keys_of(int64_t row) const {
     const int64_t seen = first_row + row + 1;
     return !causal || seen > keys ? keys : (seen > 0 ? seen : 0);
+  }
+  /// Row i of a batch attends keys first_key_of() .. keys_of() - 1; none if there are none.
+  int64_t first_key_of(int64_t batch_index, int64_t row) const {
+    if (places == nullptr) return 0;
+    const int64_t first = first_row + row - places[batch_index * rows + row];
+    return first > keys ? keys : (first > 0 ? first : 0);
   }
 };
 

@@ -38,14 +38,15 @@ void forward_row(const AttentionForward<Input, T>& work, int64_t batch, int64_t 
   const auto query = work.query.at(batch, head);
   const auto key = work.key.at(batch, head / shape.group), value = work.value.at(batch, head / shape.group);
   const T infinity = std::numeric_limits<T>::infinity();
-  const int64_t seen = shape.keys_of(row);
+  const int64_t seen = shape.keys_of(row), first = shape.first_key_of(batch, row);
   std::vector<T> sums(static_cast<std::size_t>(shape.width), T(0));
   T lanes[kSumLanes] = {}, highest = -infinity;
   for (int64_t block = 0; block < seen; block += kKeyBlock) {
     const int64_t end = std::min(block + kKeyBlock, seen);
     std::vector<T> y;
     T raised = highest;
-    for (int64_t j = block; j < end; ++j) {
+    const int64_t begin = std::max(block, first);
+    for (int64_t j = begin; j < end; ++j) {
       y.push_back(dot<T>(query, row, key, j, shape.depth) * base_two_scale<T>(shape));
       if (std::rint(y.back()) > raised) raised = std::rint(y.back());
     }
@@ -53,8 +54,8 @@ void forward_row(const AttentionForward<Input, T>& work, int64_t batch, int64_t 
     for (T& sum : sums) sum *= factor;
     for (T& lane : lanes) lane *= factor;
     highest = raised;
-    for (int64_t j = block; j < end; ++j) {
-      const T p = weight(y[static_cast<std::size_t>(j - block)], highest);
+    for (int64_t j = begin; j < end; ++j) {
+      const T p = weight(y[static_cast<std::size_t>(j - begin)], highest);
       lanes[j % kSumLanes] += p;
       for (int64_t i = 0; i < shape.width; ++i) {
         T& sum = sums[static_cast<std::size_t>(i)];
@@ -64,8 +65,9 @@ void forward_row(const AttentionForward<Input, T>& work, int64_t batch, int64_t 
   }
   const T denominator = sum_of_lanes<T>(lanes);
   for (int64_t i = 0; i < shape.width; ++i)
-    element(work.output.at(batch, head), row, i) = seen > 0 ? sums[static_cast<std::size_t>(i)] / denominator : T(0);
-  element(work.log_sum.at(batch, head), row, 0) = seen > 0 ? log_sum_of(denominator, highest) : -infinity;
+    element(work.output.at(batch, head), row, i) =
+        seen > first ? sums[static_cast<std::size_t>(i)] / denominator : T(0);
+  element(work.log_sum.at(batch, head), row, 0) = seen > first ? log_sum_of(denominator, highest) : -infinity;
 }
 
 /// Gradients of one batch and one key-value head.
@@ -86,7 +88,7 @@ class BackwardHead {
       for (int64_t g = 0; g < shape_.group; ++g)
         for (int64_t i = 0; i < shape_.depth; ++i) {
           T sum = 0;
-          for (int64_t j = 0; j < shape_.keys_of(row); ++j)
+          for (int64_t j = shape_.first_key_of(batch_, row); j < shape_.keys_of(row); ++j)
             sum = std::fma(slope(row, g, j), widen(element(key_, j, i)), sum);
           element(work_.query_gradient.at(batch_, query_head(g)), row, i) = sum;
         }
@@ -116,7 +118,7 @@ class BackwardHead {
           lanes[i % kSumLanes] =
               std::fma(widen(element(gradient, row, i)), widen(element(output, row, i)), lanes[i % kSumLanes]);
         const T d = sum_of_lanes<T>(lanes), log_sum = element(work_.log_sum.at(batch_, query_head(g)), row, 0);
-        for (int64_t j = 0; j < shape_.keys_of(row); ++j) {
+        for (int64_t j = shape_.first_key_of(batch_, row); j < shape_.keys_of(row); ++j) {
           const T y = dot<T>(query, row, key_, j, shape_.depth) * base_two_scale<T>(shape_);
           const T p = probability(y - log_sum), t = dot<T>(gradient, row, value_, j, shape_.width);
           weights_[index(row, g, j)] = p;
@@ -137,7 +139,7 @@ class BackwardHead {
     }
     T chain = 0;
     for (int64_t row = start - work_.first; row < end - work_.first; ++row)
-      for (int64_t g = 0; g < shape_.group && key < shape_.keys_of(row); ++g)
+      for (int64_t g = 0; g < shape_.group && key >= shape_.first_key_of(batch_, row) && key < shape_.keys_of(row); ++g)
         chain = std::fma(factor(row, g), widen(element(tensor.at(batch_, query_head(g)), row, i)), chain);
     return chain + T(0);
   }

@@ -67,13 +67,14 @@ LOCKSTEP_TILE_INLINE void chain_rows(TileRegisters<Set, kRows, kVectors>& tile, 
   }
 }
 
-/// Continues chains over keys: sums += weights * b, row r over its first counts[r] keys (never fewer than row r - 1).
+/// Continues chains over keys: sums += weights * b, row r over keys starts[r] .. counts[r] - 1 (neither less than of
+/// row r - 1).
 template <class T>
 struct OverKeysWork {
   const T* weights;
   const T* b;
   int64_t b_step;
-  const int64_t* counts;
+  const int64_t *starts, *counts;
   T* sums;
   int64_t sums_stride;
 };
@@ -83,9 +84,19 @@ struct OverKeys {
   LOCKSTEP_TILE_TARGET static void run(const OverKeysWork<T>& work) {
     TileRegisters<Set, kRows, kVectors> tile;
     load_tile<Set, kRows, kVectors>(work.sums, work.sums_stride, tile);
-    int64_t key = work.counts[0];
-    chain_tile<Set, kRows, kVectors>(tile, work.weights, kWeightStride, 1, work.b, work.b_step, key);
-    for (int64_t low = 0; key < work.counts[kRows - 1]; ++key) {
+    const int64_t all = work.starts[kRows - 1], end = work.counts[kRows - 1];
+    int64_t key = work.starts[0], low = 0;
+    for (int64_t high = 0; key < all && key < end; ++key) {
+      while (high < kRows && work.starts[high] <= key) ++high;
+      while (work.counts[low] <= key) ++low;
+      chain_rows<Set, kRows, kVectors>(tile, work.weights + key, kWeightStride, work.b + key * work.b_step, low, high);
+    }
+    if (key < work.counts[0]) {
+      chain_tile<Set, kRows, kVectors>(tile, work.weights + key, kWeightStride, 1, work.b + key * work.b_step,
+                                       work.b_step, work.counts[0] - key);
+      key = work.counts[0];
+    }
+    for (; key < end; ++key) {
       while (work.counts[low] <= key) ++low;
       chain_rows<Set, kRows, kVectors>(tile, work.weights + key, kWeightStride, work.b + key * work.b_step, low, kRows);
     }
@@ -93,16 +104,15 @@ struct OverKeys {
   }
 };
 
-/// A leaf of query rows, for a tile of keys: key r from row starts[r] on (never before key r - 1). Joined with `joins`
-/// of the nodes that wait in front of `waiting`, it takes the place of all `places` of them or, where a node ends, goes
-/// out.
+/// A leaf of query rows, for a tile of keys: key r over rows starts[r] .. ends[r] - 1 (neither before those of key
+/// r - 1). Joined with `joins` of the nodes that wait in front of `waiting`, it takes the place of all `places` of them
+/// or, where a node ends, goes out.
 template <class T>
 struct OverRowsWork {
   const T* weights;
   const T* b;
   int64_t b_step;
-  const int64_t* starts;
-  int64_t rows;
+  const int64_t *starts, *ends;
   T* waiting;
   int64_t waiting_stride;
   int joins, places;
@@ -116,14 +126,24 @@ struct OverRows {
     constexpr int64_t kColumns = kVectors * Set::kLanes;
     TileRegisters<Set, kRows, kVectors> tile;
     clear_tile<Set, kRows, kVectors>(tile);
-    int64_t row = work.starts[0], high = 0;
-    for (const int64_t all = work.starts[kRows - 1]; row < all; ++row) {
+    const int64_t all = work.starts[kRows - 1], end = work.ends[kRows - 1];
+    int64_t row = work.starts[0], low = 0;
+    for (int64_t high = 0; row < all && row < end; ++row) {
       while (high < kRows && work.starts[high] <= row) ++high;
-      chain_rows<Set, kRows, kVectors>(tile, work.weights + row * kWeightStride, 1, work.b + row * work.b_step, 0,
+      while (work.ends[low] <= row) ++low;
+      chain_rows<Set, kRows, kVectors>(tile, work.weights + row * kWeightStride, 1, work.b + row * work.b_step, low,
                                        high);
     }
-    chain_tile<Set, kRows, kVectors>(tile, work.weights + row * kWeightStride, 1, kWeightStride,
-                                     work.b + row * work.b_step, work.b_step, work.rows - row);
+    if (row < work.ends[0]) {
+      chain_tile<Set, kRows, kVectors>(tile, work.weights + row * kWeightStride, 1, kWeightStride,
+                                       work.b + row * work.b_step, work.b_step, work.ends[0] - row);
+      row = work.ends[0];
+    }
+    for (; row < end; ++row) {
+      while (work.ends[low] <= row) ++low;
+      chain_rows<Set, kRows, kVectors>(tile, work.weights + row * kWeightStride, 1, work.b + row * work.b_step, low,
+                                       kRows);
+    }
     for (int joined = 1; joined <= work.joins; ++joined)
       join_tile<Set, kRows, kVectors>(work.waiting - joined * work.waiting_stride, kColumns, tile);
     if (work.out == nullptr)

@@ -3,8 +3,12 @@
 #include <ATen/Functions.h>
 #include <fmt/ranges.h>
 
+#include <array>
+
 #include "core/error.h"
 #include "runtime/kernels/attention/attention_loops.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
 
 namespace lockstep::kernels {
@@ -44,14 +48,41 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value) {
                    c10::toString(value.scalar_type()));
 }
 
-AttentionShape shape_of(const Tensor& query, const Tensor& key, const Tensor& value, bool causal, double scale,
-                        int64_t first_row) {
+/// What a kernel reads of them.
+Tensor checked_places(const Tensor& places, const AttentionShape& shape) {
+  const auto expected = std::array{shape.batch, shape.rows};
+  if (places.scalar_type() != c10::kLong || places.sizes() != c10::IntArrayRef(expected))
+    fail<BadInput>("attention in documents: places are {} {}, expected {} {}", c10::toString(places.scalar_type()),
+                   fmt::join(places.sizes(), "x"), c10::toString(c10::kLong), fmt::join(expected, "x"));
+  auto dense = places.contiguous();
+  const auto* data = dense.const_data_ptr<int64_t>();
+  for (int64_t batch = 0; batch < shape.batch; ++batch)
+    for (int64_t row = 0; row < shape.rows; ++row) {
+      const int64_t place = data[batch * shape.rows + row];
+      if (place < 0 || (row > 0 && place > data[batch * shape.rows + row - 1] + 1))
+        fail<BadInput>(
+            "attention in documents: token {} of sample {} has place {} in its document, expected 0 or one more than "
+            "the token before, of no token below 0",
+            row, batch, place);
+    }
+  return dense;
+}
+
+/// With the places that it points to.
+struct PlacedShape : AttentionShape {
+  Tensor dense = {};
+};
+
+PlacedShape shape_of(const Tensor& query, const Tensor& key, const Tensor& value, bool causal, double scale,
+                     int64_t first_row, const Tensor& places = {}) {
   check(query, key, value);
   const int64_t heads = key.size(1);
-  return {query.size(0), heads,       heads > 0 ? query.size(1) / heads : 1,
-          query.size(2), key.size(2), key.size(3),
-          value.size(3), causal,      first_row,
-          scale};
+  PlacedShape shape{{query.size(0), heads, heads > 0 ? query.size(1) / heads : 1, query.size(2), key.size(2),
+                     key.size(3), value.size(3), causal, first_row, scale}};
+  if (!places.defined()) return shape;
+  shape.dense = checked_places(places, shape);
+  shape.places = shape.dense.const_data_ptr<int64_t>();
+  return shape;
 }
 
 Workers workers_for(const AttentionShape& shape) {
@@ -79,8 +110,8 @@ void dispatch(const Tensor& tensor, const Function& f) {
 }  // namespace
 
 std::tuple<Tensor, Tensor> canonical_attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
-                                               double scale, int64_t first_row) {
-  const auto shape = shape_of(query, key, value, causal, scale, first_row);
+                                               double scale, int64_t first_row, const Tensor& places) {
+  const auto shape = shape_of(query, key, value, causal, scale, first_row, places);
   const Tensor output = empty_heads({query.size(0), query.size(1), query.size(2), value.size(3)}, query);
   const Tensor log_sum = empty_heads({query.size(0), query.size(1), query.size(2)}, query);
   dispatch(query, [&]<class Input, class T>(Input, T) {
@@ -162,18 +193,18 @@ std::tuple<Tensor, Tensor, Tensor> canonical_attention_backward(const Tensor& gr
                                                                 const Tensor& key, const Tensor& value,
                                                                 const Tensor& output, const Tensor& log_sum,
                                                                 bool causal, double scale, int64_t first_row,
-                                                                const ContractedRange& rows) {
-  const auto shape = shape_of(query, key, value, causal, scale, first_row);
+                                                                const ContractedRange& rows, const Tensor& places) {
+  const auto shape = shape_of(query, key, value, causal, scale, first_row, places);
   const auto [dq, dk, dv] = gradients_of({gradient, query, key, value, output, log_sum, shape, rows});
   const auto dtype = query.scalar_type();
   if (rows.stays_open()) return {dq.to(dtype), dk, dv};
   return {dq.to(dtype), dk.select(0, 0).to(dtype), dv.select(0, 0).to(dtype)};
 }
 
-std::tuple<Tensor, Tensor> attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
-                                          const Tensor& sums, const Tensor& weights, bool causal, double scale,
-                                          int64_t first_row) {
-  const auto shape = shape_of(query, key, value, causal, scale, first_row);
+namespace {
+
+std::tuple<Tensor, Tensor> over_block(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& sums,
+                                      const Tensor& weights, const AttentionShape& shape) {
   check_state(sums, weights, query.sizes(), wide_of(query));
   if (sums.size(3) != value.size(3))
     fail<BadInput>("attention over blocks of keys: sums of {} elements, values of {}", sums.size(3), value.size(3));
@@ -191,6 +222,39 @@ std::tuple<Tensor, Tensor> attention_over(const Tensor& query, const Tensor& key
                                 workers_for(shape));
   });
   return {after[0], after[1]};
+}
+
+}  // namespace
+
+std::tuple<Tensor, Tensor> attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
+                                          const Tensor& sums, const Tensor& weights, bool causal, double scale,
+                                          int64_t first_row) {
+  return over_block(query, key, value, sums, weights, shape_of(query, key, value, causal, scale, first_row));
+}
+
+std::tuple<Tensor, Tensor> document_attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                   const Tensor& sums, const Tensor& weights, const Tensor& places,
+                                                   double scale, int64_t first_row) {
+  const auto shape = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
+  return over_block(query, key, value, sums, weights, shape);
+}
+
+std::tuple<Tensor, Tensor> document_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                              const Tensor& places, double scale, int64_t first_row) {
+  if (query.scalar_type() == c10::kHalf)
+    return composed::document_attention(query, key, value, places, scale, first_row);
+  return canonical_attention(query, key, value, /*causal=*/true, scale, first_row, places);
+}
+
+std::tuple<Tensor, Tensor, Tensor> document_attention_backward(const Tensor& gradient, const Tensor& query,
+                                                               const Tensor& key, const Tensor& value,
+                                                               const Tensor& output, const Tensor& log_sum,
+                                                               const Tensor& places, double scale, int64_t first_row) {
+  if (query.scalar_type() == c10::kHalf)
+    return composed::document_attention_backward(gradient, query, key, value, output, log_sum, places, scale,
+                                                 first_row);
+  return canonical_attention_backward(gradient, query, key, value, output, log_sum, /*causal=*/true, scale, first_row,
+                                      {}, places);
 }
 
 /// The last keys are none: of what has a place for one.
@@ -218,22 +282,45 @@ std::tuple<Tensor, Tensor> attention_result(const Tensor& sums, const Tensor& we
   return {output, log_sum};
 }
 
+namespace {
+
+std::tuple<Tensor, Tensor, Tensor> gradients_over_block(BackwardInputs in, const Tensor& query_gradient, int64_t first,
+                                                        int64_t all_rows) {
+  if (!query_gradient.sizes().equals(in.query.sizes()) || query_gradient.scalar_type() != wide_of(in.query))
+    fail<BadInput>("attention over blocks of keys: the query's gradient is {} {}, expected {} {}",
+                   c10::toString(query_gradient.scalar_type()), fmt::join(query_gradient.sizes(), "x"),
+                   c10::toString(wide_of(in.query)), fmt::join(in.query.sizes(), "x"));
+  const auto tree = SumTree::over_elements(all_rows);
+  if (first < 0 || first + in.shape.rows > all_rows || !tree.is_boundary(first) ||
+      !tree.is_boundary(first + in.shape.rows))
+    fail<BadInput>("attention over blocks of keys: query rows {} to {} of {} are no whole leaves of {}", first,
+                   first + in.shape.rows, all_rows, tree.leaf);
+  in.rows = {first, all_rows};
+  in.query_before = query_gradient.contiguous();
+  return gradients_of(in);
+}
+
+}  // namespace
+
 std::tuple<Tensor, Tensor, Tensor> attention_over_backward(const Tensor& gradient, const Tensor& query,
                                                            const Tensor& key, const Tensor& value, const Tensor& output,
                                                            const Tensor& log_sum, const Tensor& query_gradient,
                                                            bool causal, double scale, int64_t first_row, int64_t first,
                                                            int64_t all_rows) {
   const auto shape = shape_of(query, key, value, causal, scale, first_row);
-  if (!query_gradient.sizes().equals(query.sizes()) || query_gradient.scalar_type() != wide_of(query))
-    fail<BadInput>("attention over blocks of keys: the query's gradient is {} {}, expected {} {}",
-                   c10::toString(query_gradient.scalar_type()), fmt::join(query_gradient.sizes(), "x"),
-                   c10::toString(wide_of(query)), fmt::join(query.sizes(), "x"));
-  const auto tree = SumTree::over_elements(all_rows);
-  if (first < 0 || first + shape.rows > all_rows || !tree.is_boundary(first) || !tree.is_boundary(first + shape.rows))
-    fail<BadInput>("attention over blocks of keys: query rows {} to {} of {} are no whole leaves of {}", first,
-                   first + shape.rows, all_rows, tree.leaf);
-  return gradients_of(
-      {gradient, query, key, value, output, log_sum, shape, {first, all_rows}, query_gradient.contiguous()});
+  return gradients_over_block({gradient, query, key, value, output, log_sum, shape, {}}, query_gradient, first,
+                              all_rows);
+}
+
+std::tuple<Tensor, Tensor, Tensor> document_attention_over_backward(const Tensor& gradient, const Tensor& query,
+                                                                    const Tensor& key, const Tensor& value,
+                                                                    const Tensor& output, const Tensor& log_sum,
+                                                                    const Tensor& query_gradient, const Tensor& places,
+                                                                    double scale, int64_t first_row, int64_t first,
+                                                                    int64_t all_rows) {
+  const auto shape = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
+  return gradients_over_block({gradient, query, key, value, output, log_sum, shape, {}}, query_gradient, first,
+                              all_rows);
 }
 
 }  // namespace lockstep::kernels

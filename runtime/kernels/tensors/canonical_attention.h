@@ -11,10 +11,12 @@
 namespace lockstep::kernels {
 
 /// query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e] -> output [b, h*g, l, e], log-sum-exp to base 2
-/// [b, h*g, l] (float; double for double). With `causal`, query row i attends to keys 0 .. first_row + i.
+/// [b, h*g, l] (float; double for double). With `causal`, query row i attends to keys 0 .. first_row + i; with
+/// `places`, int64 [b, l], to the last places[., i] + 1 of these alone. Throws BadInput where a row's first key comes
+/// before that of the row before.
 std::tuple<at::Tensor, at::Tensor> canonical_attention(const at::Tensor& query, const at::Tensor& key,
                                                        const at::Tensor& value, bool causal, double scale,
-                                                       int64_t first_row = 0);
+                                                       int64_t first_row = 0, const at::Tensor& places = {});
 
 /// Gradients of query, key and value. `rows` says which query rows of all are here (whole leaves of
 /// SumTree::over_elements); if given, those of key and value are nodes [nodes, b, h, s, ...] in the wide
@@ -22,7 +24,7 @@ std::tuple<at::Tensor, at::Tensor> canonical_attention(const at::Tensor& query, 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> canonical_attention_backward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
     const at::Tensor& output, const at::Tensor& log_sum, bool causal, double scale, int64_t first_row = 0,
-    const ContractedRange& rows = {});
+    const ContractedRange& rows = {}, const at::Tensor& places = {});
 
 // The same with keys that come block by block, in their order; blocks but the last have a multiple of 256 keys.
 
@@ -35,6 +37,12 @@ std::tuple<at::Tensor, at::Tensor> attention_over(const at::Tensor& query, const
                                                   const at::Tensor& weights, bool causal, double scale,
                                                   int64_t first_row);
 
+/// The same inside of documents, with `places` as of canonical_attention().
+std::tuple<at::Tensor, at::Tensor> document_attention_over(const at::Tensor& query, const at::Tensor& key,
+                                                           const at::Tensor& value, const at::Tensor& sums,
+                                                           const at::Tensor& weights, const at::Tensor& places,
+                                                           double scale, int64_t first_row);
+
 /// -> output [b, h*g, l, e] and log-sum-exp [b, h*g, l] of all keys, in the dtype of the sums.
 std::tuple<at::Tensor, at::Tensor> attention_result(const at::Tensor& sums, const at::Tensor& weights);
 
@@ -44,5 +52,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_over_backward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
     const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& query_gradient, bool causal, double scale,
     int64_t first_row, int64_t first, int64_t all_rows);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> document_attention_over_backward(
+    const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& query_gradient, const at::Tensor& places,
+    double scale, int64_t first_row, int64_t first, int64_t all_rows);
 
 }  // namespace lockstep::kernels

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/heads.h"
@@ -22,13 +23,57 @@ std::pair<Tensor, Tensor> halves(const Tensor& both) {
   return {wide.select(-2, 0), wide.select(-2, 1)};
 }
 
+/// Which keys a row attends.
+struct Mask {
+  bool causal;
+  int64_t first_row;
+  Tensor places = {};  ///< of document_attention()
+
+  /// [b, 1, l, s]: those of the documents before.
+  Tensor earlier_documents(const Tensor& rows, const Tensor& keys) const {
+    const auto first = (rows + first_row - places).unsqueeze(1).unsqueeze(3);
+    return keys < first;
+  }
+};
+
 /// query * scale against all keys, in fp32 or wider; -inf where the mask hides a key. Keys have a head for each
 /// query's.
-Tensor scores(const Tensor& query, const Tensor& key, bool causal, double scale, int64_t first_row) {
+Tensor scores(const Tensor& query, const Tensor& key, const Mask& mask, double scale) {
   auto result = at::matmul(query, key.transpose(-1, -2)).mul_(scale);
-  if (!causal) return result;
-  const auto hidden = at::ones({query.size(2), key.size(2)}, query.options().dtype(c10::kBool)).triu_(first_row + 1);
-  return result.masked_fill_(hidden, -INFINITY);
+  if (!mask.causal) return result;
+  const auto hidden =
+      at::ones({query.size(2), key.size(2)}, query.options().dtype(c10::kBool)).triu_(mask.first_row + 1);
+  result.masked_fill_(hidden, -INFINITY);
+  if (!mask.places.defined()) return result;
+  const auto count = [&](int64_t size) { return at::arange(size, mask.places.options()); };
+  return result.masked_fill_(mask.earlier_documents(count(query.size(2)), count(key.size(2))), -INFINITY);
+}
+
+std::tuple<Tensor, Tensor> attention_of(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
+                                        double scale) {
+  const int64_t group = heads::group_of(query, key);
+  const auto q = widened(query), k = heads::repeated(widened(key), group), v = heads::repeated(widened(value), group);
+  const auto all = scores(q, k, mask, scale);
+  const auto log_sum = at::logsumexp(all, {-1});
+  const auto finite = log_sum.masked_fill(at::isneginf(log_sum), 0);  // of no keys weights are 0
+  const auto output = at::matmul(at::exp(all - finite.unsqueeze(-1)), v);
+  return {heads::inside(output.to(query.scalar_type())), heads::inside(log_sum)};
+}
+
+std::tuple<Tensor, Tensor, Tensor> gradients_of(const Tensor& gradient, const Tensor& query, const Tensor& key,
+                                                const Tensor& value, const Tensor& output, const Tensor& log_sum,
+                                                const Mask& mask, double scale) {
+  const int64_t group = heads::group_of(query, key);
+  const auto q = widened(query), k = heads::repeated(widened(key), group), v = heads::repeated(widened(value), group);
+  const auto g = beside(gradient, q), sums = beside(log_sum, q);
+  const auto finite = sums.masked_fill(at::isneginf(sums), 0);
+  const auto probability = at::exp(scores(q, k, mask, scale) - finite.unsqueeze(-1));
+  const auto dv = at::matmul(probability.transpose(-1, -2), g);
+  const auto mean = (g * beside(output, q)).sum({-1}, /*keepdim=*/true);
+  const auto slope = (at::matmul(g, v.transpose(-1, -2)) - mean) * probability * scale;
+  const auto dq = at::matmul(slope, k), dk = at::matmul(slope.transpose(-1, -2), q);
+  const auto finish = [&](const Tensor& tensor) { return heads::inside(tensor.to(query.scalar_type())); };
+  return {finish(dq), finish(heads::summed(dk, group)), finish(heads::summed(dv, group))};
 }
 
 }  // namespace
@@ -69,27 +114,28 @@ Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, cons
 
 std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
                                      double scale, int64_t first_row) {
-  const int64_t group = heads::group_of(query, key);
-  const auto q = widened(query), k = heads::repeated(widened(key), group), v = heads::repeated(widened(value), group);
-  const auto all = scores(q, k, causal, scale, first_row);
-  const auto log_sum = at::logsumexp(all, {-1});
-  const auto output = at::matmul(at::exp(all - log_sum.unsqueeze(-1)), v);
-  return {heads::inside(output.to(query.scalar_type())), heads::inside(log_sum)};
+  return attention_of(query, key, value, {causal, first_row}, scale);
 }
 
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, const Tensor& query, const Tensor& key,
                                                       const Tensor& value, const Tensor& output, const Tensor& log_sum,
                                                       bool causal, double scale, int64_t first_row) {
-  const int64_t group = heads::group_of(query, key);
-  const auto q = widened(query), k = heads::repeated(widened(key), group), v = heads::repeated(widened(value), group);
-  const auto g = beside(gradient, q);
-  const auto probability = at::exp(scores(q, k, causal, scale, first_row) - beside(log_sum, q).unsqueeze(-1));
-  const auto dv = at::matmul(probability.transpose(-1, -2), g);
-  const auto mean = (g * beside(output, q)).sum({-1}, /*keepdim=*/true);
-  const auto slope = (at::matmul(g, v.transpose(-1, -2)) - mean) * probability * scale;
-  const auto dq = at::matmul(slope, k), dk = at::matmul(slope.transpose(-1, -2), q);
-  const auto finish = [&](const Tensor& tensor) { return heads::inside(tensor.to(query.scalar_type())); };
-  return {finish(dq), finish(heads::summed(dk, group)), finish(heads::summed(dv, group))};
+  return gradients_of(gradient, query, key, value, output, log_sum, {causal, first_row}, scale);
+}
+
+/// Its log-sum-exp is to base 2.
+std::tuple<Tensor, Tensor> document_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                              const Tensor& places, double scale, int64_t first_row) {
+  const auto [output, log_sum] = attention_of(query, key, value, {true, first_row, places}, scale);
+  return {output, log_sum * std::numbers::log2e};
+}
+
+std::tuple<Tensor, Tensor, Tensor> document_attention_backward(const Tensor& gradient, const Tensor& query,
+                                                               const Tensor& key, const Tensor& value,
+                                                               const Tensor& output, const Tensor& log_sum,
+                                                               const Tensor& places, double scale, int64_t first_row) {
+  return gradients_of(gradient, query, key, value, output, log_sum * std::numbers::ln2, {true, first_row, places},
+                      scale);
 }
 
 Tensor sum_of_squares(const Tensor& x) {

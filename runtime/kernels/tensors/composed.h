@@ -16,6 +16,8 @@ signature::CrossEntropyBackward cross_entropy_backward;
 /// Memory grows with the product of both lengths.
 signature::Attention attention;
 signature::AttentionBackward attention_backward;
+signature::DocumentAttention document_attention;
+signature::DocumentAttentionBackward document_attention_backward;
 signature::SumOfSquares sum_of_squares;
 signature::AdamW adamw;
 signature::SwiGLU swiglu;

@@ -14,6 +14,8 @@ signature::PickClass pick_class;
 signature::CrossEntropyBackward cross_entropy_backward;
 signature::Attention attention;
 signature::AttentionBackward attention_backward;
+signature::DocumentAttention document_attention;
+signature::DocumentAttentionBackward document_attention_backward;
 signature::SumOfSquares sum_of_squares;
 signature::AdamW adamw;
 signature::SwiGLU swiglu;

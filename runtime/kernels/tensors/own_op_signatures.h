@@ -24,6 +24,13 @@ using AttentionBackward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& gradi
                                                              const Tensor& key, const Tensor& value,
                                                              const Tensor& output, const Tensor& log_sum, bool causal,
                                                              double scale, int64_t first_row);
+using DocumentAttention = std::tuple<Tensor, Tensor>(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                     const Tensor& places, double scale, int64_t first_row);
+using DocumentAttentionBackward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& gradient, const Tensor& query,
+                                                                     const Tensor& key, const Tensor& value,
+                                                                     const Tensor& output, const Tensor& log_sum,
+                                                                     const Tensor& places, double scale,
+                                                                     int64_t first_row);
 using SumOfSquares = Tensor(const Tensor& x);
 using AdamW = void(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
                    double learning_rate, double beta1, double beta2, double epsilon, double weight_decay,

@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+
 #include "runtime/kernels/attention/attention_oracle.h"
 #include "tests/support/cases/product_cases.h"
 
@@ -82,6 +84,7 @@ struct AttentionCase {
         gradient(heads<Input>(s, s.rows, s.width, s.group, kind)),
         input_output(heads<Input>(s, s.rows, s.width, s.group, kind)),
         shape{s.batch, s.heads, s.group, s.rows, s.keys, s.depth, s.width, causal, first_row, 0.17} {
+    if (causal && random() % 2 == 0) draw_documents();
     const auto nodes = cover(SumTree::over_elements(range.all), range.first, s.rows).size();
     node_count = range.all == 0 ? 1 : static_cast<int64_t>(nodes);
     expected = run([](const auto& work) { kernels::attention_forward_oracle<Input, T>(work); },
@@ -132,10 +135,21 @@ struct AttentionCase {
   RowRange range;
   OwnedHeads<Input> query, key, value, gradient, input_output;
   kernels::AttentionShape shape;
+  std::vector<int64_t> places;  ///< of documents, if there are some
   int64_t node_count = 0;
   Results expected;
 
  private:
+  /// Of one token, of a few, of many: of each batch its own, the first of them begun before these rows.
+  void draw_documents() {
+    for (int64_t batch = 0; batch < shape.batch; ++batch) {
+      int64_t place = static_cast<int64_t>(random() % 40);
+      const uint32_t length = std::array{2u, 9u, 60u, 400u}[random() % 4];
+      for (int64_t row = 0; row < shape.rows; ++row) places.push_back(random() % length == 0 ? place = 0 : ++place);
+    }
+    shape.places = places.data();
+  }
+
   RowRange row_range(int64_t rows) {
     if (rows == 0 || random() % 2 == 0) return {0, rows};
     for (int attempt = 0; attempt < 300; ++attempt) {

@@ -5,6 +5,7 @@
 
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::testing {
 namespace {
@@ -23,6 +24,21 @@ const Sizes kLengths = {9, 65, 300};
 Tensors attention_of(const Tensors& x, bool causal) {
   const auto [output, log_sum] = mesh_ops::attention(x[1], x[2], x[3], causal, 0.25);
   const auto [dq, dk, dv] = mesh_ops::attention_backward(x[0], x[1], x[2], x[3], output, log_sum, causal, 0.25);
+  return {output, log_sum, dq, dk, dv};
+}
+
+/// The same inside of documents of 7 and 60 tokens in turn, the first of which began before.
+Tensors document_attention_of(const Tensors& x) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0, place = 3; i < x[1].size(0) * x[1].size(2); ++i, ++place) {
+    if (i % 67 == 7 || i % 67 == 0) place = i == 0 ? 3 : 0;
+    places.push_back(place);
+  }
+  auto of_rows = at::tensor(places, at::kLong).view({x[1].size(0), x[1].size(2)});
+  if (is_sharded(x[1])) of_rows = distribute(of_rows, Layout::replicated(layout_of(x[1]).mesh()));
+  const auto [output, log_sum] = mesh_ops::document_attention(x[1], x[2], x[3], of_rows, 0.25);
+  const auto [dq, dk, dv] =
+      mesh_ops::document_attention_backward(x[0], x[1], x[2], x[3], output, log_sum, of_rows, 0.25);
   return {output, log_sum, dq, dk, dv};
 }
 
@@ -147,6 +163,13 @@ std::vector<GoldenOp> golden_attention() {
              return std::vector<Sizes>{{2, 4, n, 8}, {2, 4, n, 8}, {2, 2, n + 5, 8}, {2, 2, n + 5, 8}};
            },
        .run = [](const Tensors& x) { return attention_of(x, false); }},
+      {.name = "attention.in_documents",
+       .widths = kLengths,
+       .operands =
+           [](int64_t n) {
+             return std::vector<Sizes>{{2, 4, n, 8}, {2, 4, n, 8}, {2, 2, n, 8}, {2, 2, n, 8}};
+           },
+       .run = document_attention_of},
   };
 }
 

@@ -26,7 +26,7 @@ std::unique_ptr<models::Model> tied_llama() {
   return std::make_unique<models::Llama>(options);
 }
 
-constexpr const char* kShared = "shared optimizer state";
+constexpr const char *kShared = "shared optimizer state", *kBalancedRing = "a balanced ring";
 // What one device computes in the same way.
 constexpr const char *kPairs = "pairs of preferences", *kMixed = "float32 beside bfloat16";
 
@@ -46,6 +46,9 @@ void PrintTo(const Trial& trial, std::ostream* out) {
 
 void set_method(std::string_view method, Job& job) {
   if (method == kHeadTail) {
+    job.parallelism.context_parallel_load_balancer = kHeadTail;
+  } else if (method == kBalancedRing) {
+    job.parallelism.context_parallel_rotate_method = kRing;
     job.parallelism.context_parallel_load_balancer = kHeadTail;
   } else if (method == kShared) {
     job.parallelism.shard_optimizer_state = true;
@@ -188,8 +191,9 @@ INSTANTIATE_TEST_SUITE_P(
         Trial{"pp=2,dp_replicate=2,cp=2", 8, "InterleavedZeroBubble"},
         Trial{"pp=2,cp=2", 3, "ZBH1", "float32", kUlysses}, Trial{"cp=4", 1, "1F1B", "float32", kRing, 1024},
         Trial{"cp=2,tp=2", 2, "1F1B", "bfloat16", kRing, 512}, Trial{"pp=2,cp=2", 2, "1F1B", "float32", kRing, 512},
-        Trial{"pp=2,cp=2", 3}, Trial{"cp=4", 2, "1F1B", "float32", kHeadTail, 256},
-        Trial{"dp_replicate=3", 6, "1F1B", "bfloat16", kShared},
+        Trial{"cp=4", 1, "1F1B", "float32", kBalancedRing, 1024},
+        Trial{"pp=2,cp=2", 2, "ZBH1", "bfloat16", kBalancedRing, 512}, Trial{"pp=2,cp=2", 3},
+        Trial{"cp=4", 2, "1F1B", "float32", kHeadTail, 256}, Trial{"dp_replicate=3", 6, "1F1B", "bfloat16", kShared},
         Trial{"pp=2,dp_replicate=2", 4, "1F1B", "float32", kShared},
         Trial{"pp=2,dp_replicate=2", 4, "ZBVZeroBubble", "float32", kShared},
         Trial{"pp=2,cp=2", 2, "ZBH1", "bfloat16", kHeadTail, 128}, Trial{"pp=2,dp_shard=3", 6, "1F1B", "bfloat16"},

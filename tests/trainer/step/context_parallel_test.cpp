@@ -172,7 +172,7 @@ TEST(RingAttention, RefusesWhatItCannotDo) {
                         options.length = 512, options.attention_dropout = 0.1;
                         return std::make_unique<models::Llama>(options);
                       }),
-              HasSubstr("\"alltoall\" neither drops weights of attention nor keeps packed documents apart"));
+              HasSubstr("\"alltoall\" drops no weights of attention, and the model asks for it"));
 }
 
 constexpr testing::ContextTraffic kSmall{16};

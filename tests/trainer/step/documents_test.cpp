@@ -7,6 +7,7 @@
 #include "runtime/redistribution/gather.h"
 #include "tests/support/canonical_models.h"
 #include "tests/support/small_models.h"
+#include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {
@@ -106,6 +107,70 @@ TEST_P(DocumentBits, AreOneDevices) {
     }
   }
 }
+
+/// Sequences that are cut: all forms, documents that go over the cuts, and rows that see nothing of a block.
+struct CutPlace {
+  const char *mesh, *method, *balancer;
+  const char* dtype = "float32";
+};
+
+class DocumentsOfCutSequences : public ::testing::TestWithParam<CutPlace> {
+ protected:
+  /// Documents of 300, 7, 600, 300, ... tokens.
+  static TokenBatch batch_of(const Job& job, int64_t step) {
+    auto batch = testing::batch_for(job, step, kVocabulary);
+    for (int64_t i = 0; i < batch.rows * batch.seq_len; ++i) {
+      const bool begins = i % batch.seq_len == 0 || i % 907 == 300 || i % 907 == 307;
+      batch.positions.push_back(begins ? 0 : batch.positions.back() + 1);
+    }
+    return batch;
+  }
+  /// Digest of the state after two steps, loss and gradient norm of the second.
+  static std::tuple<std::string, double, double> run(const char* mesh, const char* numerics) {
+    auto job = testing::small_job();
+    job.training.seq_len = 1024;
+    job.training.global_batch_size = job.training.local_batch_size = 2;
+    job.training.mixed_precision_param = GetParam().dtype;
+    job.numerics.mode = numerics;
+    job.parallelism.context_parallel_rotate_method = GetParam().method;
+    job.parallelism.context_parallel_load_balancer = GetParam().balancer;
+    TrainingRun::Options options;
+    options.mesh = parse_mesh(mesh);
+    options.make_model = [] {
+      auto llama = testing::small_llama_options();
+      llama.length = 1024;
+      return std::make_unique<models::Llama>(llama);
+    };
+    TrainingRun run(job, options);
+    run.step(1, batch_of(job, 1), 1e-2);
+    const auto result = run.step(2, batch_of(job, 2), 1e-2);
+    return {state_digest(run.state()).text(), result.loss, result.gradient_norm};
+  }
+};
+
+TEST_P(DocumentsOfCutSequences, HaveOneDevicesBits) {
+  EXPECT_EQ(run(GetParam().mesh, "canonical"), run("one device", "canonical"));
+}
+
+TEST_P(DocumentsOfCutSequences, NativeAgreesButForRounding) {
+  if (std::string_view(GetParam().dtype) != "float32") return;
+  const auto [bits, loss, norm] = run(GetParam().mesh, "native");
+  const auto [expected_bits, expected_loss, expected_norm] = run("one device", "native");
+  EXPECT_NEAR(loss, expected_loss, 1e-5);
+  EXPECT_NEAR(norm, expected_norm, 1e-4 * expected_norm);
+}
+
+constexpr CutPlace kCutPlaces[] = {{"cp=2", "allgather", ""},
+                                   {"cp=2", kUlysses, ""},
+                                   {"cp=2", kRing, ""},
+                                   {"cp=4", kRing, "", "bfloat16"},
+                                   {"cp=2", kRing, kHeadTail},
+                                   {"cp=4", kRing, kHeadTail},
+                                   {"cp=4,tp=3", kRing, kHeadTail, "bfloat16"},
+                                   {"cp=3", "allgather", kHeadTail},
+                                   {"dp_shard=2,cp=4", "allgather", kHeadTail, "bfloat16"},
+                                   {"pp=2,cp=2,tp=2", kRing, kHeadTail}};
+INSTANTIATE_TEST_SUITE_P(Forms, DocumentsOfCutSequences, ::testing::ValuesIn(kCutPlaces));
 
 constexpr Place kPlaces[] = {
     {"dp_shard=2", "full", 1}, {"tp=2", "none", 4}, {"cp=2", "selective", 2}, {"dp_replicate=2,cp=3,tp=2", "none", 1}};

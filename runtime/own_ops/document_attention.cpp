@@ -1,0 +1,152 @@
+// Causal attention inside of each document of packed samples, taken whole: the kernels of canonical numerics, in both.
+// Cut as attention is (attention.cpp); a query row brings its place in its document.
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "core/error.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/attention_shapes.h"
+#include "runtime/own_ops/double_backward.h"
+#include "runtime/own_ops/families.h"
+#include "runtime/own_ops/mesh_ops.h"
+
+namespace lockstep {
+
+using at::Tensor;
+
+namespace own_ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+OpSharding sharding(const Call& call) {
+  const int64_t group = group_of(call, 0, 1);
+  OpSharding sharding;
+  sharding.operands = {query_dims(group), key_dims(), key_dims(), places_dims()};
+  sharding.results = {query_dims(group), rows_dims(group)};
+  return sharding;
+}
+
+/// Operands: gradient, query, key, value, output, log-sum-exp, places.
+OpSharding backward_sharding(const Call& call) {
+  const int64_t group = group_of(call, 1, 2);
+  OpSharding sharding;
+  sharding.operands = {query_dims(group), query_dims(group), key_dims(),   key_dims(),
+                       query_dims(group), rows_dims(group),  places_dims()};
+  sharding.results = {query_dims(group), key_dims(), key_dims()};
+  return sharding;
+}
+
+std::vector<ResultShape> shapes(const Call& call) {
+  check_heads(call, 0);
+  expect_places(call, 3, call.operand_sizes[0]);
+  const auto [out, rows] = output_sizes(call, 0);
+  const auto dtype = call.operand_dtypes[0];
+  return {heads_inside(out, dtype), heads_inside(rows, dtype == c10::kDouble ? c10::kDouble : c10::kFloat)};
+}
+
+std::vector<ResultShape> backward_shapes(const Call& call) {
+  check_heads(call, 1);
+  expect_places(call, 6, call.operand_sizes[1]);
+  const auto [out, rows] = output_sizes(call, 1);
+  expect_sizes(call, 0, out), expect_sizes(call, 4, out), expect_sizes(call, 5, rows);
+  std::vector<ResultShape> shapes;
+  for (size_t i = 1; i <= 3; ++i) shapes.push_back(heads_inside(call.operand_sizes[i], call.operand_dtypes[i]));
+  return shapes;
+}
+
+void canonical_forward(const LocalCall& call, torch::jit::Stack& stack) {
+  auto [output, log_sum] = kernels::canonical_attention(
+      call.tensor(stack, "query"), call.tensor(stack, "key"), call.tensor(stack, "value"), /*causal=*/true,
+      call.argument(stack, "scale").toDouble(), first_row(call, stack, 0), call.tensor(stack, "places"));
+  stack = {std::move(output), std::move(log_sum)};
+}
+
+void canonical_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  std::vector<Tensor> in;
+  for (const char* name : {"gradient", "query", "key", "value", "output", "log_sum", "places"})
+    in.push_back(call.tensor(stack, name));
+  kernels::ContractedRange range;
+  if (call.plan.results[1]->layout.ordered_sum()) range = {query_rows(call, 1).start, call.plan.wanted[1]->sizes[2]};
+  auto [dq, dk, dv] = kernels::canonical_attention_backward(in[0], in[1], in[2], in[3], in[4], in[5], /*causal=*/true,
+                                                            call.argument(stack, "scale").toDouble(),
+                                                            first_row(call, stack, 1), range, in[6]);
+  stack = {dq, dk, dv};
+}
+
+struct DocumentAttention : torch::autograd::Function<DocumentAttention> {
+  static variable_list forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
+                               const Tensor& places, double scale, int64_t first) {
+    const at::AutoDispatchBelowAutograd below;
+    auto [output, log_sum] = mesh_ops::document_attention(query, key, value, places, scale, first);
+    context->save_for_backward({query, key, value, output, log_sum, places});
+    context->mark_non_differentiable({log_sum});
+    context->set_materialize_grads(false);  // of log_sum, on no mesh
+    context->saved_data["scale"] = scale, context->saved_data["first"] = first;
+    return {output, log_sum};
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    if (is_differentiated_again())
+      fail<BadInput>("attention in packed documents has no second derivative; set training.pack_documents = false");
+    if (!gradients[0].defined()) return variable_list(6);
+    const auto saved = context->get_saved_variables();
+    auto [dq, dk, dv] = mesh_ops::document_attention_backward(
+        gradients[0], saved[0], saved[1], saved[2], saved[3], saved[4], saved[5],
+        context->saved_data["scale"].toDouble(), context->saved_data["first"].toInt());
+    return {dq, dk, dv, {}, {}, {}};
+  }
+};
+
+std::tuple<Tensor, Tensor> differentiable(const Tensor& query, const Tensor& key, const Tensor& value,
+                                          const Tensor& places, double scale, int64_t first) {
+  const auto results = DocumentAttention::apply(query, key, value, places, scale, first);
+  return {results[0], results[1]};
+}
+
+void register_derivatives(torch::Library& /*aten*/, torch::Library& mesh) {
+  mesh.impl("document_attention", TORCH_FN(differentiable));
+}
+
+constexpr OwnOp kOps[] = {
+    {.schema = "document_attention(Tensor query, Tensor key, Tensor value, Tensor places, float scale, "
+               "int first_row) -> (Tensor, Tensor)",
+     .on_cpu = kernel<kernels::document_attention>,
+     .on_gpu = kernel<composed::document_attention>,
+     .rule = {"mesh::document_attention", "attention", "b(h*g)ld,bhsd,bhse,bl->b(h*g)le,b(h*g)l", "-", Rule::kNoReduce,
+              sharding, shapes, from_first_row<0>},
+     .canonical = {canonical_forward}},
+    {.schema = "document_attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
+               "Tensor log_sum, Tensor places, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
+     .on_cpu = kernel<kernels::document_attention_backward>,
+     .on_gpu = kernel<composed::document_attention_backward>,
+     .rule = {"mesh::document_attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
+              backward_sharding, backward_shapes, from_first_row<1>},
+     .canonical = {canonical_backward}},
+};
+
+}  // namespace
+
+OwnOpFamily document_attention() { return {kOps, register_derivatives}; }
+
+}  // namespace own_ops
+
+namespace mesh_ops {
+
+std::tuple<Tensor, Tensor> document_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                              const Tensor& places, double scale, int64_t first_row) {
+  static const auto op = own_ops::typed_op<kernels::document_attention>("mesh::document_attention");
+  return op.call(query, key, value, places, scale, first_row);
+}
+
+std::tuple<Tensor, Tensor, Tensor> document_attention_backward(const Tensor& gradient, const Tensor& query,
+                                                               const Tensor& key, const Tensor& value,
+                                                               const Tensor& output, const Tensor& log_sum,
+                                                               const Tensor& places, double scale, int64_t first_row) {
+  static const auto op = own_ops::typed_op<kernels::document_attention_backward>("mesh::document_attention_backward");
+  return op.call(gradient, query, key, value, output, log_sum, places, scale, first_row);
+}
+
+}  // namespace mesh_ops
+}  // namespace lockstep
