@@ -23,8 +23,8 @@ class Hooks {
   /// queries find the keys of their whole sequence. What it gives is laid out as the query.
   struct Attention {
     std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)> run;
-    bool is_plain = false;   ///< causal, of whole sequences, and nothing is dropped: hooks may compute it themselves
-    at::Tensor places = {};  ///< positions(), if it is inside of documents alone
+    bool is_plain = false;   ///< causal, and nothing is dropped: hooks may compute it themselves, heeding `places`
+    at::Tensor places = {};  ///< positions(): it is inside of documents alone; undefined: a sequence is one
   };
   virtual at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const Attention& attention) = 0;

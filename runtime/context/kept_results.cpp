@@ -36,7 +36,7 @@ KeptResults* KeptResults::current() { return current_results; }
 
 bool KeptResults::takes(std::string_view op) {
   if (op == "linear") return ++linear_maps_ % 2 == 1 || maps_ == KeptMaps::kAll;
-  return op == "mesh::attention";
+  return op == "mesh::attention" || op == "mesh::document_attention";
 }
 
 void KeptResults::keep(std::string_view op, std::span<const c10::IValue> results) {

@@ -1,19 +1,23 @@
 // Scaled dot-product attention, taken whole. Heads and batch are free; a cut of the query sequence needs whole keys and
 // values, whose gradients are then Partial. Under canonical numerics it falls between leaves: those gradients are nodes
 // of the tree over all query rows.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/canonical_attention.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
-#include "runtime/own_ops/attention_dropout.h"
 #include "runtime/own_ops/attention_shapes.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/own_ops/parameter_gradients.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 
@@ -106,6 +110,39 @@ void check_composed(const Tensor& query, const Tensor& key, const Tensor& value)
     fail<BadInput>("attention: query, key and value have dtypes {}, {} and {}; expected one",
                    c10::toString(query.scalar_type()), c10::toString(key.scalar_type()),
                    c10::toString(value.scalar_type()));
+}
+
+/// [b, h, s, d] -> [b, h * group, s, d]: each head for all queries that share it.
+Tensor repeated(const Tensor& heads, int64_t group) {
+  if (group == 1) return heads;
+  const auto sizes = heads.sizes();
+  return heads.unsqueeze(2)
+      .expand({sizes[0], sizes[1], group, sizes[2], sizes[3]})
+      .reshape({sizes[0], sizes[1] * group, sizes[2], sizes[3]});
+}
+
+/// [queries, keys]: where a query may not look, at keys that come after it.
+Tensor later_keys(const Tensor& query, const Tensor& key) {
+  const auto of = [](const Tensor& rows, int64_t dim) { return at::arange(rows.size(2), at::kLong).unsqueeze(dim); };
+  return distribute(of(key, 0) > of(query, 1), Layout::replicated(layout_of(query).mesh()));
+}
+
+/// scaled_dot_product_attention() that drops a share `dropout` of all weights and scales the others up by
+/// 1 / (1 - dropout), with gradients. Which are dropped is a function of the step, the module and the element [sample,
+/// head, query, key] of the whole matrix (docs/rng.md): the same on every mesh.
+///
+/// Composed of ops that have rows of their own: the matrix of all weights is held, 17 bytes a weight in the forward
+/// pass, of which 9 stay for the backward one, where attention without dropout holds none.
+///
+/// REQUIRES: query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e], on one mesh, of one dtype.
+Tensor attention_with_dropout(const Tensor& query, const Tensor& key, const Tensor& value, double dropout, bool causal,
+                              double scale) {
+  const int64_t group = key.size(1) > 0 ? query.size(1) / key.size(1) : 1;
+  const auto keys = repeated(widened(key), group), values = repeated(widened(value), group);
+  auto scores = at::matmul(widened(query), keys.transpose(-2, -1)) * scale;
+  if (causal) scores = scores.masked_fill(later_keys(query, key), -std::numeric_limits<double>::infinity());
+  const auto weights = std::get<0>(at::native_dropout(at::softmax(scores, -1), dropout, /*train=*/true));
+  return at::matmul(weights, values).to(query.scalar_type());
 }
 
 Tensor aten_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,

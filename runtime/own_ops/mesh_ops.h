@@ -55,7 +55,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tens
 /// Causal attention inside of each document of packed samples: query row i attends to keys first_row + i - places[., i]
 /// .. first_row + i, places [b, l] (int64) being the tokens of its document in front of it. Results as of attention(),
 /// but the log-sum-exp is to base 2 always, and -infinity of a row that attends to none of these keys (its output is
-/// 0). Nothing is held for pairs of queries and keys (but on GPUs). Differentiable in query, key and value, once.
+/// 0). Nothing is held for pairs of queries and keys, and what a row does not attend to takes no part, NaN or not; on
+/// GPUs the matrix of weights is held, and NaN among other documents' values spreads. Differentiable in query, key and
+/// value, once.
 std::tuple<at::Tensor, at::Tensor> document_attention(const at::Tensor& query, const at::Tensor& key,
                                                       const at::Tensor& value, const at::Tensor& places, double scale,
                                                       int64_t first_row = 0);

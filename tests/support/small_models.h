@@ -66,13 +66,15 @@ inline trainer::TrainingRun::Options small_llama_on(const char* mesh, std::share
 }
 
 /// Tokens and labels that differ at every place and step; every fifth label is ignored, so that ranks hold different
-/// numbers of valid tokens.
+/// numbers of valid tokens. Of a job that packs documents these have 300, 7, 600, 300, ... tokens.
 inline trainer::TokenBatch batch_for(const trainer::Job& job, int64_t step, int64_t vocabulary = 29) {
   trainer::TokenBatch batch{job.training.global_batch_size, job.training.seq_len, {}, {}};
   batch.first_sample = (step - 1) * batch.rows;
   for (int64_t i = 0; i < batch.rows * batch.seq_len; ++i) {
     batch.tokens.push_back((i * 7 + step * 3) % vocabulary);
     batch.labels.push_back(i % 5 == 0 ? trainer::kIgnoredLabel : (i * 11 + step) % vocabulary);
+    const bool begins = i % batch.seq_len == 0 || i % 907 == 300 || i % 907 == 307;
+    if (job.training.pack_documents) batch.positions.push_back(begins ? 0 : batch.positions.back() + 1);
   }
   return batch;
 }

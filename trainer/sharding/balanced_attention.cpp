@@ -50,31 +50,17 @@ class Keys {
 };
 
 struct SavedHalf {
-  Tensor query, output, log_sum, places;  ///< places: undefined without documents
+  Tensor query, output, log_sum, places;  ///< places [b, 1, rows]: undefined without documents
 };
 using Halves = QueryRows::Halves;
 
 /// Gradients of the query, and of keys and values as pieces.
 std::tuple<Tensor, Tensor, Tensor> backward_of(const Tensor& gradient, const SavedHalf& half, const Tensor& key,
                                                const Tensor& value, Range rows, int64_t length) {
-  const auto& [query, output, log_sum, places] = half;
-  const auto wide = BlockAttention::wide(query);
-  const double scale = scale_of(query);
-  if (!is_canonical(query)) {
-    const auto [of_query, of_key, of_value] =
-        places.defined()
-            ? mesh_ops::document_attention_backward(gradient, query, key, value, output, log_sum, places, scale,
-                                                    rows.start)
-            : mesh_ops::attention_backward(gradient, query, key, value, output, log_sum, true, scale, rows.start);
-    return {of_query, of_key.to(wide).unsqueeze(0), of_value.to(wide).unsqueeze(0)};
-  }
-  const auto none = at::zeros_like(query, at::TensorOptions().dtype(wide));
-  const auto [of_query, of_key, of_value] =
-      places.defined() ? mesh_ops::document_attention_over_backward(gradient, query, key, value, output, log_sum, none,
-                                                                    places, scale, rows.start, rows.start, length)
-                       : mesh_ops::attention_over_backward(gradient, query, key, value, output, log_sum, none, true,
-                                                           scale, rows.start, rows.start, length);
-  return {of_query.to(query.scalar_type()), of_key, of_value};
+  BlockAttention attention(half.query, value.size(3), rows, length, half.places);
+  const auto [of_key, of_value] =
+      attention.add_backward({gradient, half.query, half.output, half.log_sum}, key, value, {0, key.size(kLength)});
+  return {attention.query_gradient(), of_key, of_value};
 }
 
 /// What backward knows besides tensors.
@@ -168,8 +154,7 @@ struct Attention : torch::autograd::Function<Attention> {
     rows.for_each_here([&](int64_t part) {
       const auto at = static_cast<size_t>(part);
       const auto half = [&](size_t i) {
-        const auto& place = places[at][i];
-        return SavedHalf{queries[at][i], outputs[at][i], log_sums[at][i], place.defined() ? place.squeeze(1) : place};
+        return SavedHalf{queries[at][i], outputs[at][i], log_sums[at][i], places[at][i]};
       };
       work.run(part, halves[at], {rows, part, saved[0], saved[1]}, {half(0), half(1)});
     });
@@ -186,8 +171,8 @@ struct Attention : torch::autograd::Function<Attention> {
 }  // namespace
 
 Tensor balanced_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& places) {
-  const auto beside = beside_query(places, query);
-  return Attention::apply(finished(query), finished(key), finished(value), &beside);
+  const auto own = finished(query), beside = beside_query(places, own);
+  return Attention::apply(own, finished(key), finished(value), &beside);
 }
 
 }  // namespace lockstep::trainer

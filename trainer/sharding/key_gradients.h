@@ -34,10 +34,12 @@ class KeyGradients {
   /// The same of the keys that part `of` has alone; undefined of a half that meets none of them.
   void send_block(int64_t part, int64_t of, const std::array<at::Tensor, 2>& made) {
     auto pieces = joined_halves(made);
-    if (of == part)
+    if (of == part) {
+      like_[static_cast<size_t>(part)] = &spec_of(pieces);
       own_[static_cast<size_t>(part)] = std::move(pieces);
-    else if (pieces.defined())
+    } else if (pieces.defined()) {
       send(pieces, rows_.parts().mesh(of), tag_);
+    }
   }
 
   /// Begins to take what `from` sends to `of`, before other transfers from there. REQUIRES: `of` has sent its own.
@@ -48,9 +50,9 @@ class KeyGradients {
 
   /// The gradient of what `of` has, from all parts. All of them send before anybody waits. Once.
   at::Tensor joined(int64_t of) {
-    GradientOfKeys sum(spec_of(own_[static_cast<size_t>(of)]), rows_.parts().length());
+    GradientOfKeys sum(*like_[static_cast<size_t>(of)], rows_.parts().length());
     for (int64_t from = 0; from < rows_.parts().count(); ++from)
-      add(sum, from, of, from == of ? own_[static_cast<size_t>(of)] : arrived(from, of));
+      add(sum, from, of, from == of ? std::exchange(own_[static_cast<size_t>(of)], {}) : arrived(from, of));
     return sum.finish();
   }
 
@@ -70,7 +72,7 @@ class KeyGradients {
 
   /// Laid out as this part's own; null: nothing comes from there.
   const TensorSpec* arriving(int64_t from, int64_t of) const {
-    const auto& like = spec_of(own_[static_cast<size_t>(of)]);
+    const auto& like = *like_[static_cast<size_t>(of)];
     int64_t count = 0;
     for (const auto& half : rows_.computed_by(from))
       if (half.meets(of)) count += nodes(like, half);
@@ -101,6 +103,7 @@ class KeyGradients {
   bool canonical_;
   uint64_t tag_;
   std::vector<at::Tensor> own_;  ///< of what this part has, from itself
+  std::vector<const TensorSpec*> like_ = std::vector<const TensorSpec*>(own_.size());  ///< how it lies
   std::map<std::pair<int64_t, int64_t>, PendingTransfer> expected_;
 };
 

@@ -73,6 +73,7 @@ QueryRows::Halves QueryRows::spread(const Tensor& whole, uint64_t kind) const {
   Arriving arriving(mine.size());
   for_each_here([&](int64_t part) {
     const auto at = static_cast<size_t>(part);
+    if (partner(part) == part) return;
     exchange(part, rows_of(mine[at], second(part)), spec_of(whole), second(partner(part)), kind, arriving);
   });
   for_each_here([&](int64_t part) {

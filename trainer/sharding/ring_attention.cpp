@@ -226,7 +226,8 @@ struct Ring : torch::autograd::Function<Ring> {
     rows.for_each_here([&](int64_t part) {
       const auto at = static_cast<size_t>(part);
       for (size_t i = 0; i < 2; ++i)
-        if (work[at]->halves[i]) std::tie(outputs[at][i], log_sums[at][i]) = work[at]->halves[i]->result();
+        if (const auto half = std::exchange(work[at]->halves[i], {}))
+          std::tie(outputs[at][i], log_sums[at][i]) = half->result();
     });
     auto output = rows.collect(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
     variable_list saved{key, value, output};
@@ -262,7 +263,7 @@ struct Ring : torch::autograd::Function<Ring> {
     rows.for_each_here([&](int64_t part) {
       const auto at = static_cast<size_t>(part);
       for (size_t i = 0; i < 2; ++i)
-        if (work[at]->halves[i]) of_query[at][i] = work[at]->halves[i]->query_gradient();
+        if (const auto half = std::exchange(work[at]->halves[i], {})) of_query[at][i] = half->query_gradient();
       of_key[at] = of_keys.joined(part).to(key.scalar_type());
       of_value[at] = of_values.joined(part).to(value.scalar_type());
     });
@@ -279,9 +280,8 @@ struct Ring : torch::autograd::Function<Ring> {
 
 Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& places,
                       bool balanced) {
-  const auto beside = beside_query(places, query);
-  return Ring::apply(finished(query), finished(key), finished(value), &beside,
-                     balanced ? Balance::kHeadTail : Balance::kNone);
+  const auto own = finished(query), beside = beside_query(places, own);
+  return Ring::apply(own, finished(key), finished(value), &beside, balanced ? Balance::kHeadTail : Balance::kNone);
 }
 
 void require_ring_fits(const ShardingPlan& plan, const std::string& key, int64_t length) {

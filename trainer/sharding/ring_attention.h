@@ -18,6 +18,7 @@ namespace lockstep::trainer {
 /// balanced_attention(); keys then go round to the first ranks, too.
 ///
 /// `places` [b, l], int64, of packed documents: as of mesh_ops::document_attention(); undefined: a sequence is one.
+/// (Ranks have as many rows then; how many keys these see is the documents' business.)
 ///
 /// query [b, h*g, l, d], key and value [b, h, l, ...] of one layout but for groups of heads -> [b, h*g, l, e], laid out
 /// as the query. Differentiable, once. Throws BadInput where several axes cut the sequence. REQUIRES:

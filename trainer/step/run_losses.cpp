@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/redistribute.h"
@@ -20,6 +21,20 @@ at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batc
     runs.push_back(at::from_blob(const_cast<int64_t*>(values.data()) + (run.rows.start + run.shift) * batch.seq_len,
                                  {run.rows.length, batch.seq_len}, at::kLong));
   return at::cat(runs);
+}
+
+/// A token follows the one before in its document, or begins one, as every row does.
+void require_places(const TokenBatch& batch) {
+  if (batch.positions.size() != batch.tokens.size())
+    fail<BadInput>("a batch of {} tokens has {} positions in documents", batch.tokens.size(), batch.positions.size());
+  for (size_t i = 0; i < batch.positions.size(); ++i) {
+    const int64_t place = batch.positions[i];
+    const bool begins_row = i % static_cast<size_t>(batch.seq_len) == 0;
+    if (place == 0 || (!begins_row && place == batch.positions[i - 1] + 1)) continue;
+    fail<BadInput>("token {} of row {} has position {} in its document, expected 0{}",
+                   i % static_cast<size_t>(batch.seq_len), i / static_cast<size_t>(batch.seq_len), place,
+                   begins_row ? "" : fmt::format(" or {}", batch.positions[i - 1] + 1));
+  }
 }
 
 }  // namespace
@@ -73,6 +88,7 @@ at::Tensor TrainingRun::stage_output(Stage& stage, const TokenBatch& batch, cons
   const auto place = [&](const auto& values) { return placed(plan, values, batch, rows, "batch whole"); };
   // A table is read for the whole length at once: its gradient is a sum over all of it.
   const auto x = stage.is_first() ? place(batch.tokens) : input;
+  if (!batch.positions.empty()) require_places(batch);
   stage.hooks().set_positions(batch.positions.empty() ? at::Tensor() : place(batch.positions));
   const PhaseScope phase(Phase::kForward);
   const auto output = stage.forward(x, {rows.count, batch.seq_len});

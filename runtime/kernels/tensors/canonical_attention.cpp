@@ -3,12 +3,9 @@
 #include <ATen/Functions.h>
 #include <fmt/ranges.h>
 
-#include <array>
-
 #include "core/error.h"
 #include "runtime/kernels/attention/attention_loops.h"
-#include "runtime/kernels/tensors/composed.h"
-#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/document_places.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
 
 namespace lockstep::kernels {
@@ -48,26 +45,6 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value) {
                    c10::toString(value.scalar_type()));
 }
 
-/// What a kernel reads of them.
-Tensor checked_places(const Tensor& places, const AttentionShape& shape) {
-  const auto expected = std::array{shape.batch, shape.rows};
-  if (places.scalar_type() != c10::kLong || places.sizes() != c10::IntArrayRef(expected))
-    fail<BadInput>("attention in documents: places are {} {}, expected {} {}", c10::toString(places.scalar_type()),
-                   fmt::join(places.sizes(), "x"), c10::toString(c10::kLong), fmt::join(expected, "x"));
-  auto dense = places.contiguous();
-  const auto* data = dense.const_data_ptr<int64_t>();
-  for (int64_t batch = 0; batch < shape.batch; ++batch)
-    for (int64_t row = 0; row < shape.rows; ++row) {
-      const int64_t place = data[batch * shape.rows + row];
-      if (place < 0 || (row > 0 && place > data[batch * shape.rows + row - 1] + 1))
-        fail<BadInput>(
-            "attention in documents: token {} of sample {} has place {} in its document, expected 0 or one more than "
-            "the token before, of no token below 0",
-            row, batch, place);
-    }
-  return dense;
-}
-
 /// With the places that it points to.
 struct PlacedShape : AttentionShape {
   Tensor dense = {};
@@ -80,7 +57,7 @@ PlacedShape shape_of(const Tensor& query, const Tensor& key, const Tensor& value
   PlacedShape shape{{query.size(0), heads, heads > 0 ? query.size(1) / heads : 1, query.size(2), key.size(2),
                      key.size(3), value.size(3), causal, first_row, scale}};
   if (!places.defined()) return shape;
-  shape.dense = checked_places(places, shape);
+  shape.dense = checked_places(places, shape.batch, shape.rows);
   shape.places = shape.dense.const_data_ptr<int64_t>();
   return shape;
 }
@@ -237,24 +214,6 @@ std::tuple<Tensor, Tensor> document_attention_over(const Tensor& query, const Te
                                                    double scale, int64_t first_row) {
   const auto shape = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
   return over_block(query, key, value, sums, weights, shape);
-}
-
-std::tuple<Tensor, Tensor> document_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                              const Tensor& places, double scale, int64_t first_row) {
-  if (query.scalar_type() == c10::kHalf)
-    return composed::document_attention(query, key, value, places, scale, first_row);
-  return canonical_attention(query, key, value, /*causal=*/true, scale, first_row, places);
-}
-
-std::tuple<Tensor, Tensor, Tensor> document_attention_backward(const Tensor& gradient, const Tensor& query,
-                                                               const Tensor& key, const Tensor& value,
-                                                               const Tensor& output, const Tensor& log_sum,
-                                                               const Tensor& places, double scale, int64_t first_row) {
-  if (query.scalar_type() == c10::kHalf)
-    return composed::document_attention_backward(gradient, query, key, value, output, log_sum, places, scale,
-                                                 first_row);
-  return canonical_attention_backward(gradient, query, key, value, output, log_sum, /*causal=*/true, scale, first_row,
-                                      {}, places);
 }
 
 /// The last keys are none: of what has a place for one.

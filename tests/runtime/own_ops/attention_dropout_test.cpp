@@ -1,5 +1,4 @@
 // Attention that drops weights: those that are left, scaled up, whoever holds which part of the matrix.
-#include "runtime/own_ops/attention_dropout.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -26,7 +26,8 @@ std::unique_ptr<models::Model> tied_llama() {
   return std::make_unique<models::Llama>(options);
 }
 
-constexpr const char *kShared = "shared optimizer state", *kBalancedRing = "a balanced ring";
+constexpr const char *kShared = "shared optimizer state", *kBalancedRing = "a balanced ring",
+                     *kPacked = "a balanced ring of packed documents";
 // What one device computes in the same way.
 constexpr const char *kPairs = "pairs of preferences", *kMixed = "float32 beside bfloat16";
 
@@ -47,7 +48,8 @@ void PrintTo(const Trial& trial, std::ostream* out) {
 void set_method(std::string_view method, Job& job) {
   if (method == kHeadTail) {
     job.parallelism.context_parallel_load_balancer = kHeadTail;
-  } else if (method == kBalancedRing) {
+  } else if (method == kBalancedRing || method == kPacked) {
+    job.training.pack_documents = method == kPacked;
     job.parallelism.context_parallel_rotate_method = kRing;
     job.parallelism.context_parallel_load_balancer = kHeadTail;
   } else if (method == kShared) {
@@ -115,6 +117,18 @@ TEST_P(PipelineProcesses, HaveTheBitsOfOneProcess) {
   const auto found =
       on_each_rank(trial, [&](int rank, const auto& transport) { return train(trial, {rank}, transport); });
   for (size_t rank = 0; rank < found.size(); ++rank) EXPECT_EQ(found[rank], expected) << "rank " << rank;
+}
+
+/// Packed documents, which recordings do not hold: only bits, and only of several processes beside one.
+TEST(PackedProcesses, HaveTheBitsOfOneProcess) {
+  for (const Trial& trial :
+       {Trial{"cp=4", 1, "1F1B", "float32", kPacked, 1024}, {"pp=2,cp=2", 2, "ZBH1", "bfloat16", kPacked, 512}}) {
+    const auto expected = train(trial, {}, nullptr);
+    EXPECT_EQ(train({"one device", trial.batch, "1F1B", trial.dtype, kPacked, trial.length}, {}, nullptr), expected);
+    const auto found =
+        on_each_rank(trial, [&](int rank, const auto& transport) { return train(trial, {rank}, transport); });
+    for (size_t rank = 0; rank < found.size(); ++rank) EXPECT_EQ(found[rank], expected) << trial.mesh << " " << rank;
+  }
 }
 
 /// A step that is checked, after one that was not: the reference takes the state of all stages.

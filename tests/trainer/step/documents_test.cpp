@@ -3,9 +3,13 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "models/families/gpt2.h"
+#include "runtime/context/observer.h"
+#include "runtime/context/world.h"
 #include "runtime/redistribution/gather.h"
 #include "tests/support/canonical_models.h"
+#include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"
@@ -111,66 +115,109 @@ TEST_P(DocumentBits, AreOneDevices) {
 /// Sequences that are cut: all forms, documents that go over the cuts, and rows that see nothing of a block.
 struct CutPlace {
   const char *mesh, *method, *balancer;
-  const char* dtype = "float32";
+  const char *dtype = "float32", *recompute = "none";
+  int64_t length = 1024;
 };
 
-class DocumentsOfCutSequences : public ::testing::TestWithParam<CutPlace> {
- protected:
-  /// Documents of 300, 7, 600, 300, ... tokens.
-  static TokenBatch batch_of(const Job& job, int64_t step) {
-    auto batch = testing::batch_for(job, step, kVocabulary);
-    for (int64_t i = 0; i < batch.rows * batch.seq_len; ++i) {
-      const bool begins = i % batch.seq_len == 0 || i % 907 == 300 || i % 907 == 307;
-      batch.positions.push_back(begins ? 0 : batch.positions.back() + 1);
-    }
-    return batch;
-  }
-  /// Digest of the state after two steps, loss and gradient norm of the second.
-  static std::tuple<std::string, double, double> run(const char* mesh, const char* numerics) {
-    auto job = testing::small_job();
-    job.training.seq_len = 1024;
-    job.training.global_batch_size = job.training.local_batch_size = 2;
-    job.training.mixed_precision_param = GetParam().dtype;
-    job.numerics.mode = numerics;
-    job.parallelism.context_parallel_rotate_method = GetParam().method;
-    job.parallelism.context_parallel_load_balancer = GetParam().balancer;
-    TrainingRun::Options options;
-    options.mesh = parse_mesh(mesh);
-    options.make_model = [] {
-      auto llama = testing::small_llama_options();
-      llama.length = 1024;
-      return std::make_unique<models::Llama>(llama);
-    };
-    TrainingRun run(job, options);
-    run.step(1, batch_of(job, 1), 1e-2);
-    const auto result = run.step(2, batch_of(job, 2), 1e-2);
-    return {state_digest(run.state()).text(), result.loss, result.gradient_norm};
-  }
-};
-
-TEST_P(DocumentsOfCutSequences, HaveOneDevicesBits) {
-  EXPECT_EQ(run(GetParam().mesh, "canonical"), run("one device", "canonical"));
+/// Digest of the state after two steps, loss and gradient norm of the second.
+std::tuple<std::string, double, double> two_steps_of(const CutPlace& place, const char* mesh, const char* numerics) {
+  auto job = testing::small_job();
+  job.training.seq_len = place.length;
+  job.training.global_batch_size = job.training.local_batch_size = 2;
+  job.training.mixed_precision_param = place.dtype;
+  job.training.pack_documents = true;
+  job.activation_checkpoint.mode = place.recompute;
+  job.numerics.mode = numerics;
+  job.parallelism.context_parallel_rotate_method = place.method;
+  job.parallelism.context_parallel_load_balancer = place.balancer;
+  TrainingRun::Options options;
+  options.mesh = parse_mesh(mesh);
+  options.make_model = [&] {
+    auto llama = testing::small_llama_options();
+    llama.length = place.length;
+    return std::make_unique<models::Llama>(llama);
+  };
+  TrainingRun run(job, options);
+  run.step(1, testing::batch_for(job, 1), 1e-2);
+  const auto result = run.step(2, testing::batch_for(job, 2), 1e-2);
+  return {state_digest(run.state()).text(), result.loss, result.gradient_norm};
 }
 
-TEST_P(DocumentsOfCutSequences, NativeAgreesButForRounding) {
-  if (std::string_view(GetParam().dtype) != "float32") return;
-  const auto [bits, loss, norm] = run(GetParam().mesh, "native");
-  const auto [expected_bits, expected_loss, expected_norm] = run("one device", "native");
-  EXPECT_NEAR(loss, expected_loss, 1e-5);
-  EXPECT_NEAR(norm, expected_norm, 1e-4 * expected_norm);
+class DocumentsOfCutSequences : public ::testing::TestWithParam<CutPlace> {};
+
+TEST_P(DocumentsOfCutSequences, HaveOneDevicesBits) {
+  EXPECT_EQ(two_steps_of(GetParam(), GetParam().mesh, "canonical"),
+            two_steps_of(GetParam(), "one device", "canonical"));
 }
 
 constexpr CutPlace kCutPlaces[] = {{"cp=2", "allgather", ""},
                                    {"cp=2", kUlysses, ""},
                                    {"cp=2", kRing, ""},
-                                   {"cp=4", kRing, "", "bfloat16"},
+                                   {"cp=4", kRing, "", "bfloat16", "full"},
                                    {"cp=2", kRing, kHeadTail},
-                                   {"cp=4", kRing, kHeadTail},
+                                   {"cp=4", kRing, kHeadTail, "float32", "full"},
                                    {"cp=4,tp=3", kRing, kHeadTail, "bfloat16"},
-                                   {"cp=3", "allgather", kHeadTail},
+                                   {"cp=3", "allgather", kHeadTail, "float32", "full"},
                                    {"dp_shard=2,cp=4", "allgather", kHeadTail, "bfloat16"},
-                                   {"pp=2,cp=2,tp=2", kRing, kHeadTail}};
+                                   {"pp=2,cp=2,tp=2", kRing, kHeadTail, "float32", "selective"}};
 INSTANTIATE_TEST_SUITE_P(Forms, DocumentsOfCutSequences, ::testing::ValuesIn(kCutPlaces));
+
+/// Odd numbers of parts, and parts without rows, too.
+TEST(Documents, OfCutSequencesInNativeNumericsAgreeButForRounding) {
+  for (const CutPlace& place : {CutPlace{"cp=2", kRing, ""},
+                                {"cp=3", kRing, kHeadTail, "float32", "full", 1001},
+                                {"cp=5", kRing, "", "float32", "none", 999},
+                                {"cp=8", kRing, kHeadTail, "float32", "none", 9},
+                                {"cp=2,tp=3", kRing, kHeadTail},
+                                {"cp=3", "allgather", kHeadTail},
+                                {"cp=2", kUlysses, ""}}) {
+    const auto [bits, loss, norm] = two_steps_of(place, place.mesh, "native");
+    const auto [expected_bits, expected_loss, expected_norm] = two_steps_of(place, "one device", "native");
+    EXPECT_NEAR(loss, expected_loss, 1e-5) << place.mesh;
+    EXPECT_NEAR(norm, expected_norm, 1e-4 * expected_norm) << place.mesh;
+  }
+}
+
+/// With "op" what attention gave is kept: it does not run again.
+TEST(Documents, KeepWhatAttentionGave) {
+  class Count final : public Observer {
+   public:
+    void after_op(const OpEvent& event, std::span<const c10::IValue>) override {
+      count += event.id.op == "mesh::document_attention";
+    }
+    int count = 0;
+  };
+  const auto runs = [](const char* option) {
+    auto job = testing::small_job();
+    job.training.pack_documents = true;
+    job.activation_checkpoint.mode = "selective", job.activation_checkpoint.selective_ac_option = option;
+    TrainingRun run(job, testing::small_llama_on("dp_shard=2"));
+    Count count;
+    run.world().observers().add(&count);
+    run.step(1, testing::batch_for(job, 1), 1e-2);
+    run.world().observers().remove(&count);
+    return count.count;
+  };
+  EXPECT_EQ(runs("op"), 2);
+  EXPECT_EQ(runs("1"), 4);
+}
+
+TEST(Documents, ThatDoNotFollowOneAnotherAreRefused) {
+  const auto message = [](const std::function<void(TokenBatch&)>& spoil) {
+    auto job = testing::small_job();
+    job.training.pack_documents = true;
+    TrainingRun run(job, testing::small_llama_on("dp_shard=2"));
+    auto batch = testing::batch_for(job, 1);
+    spoil(batch);
+    return testing::message_of<BadInput>([&] { run.step(1, batch, 1e-2); });
+  };
+  EXPECT_EQ(message([](TokenBatch& batch) { batch.positions[15] = 2; }),
+            "token 3 of row 1 has position 2 in its document, expected 0 or 3");
+  EXPECT_EQ(message([](TokenBatch& batch) { batch.positions[24] = 12; }),
+            "token 0 of row 2 has position 12 in its document, expected 0");
+  EXPECT_EQ(message([](TokenBatch& batch) { batch.positions.pop_back(); }),
+            "a batch of 144 tokens has 143 positions in documents");
+}
 
 constexpr Place kPlaces[] = {
     {"dp_shard=2", "full", 1}, {"tp=2", "none", 4}, {"cp=2", "selective", 2}, {"dp_replicate=2,cp=3,tp=2", "none", 1}};

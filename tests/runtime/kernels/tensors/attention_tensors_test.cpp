@@ -1,9 +1,13 @@
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "fuzz/cases/tensors.h"
 #include "runtime/kernels/tensors/canonical_attention.h"
+#include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "tests/support/message_of.h"
 #include "tests/support/threads.h"
 
 namespace lockstep {
@@ -83,6 +87,54 @@ TEST(AttentionTensors, AreSoftmaxAttention) {
   expect_close(Attention(1, 2, 2, 300, 300, 16, true, 0, c10::kDouble).run(), 1e-12);
   expect_close(Attention(1, 1, 4, 20, 600, 40, false, 0, c10::kDouble).run(), 1e-12);
   expect_close(Attention(1, 2, 2, 40, 40, 16, true, 0, c10::kBFloat16).run(), 0.1);
+}
+
+/// Places of rows in their documents: bad ones are named, whatever they would read.
+TEST(AttentionTensors, RefusesPlacesThatNoDocumentHas) {
+  const Attention a(2, 1, 1, 3, 3, 4, true);
+  const auto message = [&](const Tensor& places) {
+    return testing::message_of<BadInput>(
+        [&] { kernels::document_attention(a.query, a.key, a.value, places, kScale, 0); });
+  };
+  const auto of = [](std::vector<int64_t> values) { return at::tensor(values, at::kLong).view({2, -1}); };
+  EXPECT_EQ(
+      message(of({0, 1, 2, 0, 0, 2})),
+      "attention in documents: row 2 of sample 1 (of those here) has place 2 in its document, expected one from 0 "
+      "to 1");
+  EXPECT_THAT(message(of({0, 1, -1, 0, 0, 0})), ::testing::HasSubstr("row 2 of sample 0 (of those here) has place -1"));
+  EXPECT_THAT(message(of({std::numeric_limits<int64_t>::max(), 0, 0, 0, 0, 0})), ::testing::HasSubstr("row 0"));
+  EXPECT_THAT(message(of({0, 1, 0, 0})), ::testing::HasSubstr("places are Long [2, 2], expected Long [2, 3]"));
+  EXPECT_THAT(message(of({0, 1, 2, 5, 6, 0}).to(at::kInt)), ::testing::HasSubstr("places are Int [2, 3]"));
+}
+
+/// Documents of 2, 1 and 3 tokens: what a row does not see takes no part, NaN or not; the composed form agrees.
+TEST(AttentionTensors, InDocumentsAreThoseOfEachAlone) {
+  Attention a(1, 2, 2, 6, 6, 8, true);
+  const auto places = at::tensor(std::vector<int64_t>{0, 1, 0, 0, 1, 2}, at::kLong).view({1, 6});
+  const auto [output, log_sum] = kernels::document_attention(a.query, a.key, a.value, places, kScale, 0);
+  const auto [dq, dk, dv] =
+      kernels::document_attention_backward(a.gradient, a.query, a.key, a.value, output, log_sum, places, kScale, 0);
+  for (const auto& [from, to] : {std::pair<int64_t, int64_t>{0, 2}, {2, 3}, {3, 6}}) {
+    const auto cut = [from = from, to = to](const Tensor& x) { return x.slice(2, from, to); };
+    Attention alone = a;
+    alone.query = cut(a.query), alone.key = cut(a.key), alone.value = cut(a.value), alone.gradient = cut(a.gradient);
+    const auto b = by_libtorch(alone);
+    for (const auto& [found, expected] :
+         {std::pair{output, b.output}, {log_sum, b.log_sum}, {dq, b.dq}, {dk, b.dk}, {dv, b.dv}})
+      EXPECT_LT(worst(cut(found), expected), 1e-5) << from;
+  }
+  const auto [composed, composed_sum] = composed::document_attention(a.query, a.key, a.value, places, kScale, 0);
+  EXPECT_LT(worst(composed, output.to(at::kDouble)), 1e-5);
+  EXPECT_LT(worst(composed_sum, log_sum.to(at::kDouble)), 1e-5);
+  const auto [cq, ck, cv] =
+      composed::document_attention_backward(a.gradient, a.query, a.key, a.value, output, log_sum, places, kScale, 0);
+  for (const auto& [found, expected] : {std::pair{cq, dq}, {ck, dk}, {cv, dv}})
+    EXPECT_LT(worst(found, expected.to(at::kDouble)), 1e-5);
+  auto spoiled = a.value.clone();
+  spoiled.select(2, 1).fill_(std::numeric_limits<double>::quiet_NaN());
+  const auto [beside, sum] = kernels::document_attention(a.query, a.key, spoiled, places, kScale, 0);
+  EXPECT_TRUE(same_bits(beside.slice(2, 2, 6), output.slice(2, 2, 6)));
+  EXPECT_TRUE(beside.select(2, 1).isnan().all().item<bool>());
 }
 
 TEST(AttentionTensors, LargeScoresStayFinite) {
