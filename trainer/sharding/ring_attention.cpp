@@ -76,7 +76,7 @@ class Passing {
     const int64_t of = next_++;
     if (of == part_) return std::exchange(own_, {});
     auto taken = expected_.extract(of);
-    const std::pair both(taken.mapped().first.finish(), taken.mapped().second.finish());
+    std::pair both(taken.mapped().first.finish(), taken.mapped().second.finish());
     expect();
     hand_on(of, both);
     return both;

@@ -46,8 +46,9 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value) {
 }
 
 /// With the places that it points to.
-struct PlacedShape : AttentionShape {
-  Tensor dense = {};
+struct PlacedShape {
+  AttentionShape sizes;
+  Tensor places = {};
 };
 
 PlacedShape shape_of(const Tensor& query, const Tensor& key, const Tensor& value, bool causal, double scale,
@@ -57,8 +58,8 @@ PlacedShape shape_of(const Tensor& query, const Tensor& key, const Tensor& value
   PlacedShape shape{{query.size(0), heads, heads > 0 ? query.size(1) / heads : 1, query.size(2), key.size(2),
                      key.size(3), value.size(3), causal, first_row, scale}};
   if (!places.defined()) return shape;
-  shape.dense = checked_places(places, shape.batch, shape.rows);
-  shape.places = shape.dense.const_data_ptr<int64_t>();
+  shape.places = checked_places(places, shape.sizes.batch, shape.sizes.rows);
+  shape.sizes.places = shape.places.const_data_ptr<int64_t>();
   return shape;
 }
 
@@ -88,7 +89,8 @@ void dispatch(const Tensor& tensor, const Function& f) {
 
 std::tuple<Tensor, Tensor> canonical_attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
                                                double scale, int64_t first_row, const Tensor& places) {
-  const auto shape = shape_of(query, key, value, causal, scale, first_row, places);
+  const auto placed = shape_of(query, key, value, causal, scale, first_row, places);
+  const auto& shape = placed.sizes;
   const Tensor output = empty_heads({query.size(0), query.size(1), query.size(2), value.size(3)}, query);
   const Tensor log_sum = empty_heads({query.size(0), query.size(1), query.size(2)}, query);
   dispatch(query, [&]<class Input, class T>(Input, T) {
@@ -171,7 +173,8 @@ std::tuple<Tensor, Tensor, Tensor> canonical_attention_backward(const Tensor& gr
                                                                 const Tensor& output, const Tensor& log_sum,
                                                                 bool causal, double scale, int64_t first_row,
                                                                 const ContractedRange& rows, const Tensor& places) {
-  const auto shape = shape_of(query, key, value, causal, scale, first_row, places);
+  const auto placed = shape_of(query, key, value, causal, scale, first_row, places);
+  const auto& shape = placed.sizes;
   const auto [dq, dk, dv] = gradients_of({gradient, query, key, value, output, log_sum, shape, rows});
   const auto dtype = query.scalar_type();
   if (rows.stays_open()) return {dq.to(dtype), dk, dv};
@@ -206,13 +209,14 @@ std::tuple<Tensor, Tensor> over_block(const Tensor& query, const Tensor& key, co
 std::tuple<Tensor, Tensor> attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
                                           const Tensor& sums, const Tensor& weights, bool causal, double scale,
                                           int64_t first_row) {
-  return over_block(query, key, value, sums, weights, shape_of(query, key, value, causal, scale, first_row));
+  return over_block(query, key, value, sums, weights, shape_of(query, key, value, causal, scale, first_row).sizes);
 }
 
 std::tuple<Tensor, Tensor> document_attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
                                                    const Tensor& sums, const Tensor& weights, const Tensor& places,
                                                    double scale, int64_t first_row) {
-  const auto shape = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
+  const auto placed = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
+  const auto& shape = placed.sizes;
   return over_block(query, key, value, sums, weights, shape);
 }
 
@@ -225,7 +229,7 @@ std::tuple<Tensor, Tensor> attention_result(const Tensor& sums, const Tensor& we
   const Tensor query = at::zeros({batch, heads, rows, 1}, sums.options());
   const Tensor key = at::zeros({batch, heads, 1, 1}, sums.options());
   const Tensor value = at::zeros({batch, heads, 1, width}, sums.options());
-  auto shape = shape_of(query, key, value, false, 1, 0);
+  auto shape = shape_of(query, key, value, false, 1, 0).sizes;
   shape.keys = 0;
   const Tensor before[] = {sums.contiguous(), weights.contiguous()};
   dispatch(sums, [&]<class Input, class T>(Input, T) {
@@ -266,7 +270,8 @@ std::tuple<Tensor, Tensor, Tensor> attention_over_backward(const Tensor& gradien
                                                            const Tensor& log_sum, const Tensor& query_gradient,
                                                            bool causal, double scale, int64_t first_row, int64_t first,
                                                            int64_t all_rows) {
-  const auto shape = shape_of(query, key, value, causal, scale, first_row);
+  const auto placed = shape_of(query, key, value, causal, scale, first_row);
+  const auto& shape = placed.sizes;
   return gradients_over_block({gradient, query, key, value, output, log_sum, shape, {}}, query_gradient, first,
                               all_rows);
 }
@@ -277,7 +282,8 @@ std::tuple<Tensor, Tensor, Tensor> document_attention_over_backward(const Tensor
                                                                     const Tensor& query_gradient, const Tensor& places,
                                                                     double scale, int64_t first_row, int64_t first,
                                                                     int64_t all_rows) {
-  const auto shape = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
+  const auto placed = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
+  const auto& shape = placed.sizes;
   return gradients_over_block({gradient, query, key, value, output, log_sum, shape, {}}, query_gradient, first,
                               all_rows);
 }

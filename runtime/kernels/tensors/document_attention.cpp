@@ -1,12 +1,12 @@
-// Attention inside of documents on plain CPU tensors: canonical numerics' kernels, but for float16, which they do not take.
-#include "runtime/kernels/tensors/document_places.h"
-
+// Attention inside of documents on plain CPU tensors: canonical numerics' kernels, but for float16, which they do not
+// take.
 #include <fmt/format.h>
 
 #include "core/error.h"
 #include "runtime/kernels/tensors/canonical_attention.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/document_places.h"
 
 namespace lockstep::kernels {
 namespace {

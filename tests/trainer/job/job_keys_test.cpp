@@ -129,7 +129,12 @@ TEST(TorchtitanDifferences, OfContextParallelAndOfResharding) {
   job.parallelism.context_parallel_load_balancer = kHeadTail;
   EXPECT_EQ(differences(job), std::vector<std::string>{});
   job.parallelism.context_parallel_rotate_method = kRing;
+  job.training.pack_documents = true;
+  EXPECT_EQ(differences(job), std::vector<std::string>{});
+  job.parallelism.context_parallel_rotate_method = "allgather";
+  job.model.attention_dropout = 0.1;
   EXPECT_EQ(differences(job).size(), 1);
+  job.model.attention_dropout = 0;
   job.parallelism.context_parallel_degree = 1;
   job.activation_checkpoint.mode = "full";
   EXPECT_EQ(differences(job), (std::vector<std::string>{"parameters of recomputed layers are gathered again, although "
