@@ -10,7 +10,7 @@
 namespace lockstep::replay {
 
 inline constexpr const char* kFormat = "lockstep-recording";
-inline constexpr int64_t kVersion = 3;
+inline constexpr int64_t kVersion = 4;
 
 inline constexpr std::size_t kMaxName = 1024;       ///< bytes of a name
 inline constexpr std::size_t kMaxText = 64 * 1024;  ///< bytes of `/reason`, `/job` and `/machine`
@@ -39,6 +39,7 @@ enum : std::size_t {
   kMachine,
   kTokens,
   kLabels,
+  kPositions,
   kScalarTable,
   kNameTable,
   kOpTable,
@@ -54,6 +55,7 @@ inline constexpr std::array kDatasets = {
     Dataset{"/machine", Content::kText},
     Dataset{"/batch/tokens", Content::kSamples},
     Dataset{"/batch/labels", Content::kSamples},
+    Dataset{"/batch/positions", Content::kSamples},
     Dataset{"/scalars", Content::kTable, &kScalarColumns},
     Dataset{"/names", Content::kNames},
     Dataset{"/ops", Content::kTable, &kOpColumns},

@@ -104,6 +104,7 @@ struct StepRecording {
   int64_t first_sample = 0, rows = 0, seq_len = 0;           ///< the global batch
   int64_t next_sample = 0;                                   ///< the next step's first: first_sample + rows
   std::vector<int32_t> tokens, labels;                       ///< [rows, seq_len]
+  std::vector<int32_t> positions;  ///< of each token in its document; empty: each sample is one
   std::vector<RecordedScalar> scalars;
   std::vector<std::string> names;
   std::vector<RecordedOp> ops;

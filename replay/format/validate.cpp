@@ -62,6 +62,19 @@ void check_numerics(const StepRecording& r) {
   }
 }
 
+/// A token follows the one before in its document, or begins one, as every sample does.
+void check_positions(const StepRecording& r) {
+  if (r.positions.empty()) return;
+  require(r.positions.size() == r.tokens.size(), "/batch has {} tokens and {} positions", r.tokens.size(),
+          r.positions.size());
+  const auto length = static_cast<std::size_t>(r.seq_len);
+  for (std::size_t i = 0; i < r.positions.size(); ++i) {
+    const bool follows = i % length > 0 && r.positions[i] == int64_t{r.positions[i - 1]} + 1;
+    require(r.positions[i] == 0 || follows, "/batch/positions has {} at [{}, {}]", r.positions[i], i / length,
+            i % length);
+  }
+}
+
 void check_batch(const StepRecording& r) {
   constexpr int64_t kMax = int64_t{1} << 40;
   require(r.rows >= 0 && r.seq_len >= 0 && r.rows < kMax && r.seq_len < kMax, "/batch has {} x {} tokens", r.rows,
@@ -74,6 +87,7 @@ void check_batch(const StepRecording& r) {
   const auto size = static_cast<std::size_t>(count);
   require(fits && r.tokens.size() == size && r.labels.size() == size, "/batch has {} tokens and {} labels for {} x {}",
           r.tokens.size(), r.labels.size(), r.rows, r.seq_len);
+  check_positions(r);
 }
 
 void check_names(const StepRecording& r) {

@@ -145,10 +145,13 @@ void read_datasets(const Catalog& catalog, File file, StepRecording& r) {
   r.machine = read_machine(text_of(bytes(kMachine)));
   const auto& sizes = catalog.entries[kTokens].sizes;
   require(sizes == catalog.entries[kLabels].sizes, "tokens and labels have other sizes");
+  const auto& packed = catalog.entries[kPositions].sizes;
+  require(packed == sizes || (packed[0] == 0 && packed[1] == sizes[1]), "tokens and positions have other sizes");
   r.rows = static_cast<int64_t>(sizes[0]);
   r.seq_len = static_cast<int64_t>(sizes[1]);
   r.tokens = read_samples(bytes(kTokens));
   r.labels = read_samples(bytes(kLabels));
+  r.positions = read_samples(bytes(kPositions));
   r.scalars = read_scalars(bytes(kScalarTable));
   r.names = read_names(bytes(kNameTable), catalog.entries[kNameTable]);
   r.ops = unpack<RecordedOp>(kOpColumns, bytes(kOpTable));

@@ -200,7 +200,7 @@ void check_groups(hid_t root, bool has_state) {
   if (has_state) expected.insert("state");
   check_names(root, "/", expected);
   const auto batch = open_group(root, "/batch");
-  check_names(batch.get(), "/batch", {"tokens", "labels"});
+  check_names(batch.get(), "/batch", {"tokens", "labels", "positions"});
 }
 
 void read_state(hid_t root, std::size_t file_size, Catalog& catalog) {

@@ -132,6 +132,8 @@ void write_batch(hid_t file, const StepRecording& recording) {
   const Dimensions sizes{static_cast<hsize_t>(recording.rows), static_cast<hsize_t>(recording.seq_len)};
   write_dataset(file, kDatasets[kTokens].path, type, sizes, recording.tokens.data());
   write_dataset(file, kDatasets[kLabels].path, type, sizes, recording.labels.data());
+  const Dimensions packed{recording.positions.empty() ? 0 : sizes[0], sizes[1]};
+  write_dataset(file, kDatasets[kPositions].path, type, packed, recording.positions.data());
 }
 
 void write_tensors(hid_t group, const std::vector<RecordedTensor>& tensors) {

@@ -9,7 +9,7 @@
 
 namespace lockstep::replay {
 std::size_t memory_of(const StepRecording& r) {
-  std::size_t bytes = r.payload.size() + (r.tokens.size() + r.labels.size()) * sizeof(int32_t);
+  std::size_t bytes = r.payload.size() + (r.tokens.size() + r.labels.size() + r.positions.size()) * sizeof(int32_t);
   bytes += r.ops.size() * sizeof(RecordedOp) + r.results.size() * sizeof(RecordedResult);
   bytes += r.collectives.size() * sizeof(RecordedCollective) + r.pieces.size() * sizeof(RecordedPiece);
   for (const auto& tensor : r.state) bytes += tensor.bytes.size();

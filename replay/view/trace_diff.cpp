@@ -110,6 +110,8 @@ class Comparison {
           fmt::format("{} x {} tokens, {} x {} tokens", left_.rows, left_.seq_len, right_.rows, right_.seq_len);
     else if (left_.tokens != right_.tokens || left_.labels != right_.labels)
       diff_.batch = left_.tokens != right_.tokens ? "other tokens" : "other labels";
+    else if (left_.positions != right_.positions)
+      diff_.batch = "other documents";
     else if (left_.first_sample != right_.first_sample)
       diff_.batch = fmt::format("first sample {}, first sample {}", left_.first_sample, right_.first_sample);
   }

@@ -92,7 +92,7 @@ class RecordingMutator {
   }
 
   std::string change_batch() {
-    auto& ids = up_to(1) == 0 ? r_.tokens : r_.labels;
+    auto& ids = r_.positions.empty() || up_to(2) > 0 ? (up_to(1) == 0 ? r_.tokens : r_.labels) : r_.positions;
     static constexpr int32_t kIds[] = {0, 1, 28, 29, -1, -100, 1 << 30, -(1 << 30)};
     const auto kind = up_to(4);
     if (kind == 0) std::swap(r_.rows, r_.seq_len);

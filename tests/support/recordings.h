@@ -81,6 +81,11 @@ class RandomRecording {
     const auto count = static_cast<std::size_t>(r_.rows * r_.seq_len);
     for (auto* samples : {&r_.tokens, &r_.labels})
       for (std::size_t i = 0; i < count; ++i) samples->push_back(static_cast<int32_t>(word()));
+    if (r_.rows % 2 == 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool begins = i % static_cast<std::size_t>(r_.seq_len) == 0 || r_.tokens[i] % 3 == 0;
+      r_.positions.push_back(begins ? 0 : r_.positions.back() + 1);
+    }
   }
 
   replay::Name name() { return static_cast<replay::Name>(up_to(r_.names.size() - 1)); }

@@ -123,9 +123,6 @@ void require_data_fit(const Job& job) {
   if (length > job.training.seq_len)
     fail<BadInput>("validation.seq_len {} is longer than training.seq_len {}: the model is built for that.", length,
                    job.training.seq_len);
-  if (job.training.pack_documents && !job.record.folder.empty())
-    fail<BadInput>(
-        "training.pack_documents and record.folder: recordings do not hold document borders yet. Leave one out.");
 }
 
 void require_loss_fits(const Job& job) {

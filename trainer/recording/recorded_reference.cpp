@@ -32,7 +32,8 @@ void require_alike(const replay::StepRecording& first, const replay::StepRecordi
   };
   require(other.job == first.job, "job");
   require(other.rows == first.rows && other.seq_len == first.seq_len && other.tokens == first.tokens &&
-              other.labels == first.labels && other.first_sample == first.first_sample,
+              other.labels == first.labels && other.positions == first.positions &&
+              other.first_sample == first.first_sample,
           "batch");
   require(learning_rate_bits(other) == learning_rate_bits(first), "learning_rate");
   require(other.world == first.world, "number of ranks");

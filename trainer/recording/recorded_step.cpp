@@ -34,7 +34,8 @@ TokenBatch batch_of(const replay::StepRecording& recording, int64_t vocabulary) 
           recording.seq_len,
           {recording.tokens.begin(), recording.tokens.end()},
           {recording.labels.begin(), recording.labels.end()},
-          recording.first_sample};
+          recording.first_sample,
+          {recording.positions.begin(), recording.positions.end()}};
 }
 
 void require_sample(const replay::StepRecording& recording, int64_t due) {

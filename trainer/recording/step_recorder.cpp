@@ -51,6 +51,7 @@ void StepRecorder::begin_step(int64_t step, const TokenBatch& batch, double lear
   common_.seq_len = batch.seq_len;
   common_.tokens = narrowed(batch.tokens);
   common_.labels = narrowed(batch.labels);
+  common_.positions = narrowed(batch.positions);
   common_.scalars = {{"learning_rate", std::bit_cast<uint64_t>(learning_rate)}};
   common_.state_digest.clear();
   common_.has_state = needs_state(step);

@@ -25,9 +25,9 @@ double predicted_size(const StepRecording& r) {
   for (const auto& [key, value] : r.machine) texts += key.size() + value.size() + 4;
   std::size_t bytes = 33 * r.ops.size() + 37 * r.results.size() + 71 * r.collectives.size() + 40 * r.pieces.size();
   bytes += 56 * r.scalars.size() + (longest + 1) * r.names.size() + texts + r.payload.size();
-  bytes += 4 * (r.tokens.size() + r.labels.size());
+  bytes += 4 * (r.tokens.size() + r.labels.size() + r.positions.size());
   for (const auto& tensor : r.state) bytes += 400 + tensor.bytes.size();
-  return static_cast<double>(bytes) + 7900 + (r.has_state ? 700 : 0);
+  return static_cast<double>(bytes) + 8200 + (r.has_state ? 700 : 0);
 }
 
 TEST(Format, SizesArePredictedWithinFivePercent) {
@@ -78,6 +78,7 @@ TEST(Format, H5dumpReadsIt) {
             "/                        Group\n"
             "/batch                   Group\n"
             "/batch/labels            Dataset {1, 2}\n"
+            "/batch/positions         Dataset {0, 2}\n"
             "/batch/tokens            Dataset {1, 2}\n"
             "/collectives             Dataset {1}\n"
             "/job                     Dataset {SCALAR}\n"

@@ -68,16 +68,16 @@ TEST(Refusals, ARecordingOfVersion2) {
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
   EXPECT_EQ(
       refusal_of(Bytes(bytes, bytes + text.size())),
-      "x.h5: made by an older Lockstep: version 2, this one reads 3. Record again, or use the build that /machine "
+      "x.h5: made by an older Lockstep: version 2, this one reads 4. Record again, or use the build that /machine "
       "names (h5dump -d /machine)");
 }
 
 TEST(Refusals, OtherVersionsAndFormats) {
-  EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 4); }),
-            "x.h5: made by a newer Lockstep: version 4, this one reads 3");
+  EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 5); }),
+            "x.h5: made by a newer Lockstep: version 5, this one reads 4");
   EXPECT_EQ(
       refusal_after([](hid_t file) { set_number(file, "version", 1); }),
-      "x.h5: made by an older Lockstep: version 1, this one reads 3. Record again, or use the build that /machine "
+      "x.h5: made by an older Lockstep: version 1, this one reads 4. Record again, or use the build that /machine "
       "names (h5dump -d /machine)");
   EXPECT_EQ(refusal_after([](hid_t file) { set_number(file, "version", 0); }), "x.h5: version 0, which never was");
   EXPECT_EQ(refusal_after([](hid_t file) { H5Adelete(file, "format"); }), "x.h5: no recording of Lockstep");

@@ -34,6 +34,7 @@ replay::StepRecording recorded() {
   auto job = testing::small_job();
   job.parallelism.data_parallel_shard_degree = 2;
   job.training.local_batch_size = 6;
+  job.training.pack_documents = true;
   job.record.folder = folder.file("traces");
   TrainingRun::Options options;
   options.mesh = mesh_of(job);
@@ -68,6 +69,7 @@ replay::StepRecording without_what_cannot_matter(replay::StepRecording r) {
   const auto own = static_cast<size_t>(r.rows / 2 * r.seq_len);
   if (r.tokens.size() > own) r.tokens.resize(own);
   if (r.labels.size() > own) r.labels.resize(own);
+  if (r.positions.size() > own) r.positions.resize(own);
   return r;
 }
 

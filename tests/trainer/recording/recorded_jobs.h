@@ -14,6 +14,7 @@ struct Setup {
   int64_t microbatches = 1;
   bool recomputes = false;
   const char* dtype = "float32";
+  bool packs = false;
 };
 
 inline trainer::Job job_of(const Setup& setup, const std::string& folder) {
@@ -22,6 +23,7 @@ inline trainer::Job job_of(const Setup& setup, const std::string& folder) {
   trainer::set_mesh(job, mesh);
   job.numerics.mode = setup.numerics;
   job.training.mixed_precision_param = setup.dtype;
+  job.training.pack_documents = setup.packs;
   job.training.global_batch_size = 24;
   job.training.local_batch_size = 24 / mesh.data_parallel() / setup.microbatches;
   job.parallelism.pipeline_parallel_microbatch_size = job.training.local_batch_size;
@@ -29,6 +31,16 @@ inline trainer::Job job_of(const Setup& setup, const std::string& folder) {
   job.record.folder = folder;
   job.record.state_every = 2;
   return job;
+}
+
+/// Documents begin within samples, however short these are.
+inline trainer::TokenBatch recorded_batch(const trainer::Job& job, int64_t step) {
+  auto batch = batch_for(job, step);
+  for (size_t i = 0; i < batch.positions.size(); ++i) {
+    const bool begins = i % static_cast<size_t>(batch.seq_len) == 0 || i % 7 == 3;
+    batch.positions[i] = begins ? 0 : batch.positions[i - 1] + 1;
+  }
+  return batch;
 }
 
 inline trainer::TrainingRun::Options options_of(const trainer::Job& job) {

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/numerics_version.h"
 #include "replay/format/recorded_numerics.h"
+#include "replay/format/validate.h"
 #include "replay/store/recording_folder.h"
 #include "replay/view/trace_diff.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -33,7 +34,7 @@ std::vector<std::vector<replay::RecordedTensor>> record(const Job& job) {
   TrainingRun run(job, options_of(job));
   StepRecorder recorder(job, run);
   for (int64_t step = 1; step <= 3; ++step) {
-    run.step(step, testing::batch_for(job, step), 1e-2);
+    run.step(step, testing::recorded_batch(job, step), 1e-2);
     recorder.close_step();
   }
   recorder.finish();
@@ -82,7 +83,9 @@ INSTANTIATE_TEST_SUITE_P(Setups, Replay,
                                            Setup{"dp_replicate=2,dp_shard=2,cp=2,tp=2", "native", 2, true},
                                            Setup{"pp=2"}, Setup{"pp=3,tp=2", "native", 2},
                                            Setup{"pp=2,dp_shard=2", "canonical", 2},
-                                           Setup{"pp=2,dp_replicate=2", "canonical", 2, true, "bfloat16"}));
+                                           Setup{"pp=2,dp_replicate=2", "canonical", 2, true, "bfloat16"},
+                                           Setup{"cp=2,tp=2", "canonical", 1, false, "float32", true},
+                                           Setup{"pp=2,dp_shard=2", "native", 2, true, "float32", true}));
 
 /// The first step of rank 0 on dp_shard=2,tp=2.
 class ChangedRecording : public ::testing::Test {
@@ -215,6 +218,21 @@ TEST_F(ChangedRecording, APieceTooManyIsNoIdentity) {
   EXPECT_EQ(outcome.first_difference->id, "step 1, " + replay::text_of(collective.id, recording_));
   EXPECT_EQ(outcome.first_difference->expected, fmt::format("{} pieces", collective.pieces));
   EXPECT_FALSE(outcome.is_identical());
+}
+
+/// Recorded of packed samples, replayed as if each were one document.
+TEST(ReplayOfDocuments, NoticesOtherBorders) {
+  const TemporaryFolder folder;
+  const auto job = job_of({.mesh = "dp_shard=2", .packs = true}, folder.file("traces"));
+  record(job);
+  auto recording = replay::RecordingFolder(job.record.folder).read(0, 1);
+  ASSERT_EQ(recording.positions.size(), recording.tokens.size());
+  for (size_t i = 0; i < recording.positions.size(); ++i)
+    recording.positions[i] = static_cast<int32_t>(i % static_cast<size_t>(recording.seq_len));
+  const auto outcome = ReplayedRun(recording, {}, testing::small_llama).replay(recording);
+  EXPECT_THAT(text_of(outcome), HasSubstr("forward, embedding #0\n"));
+  recording.positions[1] = 2;
+  EXPECT_EQ(testing::message_of<BadInput>([&] { replay::validate(recording); }), "/batch/positions has 2 at [0, 1]");
 }
 
 TEST_F(ChangedRecording, OfWordsThatTheModelDoesNotKnowSaysWhere) {
