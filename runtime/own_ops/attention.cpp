@@ -29,57 +29,12 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-OpSharding attention_sharding(const Call& call) {
-  const int64_t group = group_of(call, 0, 1);
-  OpSharding sharding;
-  sharding.operands = {query_dims(group), key_dims(), key_dims()};
-  sharding.results = {query_dims(group), rows_dims(group)};
-  return sharding;
-}
-
-/// Operands: gradient, query, key, value, output, log-sum-exp.
-OpSharding attention_backward_sharding(const Call& call) {
-  const int64_t group = group_of(call, 1, 2);
-  OpSharding sharding;
-  sharding.operands = {query_dims(group), query_dims(group), key_dims(),
-                       key_dims(),        query_dims(group), rows_dims(group)};
-  sharding.results = {query_dims(group), key_dims(), key_dims()};
-  return sharding;
-}
-
-std::vector<ResultShape> attention_shapes(const Call& call) {
-  check_heads(call, 0);
-  const auto [out, rows] = output_sizes(call, 0);
-  const auto dtype = call.operand_dtypes[0];
-  return {heads_inside(out, dtype), heads_inside(rows, dtype == c10::kDouble ? c10::kDouble : c10::kFloat)};
-}
-
-std::vector<ResultShape> attention_backward_shapes(const Call& call) {
-  check_heads(call, 1);
-  const auto [out, rows] = output_sizes(call, 1);
-  expect_sizes(call, 0, out), expect_sizes(call, 4, out), expect_sizes(call, 5, rows);
-  std::vector<ResultShape> shapes;
-  for (size_t i = 1; i <= 3; ++i) shapes.push_back(heads_inside(call.operand_sizes[i], call.operand_dtypes[i]));
-  return shapes;
-}
-
 void canonical_attention(const LocalCall& call, torch::jit::Stack& stack) {
-  auto [output, log_sum] = kernels::canonical_attention(
-      call.tensor(stack, "query"), call.tensor(stack, "key"), call.tensor(stack, "value"),
-      call.argument(stack, "causal").toBool(), call.argument(stack, "scale").toDouble(), first_row(call, stack, 0));
-  stack = {std::move(output), std::move(log_sum)};
+  canonical_forward(call, stack, call.argument(stack, "causal").toBool());
 }
 
 void canonical_attention_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  std::vector<Tensor> in;
-  for (const char* name : {"gradient", "query", "key", "value", "output", "log_sum"})
-    in.push_back(call.tensor(stack, name));
-  kernels::ContractedRange range;
-  if (call.plan.results[1]->layout.ordered_sum()) range = {query_rows(call, 1).start, call.plan.wanted[1]->sizes[2]};
-  auto [dq, dk, dv] = kernels::canonical_attention_backward(
-      in[0], in[1], in[2], in[3], in[4], in[5], call.argument(stack, "causal").toBool(),
-      call.argument(stack, "scale").toDouble(), first_row(call, stack, 1), range);
-  stack = {dq, dk, dv};
+  canonical_backward(call, stack, call.argument(stack, "causal").toBool());
 }
 
 struct Attention : torch::autograd::Function<Attention> {
@@ -172,14 +127,14 @@ constexpr OwnOp kOps[] = {
      .on_cpu = kernel<kernels::attention>,
      .on_gpu = kernel<on_gpu::attention>,
      .rule = {"mesh::attention", "attention", "b(h*g)ld,bhsd,bhse->b(h*g)le,b(h*g)l", "-", Rule::kNoReduce,
-              attention_sharding, attention_shapes, from_first_row<0>},
+              whole_sharding, whole_shapes, from_first_row<0>},
      .canonical = {canonical_attention}},
     {.schema = "attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
                "Tensor log_sum, bool causal, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_backward>,
      .on_gpu = kernel<on_gpu::attention_backward>,
      .rule = {"mesh::attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
-              attention_backward_sharding, attention_backward_shapes, from_first_row<1>},
+              whole_backward_sharding, whole_backward_shapes, from_first_row<1>},
      .canonical = {canonical_attention_backward}},
 };
 

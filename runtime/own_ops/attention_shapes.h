@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
+#include "runtime/own_ops/families.h"
 #include "runtime/planning/rule.h"
 
 /// Sizes and labels of attention's operands: query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e].
@@ -75,6 +77,63 @@ inline void expect_sizes(const Call& call, size_t operand, const std::vector<int
   if (given != c10::IntArrayRef(expected))
     fail<BadInput>("{}: operand {} has sizes {}, its query and value have an output of {}", call.op, operand,
                    c10::str(given), c10::str(c10::IntArrayRef(expected)));
+}
+
+/// Attention taken whole: query, key, value -> output, each row's log-sum-exp.
+inline OpSharding whole_sharding(const Call& call) {
+  const int64_t group = group_of(call, 0, 1);
+  OpSharding sharding;
+  sharding.operands = {query_dims(group), key_dims(), key_dims()};
+  sharding.results = {query_dims(group), rows_dims(group)};
+  return sharding;
+}
+
+inline std::vector<ResultShape> whole_shapes(const Call& call) {
+  check_heads(call, 0);
+  const auto [out, rows] = output_sizes(call, 0);
+  const auto dtype = call.operand_dtypes[0];
+  return {heads_inside(out, dtype), heads_inside(rows, dtype == c10::kDouble ? c10::kDouble : c10::kFloat)};
+}
+
+/// Operands: gradient, query, key, value, output, log-sum-exp.
+inline OpSharding whole_backward_sharding(const Call& call) {
+  const int64_t group = group_of(call, 1, 2);
+  OpSharding sharding;
+  sharding.operands = {query_dims(group), query_dims(group), key_dims(),
+                       key_dims(),        query_dims(group), rows_dims(group)};
+  sharding.results = {query_dims(group), key_dims(), key_dims()};
+  return sharding;
+}
+
+inline std::vector<ResultShape> whole_backward_shapes(const Call& call) {
+  check_heads(call, 1);
+  const auto [out, rows] = output_sizes(call, 1);
+  expect_sizes(call, 0, out), expect_sizes(call, 4, out), expect_sizes(call, 5, rows);
+  std::vector<ResultShape> shapes;
+  for (size_t i = 1; i <= 3; ++i) shapes.push_back(heads_inside(call.operand_sizes[i], call.operand_dtypes[i]));
+  return shapes;
+}
+
+/// Under canonical numerics; `places` undefined: a sample is one document.
+inline void canonical_forward(const LocalCall& call, torch::jit::Stack& stack, bool causal,
+                              const at::Tensor& places = {}) {
+  auto [output, log_sum] =
+      kernels::canonical_attention(call.tensor(stack, "query"), call.tensor(stack, "key"), call.tensor(stack, "value"),
+                                   causal, call.argument(stack, "scale").toDouble(), first_row(call, stack, 0), places);
+  stack = {std::move(output), std::move(log_sum)};
+}
+
+inline void canonical_backward(const LocalCall& call, torch::jit::Stack& stack, bool causal,
+                               const at::Tensor& places = {}) {
+  std::vector<at::Tensor> in;
+  for (const char* name : {"gradient", "query", "key", "value", "output", "log_sum"})
+    in.push_back(call.tensor(stack, name));
+  kernels::ContractedRange range;
+  if (call.plan.results[1]->layout.ordered_sum()) range = {query_rows(call, 1).start, call.plan.wanted[1]->sizes[2]};
+  auto [dq, dk, dv] = kernels::canonical_attention_backward(in[0], in[1], in[2], in[3], in[4], in[5], causal,
+                                                            call.argument(stack, "scale").toDouble(),
+                                                            first_row(call, stack, 1), range, places);
+  stack = {dq, dk, dv};
 }
 
 }  // namespace lockstep::own_ops

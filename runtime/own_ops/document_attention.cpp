@@ -22,58 +22,35 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 OpSharding sharding(const Call& call) {
-  const int64_t group = group_of(call, 0, 1);
-  OpSharding sharding;
-  sharding.operands = {query_dims(group), key_dims(), key_dims(), places_dims()};
-  sharding.results = {query_dims(group), rows_dims(group)};
+  auto sharding = whole_sharding(call);
+  sharding.operands.push_back(places_dims());
   return sharding;
 }
 
-/// Operands: gradient, query, key, value, output, log-sum-exp, places.
 OpSharding backward_sharding(const Call& call) {
-  const int64_t group = group_of(call, 1, 2);
-  OpSharding sharding;
-  sharding.operands = {query_dims(group), query_dims(group), key_dims(),   key_dims(),
-                       query_dims(group), rows_dims(group),  places_dims()};
-  sharding.results = {query_dims(group), key_dims(), key_dims()};
+  auto sharding = whole_backward_sharding(call);
+  sharding.operands.push_back(places_dims());
   return sharding;
 }
 
 std::vector<ResultShape> shapes(const Call& call) {
-  check_heads(call, 0);
+  auto shapes = whole_shapes(call);
   expect_places(call, 3, call.operand_sizes[0]);
-  const auto [out, rows] = output_sizes(call, 0);
-  const auto dtype = call.operand_dtypes[0];
-  return {heads_inside(out, dtype), heads_inside(rows, dtype == c10::kDouble ? c10::kDouble : c10::kFloat)};
-}
-
-std::vector<ResultShape> backward_shapes(const Call& call) {
-  check_heads(call, 1);
-  expect_places(call, 6, call.operand_sizes[1]);
-  const auto [out, rows] = output_sizes(call, 1);
-  expect_sizes(call, 0, out), expect_sizes(call, 4, out), expect_sizes(call, 5, rows);
-  std::vector<ResultShape> shapes;
-  for (size_t i = 1; i <= 3; ++i) shapes.push_back(heads_inside(call.operand_sizes[i], call.operand_dtypes[i]));
   return shapes;
 }
 
-void canonical_forward(const LocalCall& call, torch::jit::Stack& stack) {
-  auto [output, log_sum] = kernels::canonical_attention(
-      call.tensor(stack, "query"), call.tensor(stack, "key"), call.tensor(stack, "value"), /*causal=*/true,
-      call.argument(stack, "scale").toDouble(), first_row(call, stack, 0), call.tensor(stack, "places"));
-  stack = {std::move(output), std::move(log_sum)};
+std::vector<ResultShape> backward_shapes(const Call& call) {
+  auto shapes = whole_backward_shapes(call);
+  expect_places(call, 6, call.operand_sizes[1]);
+  return shapes;
 }
 
-void canonical_backward(const LocalCall& call, torch::jit::Stack& stack) {
-  std::vector<Tensor> in;
-  for (const char* name : {"gradient", "query", "key", "value", "output", "log_sum", "places"})
-    in.push_back(call.tensor(stack, name));
-  kernels::ContractedRange range;
-  if (call.plan.results[1]->layout.ordered_sum()) range = {query_rows(call, 1).start, call.plan.wanted[1]->sizes[2]};
-  auto [dq, dk, dv] = kernels::canonical_attention_backward(in[0], in[1], in[2], in[3], in[4], in[5], /*causal=*/true,
-                                                            call.argument(stack, "scale").toDouble(),
-                                                            first_row(call, stack, 1), range, in[6]);
-  stack = {dq, dk, dv};
+void canonical_document_attention(const LocalCall& call, torch::jit::Stack& stack) {
+  canonical_forward(call, stack, /*causal=*/true, call.tensor(stack, "places"));
+}
+
+void canonical_document_attention_backward(const LocalCall& call, torch::jit::Stack& stack) {
+  canonical_backward(call, stack, /*causal=*/true, call.tensor(stack, "places"));
 }
 
 struct DocumentAttention : torch::autograd::Function<DocumentAttention> {
@@ -116,14 +93,14 @@ constexpr OwnOp kOps[] = {
      .on_gpu = kernel<composed::document_attention>,
      .rule = {"mesh::document_attention", "attention", "b(h*g)ld,bhsd,bhse,bl->b(h*g)le,b(h*g)l", "-", Rule::kNoReduce,
               sharding, shapes, from_first_row<0>},
-     .canonical = {canonical_forward}},
+     .canonical = {canonical_document_attention}},
     {.schema = "document_attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
                "Tensor log_sum, Tensor places, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::document_attention_backward>,
      .on_gpu = kernel<composed::document_attention_backward>,
      .rule = {"mesh::document_attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
               backward_sharding, backward_shapes, from_first_row<1>},
-     .canonical = {canonical_backward}},
+     .canonical = {canonical_document_attention_backward}},
 };
 
 }  // namespace

@@ -2,13 +2,10 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <cmath>
-
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
 #include "runtime/own_ops/double_backward.h"
-#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/redistribute.h"
 #include "trainer/sharding/key_gradients.h"
 
@@ -22,8 +19,6 @@ using torch::autograd::variable_list;
 constexpr int kLength = 2;
 
 enum Kind : uint8_t { kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient, kPlaces };
-
-double scale_of(const Tensor& query) { return 1 / std::sqrt(static_cast<double>(query.size(3))); }
 
 bool is_canonical(const Tensor& x) { return layout_of(x).mesh().world().canonical(); }
 
@@ -80,11 +75,9 @@ void attend(const QueryRows& rows, int64_t part, const Keys& keys, const Halves&
     const auto& query = queries[at][i];
     if (!query.defined()) continue;
     const auto [key, value] = keys.of(halves[i]);
-    const int64_t first = halves[i].positions.start;
-    std::tie(outputs[at][i], log_sums[at][i]) =
-        places[at][i].defined()
-            ? mesh_ops::document_attention(query, key, value, places[at][i].squeeze(1), scale_of(query), first)
-            : mesh_ops::attention(query, key, value, true, scale_of(query), first);
+    BlockAttention attention(query, value.size(3), halves[i].positions, rows.parts().length(), places[at][i]);
+    attention.add(key, value, {0, key.size(kLength)});
+    std::tie(outputs[at][i], log_sums[at][i]) = attention.result();
   }
 }
 

@@ -32,6 +32,11 @@ Tensor zeros(const Tensor& like, int64_t size, c10::ScalarType dtype) {
   return make_sharded(wanted, std::move(shards));
 }
 
+/// Of a block with keys `held`.
+Tensor rows_of(const Tensor& block, Range held, Range wanted) {
+  return wanted == held ? block : block.narrow(2, wanted.start - held.start, wanted.length).contiguous();
+}
+
 }  // namespace
 
 BlockAttention::BlockAttention(const Tensor& query, int64_t width, Range rows, int64_t length, const Tensor& places)
@@ -48,13 +53,24 @@ c10::ScalarType BlockAttention::wide(const Tensor& query) {
 }
 
 void BlockAttention::add(const Tensor& key, const Tensor& value, Range keys) {
-  if (!canonical_) return add_native(key, value, keys);
+  if (!canonical_) {
+    for (const auto& part : native_parts(keys)) add_native(rows_of(key, keys, part), rows_of(value, keys, part), part);
+    return;
+  }
   if (!sums_.defined())
     sums_ = zeros(query_, width_, wide(query_)), weights_ = zeros(query_, mesh_ops::kAttentionWeights, wide(query_));
   const int64_t first = rows_.start - keys.start;
   std::tie(sums_, weights_) =
       places_.defined() ? mesh_ops::document_attention_over(query_, key, value, sums_, weights_, places_, scale_, first)
                         : mesh_ops::attention_over(query_, key, value, sums_, weights_, /*causal=*/true, scale_, first);
+}
+
+/// LibTorch's kernel takes a mask where rows begin inside of a block: keys that all of them see are a part of their
+/// own there.
+std::vector<Range> BlockAttention::native_parts(Range keys) const {
+  const int64_t seen = rows_.start - keys.start;
+  if (places_.defined() || !hides(keys) || seen <= 0) return {keys};
+  return {{keys.start, seen}, {rows_.start, keys.length - seen}};
 }
 
 std::tuple<Tensor, Tensor> BlockAttention::native_block(const Tensor& key, const Tensor& value, Range keys) const {
@@ -88,15 +104,7 @@ std::pair<Tensor, Tensor> BlockAttention::add_backward(const std::vector<Tensor>
                                                        const Tensor& value, Range keys) {
   const auto &gradient = saved[0], &query = saved[1], &output = saved[2], &log_sum = saved[3];
   const int64_t first = rows_.start - keys.start;
-  if (!canonical_) {
-    const auto [of_query, of_key, of_value] =
-        places_.defined() ? mesh_ops::document_attention_backward(gradient, query, key, value, output, log_sum, places_,
-                                                                  scale_, first)
-                          : mesh_ops::attention_backward(gradient, query, key, value, output, log_sum, hides(keys),
-                                                         scale_, hides(keys) ? first : 0);
-    query_gradient_ = sum_of(query_gradient_, of_query.to(wide(query)));
-    return {of_key.to(wide(query)).unsqueeze(0), of_value.to(wide(query)).unsqueeze(0)};
-  }
+  if (!canonical_) return add_native_backward(saved, key, value, keys);
   if (!query_gradient_.defined()) query_gradient_ = zeros(query, query.size(3), wide(query));
   auto [of_query, of_key, of_value] =
       places_.defined()
@@ -106,6 +114,24 @@ std::pair<Tensor, Tensor> BlockAttention::add_backward(const std::vector<Tensor>
                                               /*causal=*/true, scale_, first, rows_.start, length_);
   query_gradient_ = of_query;
   return {of_key, of_value};
+}
+
+std::pair<Tensor, Tensor> BlockAttention::add_native_backward(const std::vector<Tensor>& saved, const Tensor& key,
+                                                              const Tensor& value, Range keys) {
+  const auto &gradient = saved[0], &query = saved[1], &output = saved[2], &log_sum = saved[3];
+  std::vector<Tensor> of_keys, of_values;
+  for (const auto& part : native_parts(keys)) {
+    const auto k = rows_of(key, keys, part), v = rows_of(value, keys, part);
+    const int64_t first = rows_.start - part.start;
+    const auto [of_query, of_key, of_value] =
+        places_.defined()
+            ? mesh_ops::document_attention_backward(gradient, query, k, v, output, log_sum, places_, scale_, first)
+            : mesh_ops::attention_backward(gradient, query, k, v, output, log_sum, hides(part), scale_,
+                                           hides(part) ? first : 0);
+    query_gradient_ = sum_of(query_gradient_, of_query.to(wide(query)));
+    of_keys.push_back(of_key.to(wide(query))), of_values.push_back(of_value.to(wide(query)));
+  }
+  return {at::cat(of_keys, 2).unsqueeze(0), at::cat(of_values, 2).unsqueeze(0)};
 }
 
 Tensor BlockAttention::query_gradient() const { return query_gradient_.to(query_.scalar_type()); }

@@ -33,6 +33,9 @@ class BlockAttention {
   at::Tensor query_gradient() const;
 
  private:
+  std::vector<Range> native_parts(Range keys) const;
+  std::pair<at::Tensor, at::Tensor> add_native_backward(const std::vector<at::Tensor>& saved, const at::Tensor& key,
+                                                        const at::Tensor& value, Range keys);
   void add_native(const at::Tensor& key, const at::Tensor& value, Range keys);
   /// The block's, to base e or 2.
   std::tuple<at::Tensor, at::Tensor> native_block(const at::Tensor& key, const at::Tensor& value, Range keys) const;

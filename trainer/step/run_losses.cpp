@@ -25,6 +25,7 @@ at::Tensor plain_rows(const std::vector<int64_t>& values, const TokenBatch& batc
 
 /// A token follows the one before in its document, or begins one, as every row does.
 void require_places(const TokenBatch& batch) {
+  if (batch.positions.empty()) return;
   if (batch.positions.size() != batch.tokens.size())
     fail<BadInput>("a batch of {} tokens has {} positions in documents", batch.tokens.size(), batch.positions.size());
   for (size_t i = 0; i < batch.positions.size(); ++i) {
@@ -47,6 +48,7 @@ at::Tensor TrainingRun::counted(const TokenBatch& batch, const BatchRows& rows) 
 }
 
 double TrainingRun::labels_of(const TokenBatch& batch) const {
+  require_places(batch);
   const auto labels = placed(*plan_, batch.labels, batch, {.count = batch.rows}, "batch length");
   const auto count = whole(at::sum(at::ne(labels, kIgnoredLabel)));
   return options_.meta ? 1 : static_cast<double>(count.item<int64_t>());
@@ -54,8 +56,10 @@ double TrainingRun::labels_of(const TokenBatch& batch) const {
 
 /// What losses are divided by: at least 1, so that a batch without labels has a loss of 0.
 double TrainingRun::valid_tokens(const TokenBatch& batch) const {
+  if (!prefers()) return std::max(labels_of(batch), 1.0);
+  require_places(batch);
   const int64_t pairs = batch.rows / 2;
-  return prefers() ? static_cast<double>(pairs) : std::max(labels_of(batch), 1.0);
+  return static_cast<double>(pairs);
 }
 
 /// Of microbatches that have begun: by the model that the run began as, the one without its changes of low rank.
@@ -88,7 +92,6 @@ at::Tensor TrainingRun::stage_output(Stage& stage, const TokenBatch& batch, cons
   const auto place = [&](const auto& values) { return placed(plan, values, batch, rows, "batch whole"); };
   // A table is read for the whole length at once: its gradient is a sum over all of it.
   const auto x = stage.is_first() ? place(batch.tokens) : input;
-  if (!batch.positions.empty()) require_places(batch);
   stage.hooks().set_positions(batch.positions.empty() ? at::Tensor() : place(batch.positions));
   const PhaseScope phase(Phase::kForward);
   const auto output = stage.forward(x, {rows.count, batch.seq_len});
