@@ -7,6 +7,7 @@
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/dispatch.h"
+#include "runtime/local_calls/decomposition.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/own_ops/parameter_gradients.h"
 #include "runtime/redistribution/gather.h"
@@ -80,16 +81,25 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   return apart ? at::add(product, *bias) : product;
 }
 
+/// Where products are taken apart, but for one of a gradient that arrives.
+bool puts_off_products(const Tensor& gradient) {
+  const auto& decomposition = layout_of(gradient).mesh().world().part<Decomposition>();
+  return decomposition.is_on() && !decomposition.is_arriving(gradient);
+}
+
 std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Tensor& gradient, const Tensor& weight,
                                                    std::array<bool, 3> wanted) {
   Tensor of_input, of_weight, of_bias;
-  if (wanted[0]) of_input = at::matmul(gradient, weight);
+  // A product that is put off waits for the next op: that of the input's gradient is to be its reduce-scatter.
+  const bool input_last = puts_off_products(gradient);
+  if (wanted[0] && !input_last) of_input = at::matmul(gradient, weight);
   if (wanted[1] && DeferredGradients::may_wait(weight))
     DeferredGradients::put_off(
         weight, [g = gradient.tensor_data(), x = input.tensor_data()] { return linear_weight_gradient(g, x); });
   else if (wanted[1])
     of_weight = linear_weight_gradient(gradient, input);
   if (wanted[2]) of_bias = bias_gradient(gradient);
+  if (wanted[0] && input_last) of_input = at::matmul(gradient, weight);
   return {of_input, of_weight, of_bias};
 }
 

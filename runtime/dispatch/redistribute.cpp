@@ -4,6 +4,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/local_calls/decomposition.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -28,6 +30,9 @@ struct Redistribute : torch::autograd::Function<Redistribute> {
   static Tensor forward(AutogradContext* context, const Tensor& tensor, int64_t target) {
     const auto& layout = *reinterpret_cast<const Layout*>(target);
     context->saved_data["source"] = reinterpret_cast<int64_t>(&spec_of(tensor));
+    auto& decomposition = layout.mesh().world().part<Decomposition>();
+    if (decomposition.is_on())
+      if (auto parts = decomposition.redistributed(tensor, layout); parts.defined()) return parts;
     const auto result = redistribute_values(tensor, layout, "redistribute");
     if (result.is_same(tensor) && !tensor.is_contiguous()) return contiguous(tensor);
     return make_sharded(&spec_of(result), with_own_bytes(sharded(result).shards(), *sharded(tensor).shards()));

@@ -10,6 +10,8 @@
 #include "runtime/dispatch/detached_view.h"
 #include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/kernels/products/shared_factors.h"
+#include "runtime/local_calls/products_in_parts.h"
+#include "runtime/local_calls/reused_stack.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule.h"
 #include "runtime/redistribution/redistribute.h"
@@ -21,14 +23,6 @@
 namespace lockstep {
 namespace {
 
-const at::Tensor& tensor_in(const c10::IValue* arguments, const Slot& slot, at::Tensor& storage) {
-  const auto& value = arguments[slot.argument];
-  if (slot.element < 0) return value.toTensor();
-  storage = value.isTensorList() ? value.toTensorList().get(static_cast<size_t>(slot.element))
-                                 : *value.toOptionalTensorVector()[static_cast<size_t>(slot.element)];
-  return storage;
-}
-
 /// A Partial that was reduced for one reader is not reduced again for the next, as long as nothing of its family is
 /// written. Without views it even stays reduced. What the program did decides, as on all ranks, not who still holds
 /// what.
@@ -38,31 +32,6 @@ void keep_reduced(ShardedTensorImpl& self, const TensorSpec* reduced, const std:
   sums.keep_reduced(reduced, shards);
   if (!sums.is_view() && !sums.has_views() && self.spec().strides == reduced->strides) self.become(reduced, shards);
 }
-
-/// A stack that keeps its memory from op to op; ops may nest.
-class ReusedStack {
- public:
-  ReusedStack() {
-    if (spare().empty()) return;
-    stack_ = std::move(spare().back());
-    spare().pop_back();
-  }
-  ~ReusedStack() {
-    stack_.clear();
-    spare().push_back(std::move(stack_));
-  }
-  ReusedStack(const ReusedStack&) = delete;
-  ReusedStack& operator=(const ReusedStack&) = delete;
-
-  torch::jit::Stack& operator*() { return stack_; }
-
- private:
-  static std::vector<torch::jit::Stack>& spare() {
-    thread_local std::vector<torch::jit::Stack> stacks;
-    return stacks;
-  }
-  torch::jit::Stack stack_;
-};
 
 class Runner {
  public:
@@ -75,19 +44,26 @@ class Runner {
         world_(mesh.world()),
         stack_(stack),
         count_(count),
-        first_(stack.size() - count) {}
+        first_(stack.size() - count),
+        calls_{op, plan, world_, context, {arguments(), count}} {}
 
   void run() {
     collect_operands();
     results_.resize(plan_.results.size());
     if (plan_.rule && plan_.rule->traits & Rule::kRandom) name_stream();
-    run_all_local();
+    if (!world_.part<Decomposition>().is_on() || !run_in_parts()) run_all_local();
     plan_.checked = true;
     finish();
   }
 
  private:
   const c10::IValue* arguments() const { return stack_.data() + first_; }
+
+  bool run_in_parts() {
+    auto product = product_of_arriving_rows(calls_);
+    if (product.defined()) return results_[0].push_back(std::move(product)), true;
+    return (put_off_ = product_put_off(calls_)) != nullptr;
+  }
 
   void run_all_local() {
     const kernels::SharedFactors shared(bytes_in_common());
@@ -98,7 +74,7 @@ class Runner {
   std::vector<kernels::SharedFactors::Bytes> bytes_in_common() const {
     std::vector<kernels::SharedFactors::Bytes> result;
     if (mesh_.local_count() < 2 || world_.meta() || !plan_.all_written.empty()) return result;
-    for (const auto& set : operands_)
+    for (const auto& set : calls_.operands)
       if (set) add_bytes_in_common(set->local_tensors(), result);
     return result;
   }
@@ -122,13 +98,13 @@ class Runner {
   }
 
   void collect_operands() {
-    operands_.resize(plan_.slots.size());
+    calls_.operands.resize(plan_.slots.size());
     for (size_t i = 0; i < plan_.slots.size(); ++i) {
       if (!plan_.given[i]) continue;
       auto& self = operand(i);
-      operands_[i] = plan_.wanted[i] == plan_.given[i] || plan_.wanted[i]->layout == self.spec().layout
-                         ? self.shards()
-                         : moved(self, plan_.wanted[i]);
+      calls_.operands[i] = plan_.wanted[i] == plan_.given[i] || plan_.wanted[i]->layout == self.spec().layout
+                               ? self.shards()
+                               : moved(self, plan_.wanted[i]);
     }
     collect_present();
     if (plan_.written_reduced) check_reduced();
@@ -137,11 +113,11 @@ class Runner {
 
   /// Of packed rows: all operands' are of the same cells.
   void collect_present() {
-    for (const auto& set : operands_) {
-      if (!set || !set->is_packed() || set->shared_present() == present_) continue;
-      if (present_ && !world_.meta() && !same_cells(*present_, set->present()))
+    for (const auto& set : calls_.operands) {
+      if (!set || !set->is_packed() || set->shared_present() == calls_.present) continue;
+      if (calls_.present && !world_.meta() && !same_cells(*calls_.present, set->present()))
         fail<BadInput>("{} has operands whose rows are of different cells", op_name(op_));
-      present_ = set->shared_present();
+      calls_.present = set->shared_present();
     }
   }
 
@@ -160,11 +136,12 @@ class Runner {
 
   void prepare_write(size_t slot) {
     operand(slot).check_writable();
-    auto& set = *operands_[slot];
+    auto& set = *calls_.operands[slot];
     if (set.is_read_only())
       fail<BadInput>("{}: {} is a gathered parameter, shared and read-only; write to the parameter itself",
                      op_name(op_), plan_.given[slot]->text());
     if (world_.meta()) return;
+    world_.part<Decomposition>().before_write(set.local_tensors());
     for (const auto& shard : set.local_tensors()) before_write(shard);
   }
 
@@ -173,7 +150,7 @@ class Runner {
   void name_stream() {
     const std::span<const c10::IValue> given(arguments(), count_);
     refuse_generator(given);
-    if (!plan_.rule->draws || plan_.rule->draws(op_.schema(), given)) stream_ = context_.next_random_stream();
+    if (!plan_.rule->draws || plan_.rule->draws(op_.schema(), given)) calls_.stream = context_.next_random_stream();
   }
 
   /// It would not be asked.
@@ -193,43 +170,10 @@ class Runner {
     return set;
   }
 
-  void fill_local(size_t index) {
-    local_.clear();
-    for (size_t a = 0; a < count_; ++a) {
-      const int operand = plan_.operand_of[a];
-      if (operand >= 0 && operands_[static_cast<size_t>(operand)])
-        local_.emplace_back(widened(operands_[static_cast<size_t>(operand)]->local_tensors()[index]));
-      else
-        local_.push_back(arguments()[a]);
-    }
-    for (size_t i = 0; i < plan_.slots.size(); ++i)
-      if (!operands_[i] || plan_.slots[i].element >= 0) set_slot(local_, plan_.slots[i], local_tensor(i, index));
-    for (const int i : plan_.dtype_arguments) {
-      auto& value = local_[static_cast<size_t>(i)];
-      const auto declared = value.isNone() ? plan_.results[0]->dtype : value.toScalarType();
-      value = static_cast<int64_t>(stored(world_.domain(), declared));
-    }
-    for (const int i : plan_.device_arguments) local_[static_cast<size_t>(i)] = world_.shard_device();
-  }
-
-  /// What LibTorch would compute in float32 is computed in double where doubles are stored.
-  at::Tensor widened(const at::Tensor& operand) const {
-    return plan_.widens_integers ? operand.to(c10::kDouble) : operand;
-  }
-
-  at::Tensor local_tensor(size_t i, size_t index) const {
-    if (operands_[i]) return operands_[i]->local_tensors()[index];
-    at::Tensor storage;
-    return into_domain(world_.domain(), tensor_in(arguments(), plan_.slots[i], storage));
-  }
-
   void run_local(size_t index) {
     if (world_.meta()) return make_meta(index);
-    fill_local(index);
-    if (plan_.local)
-      call_local(index);
-    else
-      op_.callBoxed(local_);
+    calls_.fill(index, local_);
+    calls_.call(index, local_);
     if (plan_.written >= 0) return write_local(index);
     size_t r = 0;
     for (auto& value : local_) {
@@ -241,31 +185,24 @@ class Runner {
     LOCKSTEP_CHECK_EQ(r, results_.size(), "{}", op_name(op_));
   }
 
-  void call_local(size_t index) {
-    at::Tensor cells;
-    const auto* here = present_ ? &(*present_)[index] : nullptr;
-    plan_.local({op_, plan_, index, context_, stream_, here, &cells}, local_);
-    if (plan_.rule->traits & Rule::kPacks) made_present_.push_back(std::move(cells));
-  }
-
   /// A local call that gave a tensor of its own, as the functional op does, has not written yet.
   void write_local(size_t index) {
     if (!plan_.local || op_.schema().returns().size() != 1 || local_.size() != 1) return;
-    const auto& shard = operands_[static_cast<size_t>(plan_.written)]->local_tensors()[index];
+    const auto& shard = calls_.operands[static_cast<size_t>(plan_.written)]->local_tensors()[index];
     const auto& result = local_.back().toTensor();
     if (!result.is_same(shard)) at::Tensor(shard).copy_(result);
   }
 
   void make_meta(size_t index) {
-    for (const auto& operand : operands_)
+    for (const auto& operand : calls_.operands)
       if (operand) operand->local_tensors();  // what was freed is gathered again, and counted
     if (plan_.written >= 0) return;
     for (size_t r = 0; r < results_.size(); ++r)
       results_[r].push_back(at::empty(plan_.results[r]->expected_sizes(index),
                                       at::TensorOptions().dtype(storage(*plan_.results[r])).device(c10::kMeta)));
     if (plan_.rule && plan_.rule->traits & Rule::kPacks)
-      made_present_.push_back(at::empty(spec_of_cells(*plan_.results[0])->local_sizes[index],
-                                        at::TensorOptions().dtype(c10::kBool).device(c10::kMeta)));
+      calls_.made_present.push_back(at::empty(spec_of_cells(*plan_.results[0])->local_sizes[index],
+                                              at::TensorOptions().dtype(c10::kBool).device(c10::kMeta)));
   }
 
   void take(size_t r, size_t index, at::Tensor tensor) {
@@ -287,11 +224,12 @@ class Runner {
   bool fits(const TensorSpec& spec, size_t index, const at::Tensor& tensor) const {
     if (!spec.is_packed()) return tensor.sizes() == c10::IntArrayRef(spec.local_sizes[index]);
     return tensor.sizes() ==
-           sizes_of_rows(spec, index, made_present_.empty() ? (*present_)[index] : made_present_[index]);
+           sizes_of_rows(spec, index,
+                         calls_.made_present.empty() ? (*calls_.present)[index] : calls_.made_present[index]);
   }
 
   void finish() {
-    if (!made_present_.empty()) present_ = std::make_shared<const Shards>(std::move(made_present_));
+    if (!calls_.made_present.empty()) calls_.present = std::make_shared<const Shards>(std::move(calls_.made_present));
     for (const int slot : plan_.all_written) operand(static_cast<size_t>(slot)).written();
     if (plan_.written >= 0) {
       auto self = stack_[first_ + static_cast<size_t>(plan_.slots[static_cast<size_t>(plan_.written)].argument)];
@@ -319,8 +257,9 @@ class Runner {
   }
 
   at::Tensor wrap(size_t r) {
-    auto tensor = make_sharded(plan_.results[r], std::move(results_[r]));
-    if (plan_.results[r]->is_packed()) sharded(tensor).shards()->set_present(present_);
+    auto tensor = put_off_ ? make_sharded(plan_.results[r], std::move(put_off_))
+                           : make_sharded(plan_.results[r], std::move(results_[r]));
+    if (plan_.results[r]->is_packed()) sharded(tensor).shards()->set_present(calls_.present);
     if (!base_) return tensor;
     auto& self = sharded(tensor);
     self.shards()->make_view_of(base_);
@@ -335,13 +274,11 @@ class Runner {
   World& world_;
   torch::jit::Stack& stack_;
   size_t count_, first_;
-  c10::SmallVector<std::shared_ptr<ShardSet>, 6> operands_;
+  LocalCalls calls_;
   c10::SmallVector<Shards, 3> results_;
-  std::shared_ptr<const Shards> present_;  ///< of packed rows: operands', then results'
-  Shards made_present_;
-  std::shared_ptr<ShardSet> base_;    ///< of a view
-  std::vector<c10::IValue> view_of_;  ///< the call, of a view that is kept as one
-  uint64_t stream_ = 0;
+  std::shared_ptr<ShardSet> put_off_;  ///< of a product
+  std::shared_ptr<ShardSet> base_;     ///< of a view
+  std::vector<c10::IValue> view_of_;   ///< the call, of a view that is kept as one
   ReusedStack reused_;
   torch::jit::Stack& local_ = *reused_;
 };

@@ -76,6 +76,11 @@ PendingExchange::PendingExchange(Exchange request) : in_flight_(request.mesh.wor
 
 const Exchange& PendingExchange::request() const { return machine_->request(); }
 
+const at::Tensor& PendingExchange::piece(size_t member) {
+  in_flight_.await_piece(*machine_, member);
+  return machine_->piece(member);
+}
+
 std::vector<Pieces> PendingExchange::finish() {
   in_flight_.await(*machine_);
   machine_->end();

@@ -27,6 +27,9 @@ struct Exchange {
   /// Per tensor, where its pieces arrive when they come as messages, our own included: contiguous, of those sizes.
   /// Empty: in tensors of their own, or of whoever sent them; our own piece is handed over as it is.
   std::vector<Pieces> destinations = {};
+  /// Of messages: makes the piece of tensor t from local rank i for member m when it is about to leave, our own last;
+  /// `sent` has none yet. What others get is on its way while the next is made. Empty: `sent` has them all.
+  std::function<at::Tensor(size_t, size_t, size_t)> make = {};
   /// Of ranks that all live here: a rank's only piece is for all members, and the first of a group takes all of them
   /// for the others.
   bool is_alike = false;
@@ -48,6 +51,8 @@ class PendingExchange {
   /// Begins it; never waits. What `request` refers to must live as long as this. REQUIRES: World::overlaps().
   explicit PendingExchange(Exchange request);
   const Exchange& request() const;
+  /// Waits for what comes from one member, of the first tensor and the first local rank: to be read until finish().
+  const at::Tensor& piece(size_t member);
   /// Waits for what is not there yet. Throws TransportError, as exchange() does. Once.
   std::vector<Pieces> finish();
 

@@ -31,6 +31,12 @@ void ExchangesInFlight::await(MessageExchange& machine) {
   wait_until([&] { return machine.is_complete(); }, machine);
 }
 
+void ExchangesInFlight::await_piece(MessageExchange& machine, size_t member) {
+  if (machine.has(member)) return;
+  machine.announce();
+  wait_until([&] { return machine.has(member); }, machine);
+}
+
 void ExchangesInFlight::await_sent(MessageExchange& machine) {
   wait_until([&] { return !transport_.is_sending(); }, machine);
 }

@@ -27,6 +27,8 @@ class ExchangesInFlight {
   void advance();
   /// Waits until all has arrived.
   void await(MessageExchange& machine);
+  /// Waits until what one member sends has arrived (PendingExchange::piece).
+  void await_piece(MessageExchange& machine, size_t member);
   /// Waits until all that this rank has posted has left: it may compute for long before it looks here again, and others
   /// wait.
   void await_sent(MessageExchange& machine);

@@ -73,12 +73,14 @@ void MessageExchange::announce() {
 void MessageExchange::start() {
   guarded([this] {
     for (size_t i = 0; i < groups_.size(); ++i)
-      for (size_t m = 0; m < groups_[i].size(); ++m)
-        if (sends_to(i, m)) post(i, m);
+      for (size_t n = 0; n < groups_[i].size(); ++n) {
+        const size_t m = (first_behind(i) + n) % groups_[i].size();
+        if (sends_to(i, m)) make(i, m), post(i, m);
+      }
   });
   for (size_t i = 0; i < groups_.size(); ++i)
     for (size_t m = 0; m < groups_[i].size(); ++m)
-      if (is_own(i, m) && !is_transfer()) keep_own(i, m);
+      if (is_own(i, m) && !is_transfer()) make(i, m), keep_own(i, m);
   if (announced_ && recorder_) recorder_->sends(sent_bytes_);
 }
 
@@ -122,6 +124,16 @@ const std::vector<int>& MessageExchange::missing() {
   for (size_t m = 0; !is_complete() && m < groups_[0].size(); ++m)
     if (is_missing(0, m)) missing_.push_back(groups_[0][m]);
   return missing_;
+}
+
+/// Ranks do not all send to the same one first.
+size_t MessageExchange::first_behind(size_t i) const {
+  const auto own = std::ranges::find(groups_[i], request_.mesh.local_ranks()[i]);
+  return static_cast<size_t>(own - groups_[i].begin()) + 1;
+}
+
+void MessageExchange::make(size_t i, size_t m) {
+  for (size_t t = 0; request_.make && t < request_.sent.size(); ++t) request_.sent[t][i][m] = request_.make(t, i, m);
 }
 
 void MessageExchange::post(size_t i, size_t m) {

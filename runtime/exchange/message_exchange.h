@@ -32,6 +32,9 @@ class MessageExchange {
   void wait();
   /// Whether a piece lies in another rank's memory.
   bool has_borrowed() const { return has_borrowed_; }
+  /// Whether what a member sends is here, of the first tensor and the first local rank; and that.
+  bool has(size_t member) const { return received_[0][0][member].defined(); }
+  const at::Tensor& piece(size_t member) const { return received_[0][0][member]; }
   /// All that arrived. REQUIRES: is_complete().
   std::vector<Pieces> take_all() { return std::move(received_); }
   /// The pieces are dropped.
@@ -60,6 +63,8 @@ class MessageExchange {
   bool takes_piece(size_t m) const { return !is_transfer() || (m == 0 && request_.mesh.transfer_end().receives); }
   bool is_missing(size_t i, size_t m) const { return takes_piece(m) && !received_[0][i][m].defined(); }
   bool takes_from(int source, int destination) const;
+  size_t first_behind(size_t i) const;
+  void make(size_t i, size_t m);
   void post(size_t i, size_t m);
   void keep_own(size_t i, size_t m);
   Payload payload_of(size_t i, size_t m) const;

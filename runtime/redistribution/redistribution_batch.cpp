@@ -10,11 +10,10 @@
 #include "runtime/context/observer.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
-#include "runtime/exchange/exchange.h"
 #include "runtime/redistribution/collective.h"
+#include "runtime/redistribution/collective_rounds.h"
 #include "runtime/redistribution/local_move.h"
 #include "runtime/redistribution/move_rows.h"
-#include "runtime/redistribution/sent_bytes.h"
 #include "runtime/tensor/memory_order.h"
 
 namespace lockstep {
@@ -24,60 +23,8 @@ void convert(Shards& shards, c10::ScalarType dtype) {
   for (auto& shard : shards) shard = shard.to(dtype);
 }
 
-using Collectives = std::vector<std::unique_ptr<Collective>>;
-
 /// What must agree for two collectives to share an exchange: axis, kind and dtype.
 using BundleKey = std::tuple<int, CollectiveKind, c10::ScalarType>;
-
-/// Of the whole tensor: what all ranks know alike.
-size_t whole_bytes(const Collective& collective) {
-  const auto elements = static_cast<size_t>(c10::multiply_integers(collective.move().before->sizes));
-  return elements * c10::elementSize(collective.dtype());
-}
-
-/// Whether whole tensors take no more bytes between two ranks: an ordered sum has no more nodes before than after.
-bool whole_is_as_cheap(const Move& move) { return move.before->nodes_per_rank <= move.after->nodes_per_rank; }
-
-/// Small sums over messages are quickest in one round, and so are sums of two ranks if that takes no more bytes.
-void choose_rounds(const Collectives& collectives) {
-  const auto& first = *collectives[0];
-  const auto& world = first.mesh().world();
-  if (first.rounds() == 1 || world.meta()) return;
-  const auto others = static_cast<size_t>(first.mesh().axis_size(first.axis())) - 1;
-  size_t bytes = 0;
-  for (const auto& collective : collectives) bytes += whole_bytes(*collective) * others;
-  const auto is_as_cheap = [](const auto& collective) { return whole_is_as_cheap(collective->move()); };
-  const bool is_small = bytes <= world.one_round_bytes();
-  if (!is_small && !(others == 1 && std::all_of(collectives.begin(), collectives.end(), is_as_cheap))) return;
-  for (const auto& collective : collectives) collective->send_whole();
-}
-
-/// What it is, without what is sent.
-Exchange announced(const Collectives& collectives, int round) {
-  const auto& first = *collectives.front();
-  Exchange request{first.mesh(), first.axis(), first.kind(), first.dtype(), {static_cast<uint64_t>(round)}, {}, {}};
-  for (const auto& collective : collectives) {
-    request.subject.push_back(collective->move().before->digest);
-    request.subject.push_back(collective->move().after->digest);
-  }
-  return request;
-}
-
-/// `collectives` are kept for as long as the exchange may ask for sizes.
-Exchange round_of(const std::shared_ptr<Collectives>& collectives, int round) {
-  auto request = announced(*collectives, round);
-  request.is_alike = collectives->front()->is_alike(round);
-  const auto agrees = [&](const auto& collective) { return collective->is_alike(round) == request.is_alike; };
-  LOCKSTEP_CHECK(std::ranges::all_of(*collectives, agrees), "one exchange of pieces for all and pieces for each");
-  for (const auto& collective : *collectives) {
-    request.sent.push_back(collective->pieces(round));
-    if (request.mesh.world().transport()) request.destinations.push_back(collective->destinations(round));
-  }
-  request.received_sizes = [collectives, round](size_t tensor, size_t index, size_t member) {
-    return (*collectives)[tensor]->received_sizes(round, index, member);
-  };
-  return request;
-}
 
 Shards without_values(const TensorSpec& spec, c10::ScalarType dtype) {
   const PlainTensors guard;
@@ -148,25 +95,13 @@ struct RedistributionBatch::Entry {
   }
 };
 
-/// RedistributionBatch whose next moves are of one kind and axis: one exchange (or two, for an all-reduce over
-/// messages).
+/// Entries whose next moves are of one kind and axis: one exchange (or two, for an all-reduce over messages).
 struct RedistributionBatch::Bundle {
   std::vector<Entry*> batch;
   std::shared_ptr<Collectives> collectives = std::make_shared<Collectives>();
   std::optional<PendingExchange> pending = {};  ///< the first round, if it has begun
 
   const Collective& first() const { return *collectives->front(); }
-
-  void count_traffic() const {
-    double bytes = 0;
-    auto& means = first().mesh().world().part<MeanSentBytes>();
-    for (size_t t = 0; t < batch.size(); ++t)
-      bytes += (*collectives)[t]->sent_by_value().value_or(means.of(batch[t]->move()));
-    const auto& mesh = first().mesh();
-    mesh.world().traffic().add(mesh.axes()[static_cast<size_t>(first().axis())].name, first().kind(), bytes);
-    if (!mesh.world().meta()) return;
-    for (const auto* entry : batch) mesh.world().part<MoveCounts>().add(entry->move());
-  }
 
   /// In a World without values nothing is cut, sent and combined: what arrives has the sizes of its layout.
   void run_without_values() {
@@ -214,7 +149,7 @@ bool RedistributionBatch::collect() {
     bundle->collectives->push_back(entry.collective());
   }
   if (!key) return false;
-  bundle->count_traffic();
+  count_traffic(*bundle->collectives);
   choose_rounds(*bundle->collectives);
   bundle_ = std::move(bundle);
   return true;

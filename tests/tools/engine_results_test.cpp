@@ -171,9 +171,10 @@ TEST(Bench, CollectivesHaveTheirRows) {
 }
 
 TEST(Bench, ProcessesHaveTheirRows) {
-  const auto rows = rows_of("bench processes --seconds 0 --rows processes_512_tokens", "name");
-  ASSERT_EQ(rows.size(), 1u);
-  expect_measured(rows.at("processes_512_tokens"), "ms");
+  const auto rows = rows_of("bench processes --seconds 0 --rows processes_512_tokens,async_tp*_512_tokens", "name");
+  ASSERT_EQ(rows.size(), 7u);
+  for (const char* name : {"processes_512_tokens", "async_tp_512_tokens", "async_tp_tcp_gather_wait_512_tokens"})
+    expect_measured(rows.at(name), "ms");
   EXPECT_EQ(run_lockstep("bench processes --rows nothing").code, 2);
 }
 

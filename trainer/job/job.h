@@ -135,6 +135,7 @@ struct ParallelismSection {
   int64_t data_parallel_bucket_cap_mb = 25;
   bool shard_optimizer_state = false;
   int64_t tensor_parallel_degree = 1;
+  bool enable_async_tensor_parallel = false;
   int64_t context_parallel_degree = 1;
   std::string context_parallel_rotate_method = "allgather";
   std::string context_parallel_load_balancer;

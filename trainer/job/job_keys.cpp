@@ -134,6 +134,10 @@ constexpr Key kOthers[] = {
      "gives it to the others (ZeRO-1). The same bits, about as many bytes sent. (Not in torchtitan.)"},
     {"parallelism", "tensor_parallel_degree", at<&Job::parallelism, &ParallelismSection::tensor_parallel_degree>(),
      kDegree, "Mesh axis tp, with sequence parallel."},
+    {"parallelism", "enable_async_tensor_parallel",
+     at<&Job::parallelism, &ParallelismSection::enable_async_tensor_parallel>(), {},
+     "In processes of one rank each, products begin with the rows that are here while those of other tp ranks arrive, "
+     "and rows of a product are sent while the next are computed. Canonical numerics: the same bits."},
     {"parallelism", "context_parallel_degree", at<&Job::parallelism, &ParallelismSection::context_parallel_degree>(),
      kDegree, "Mesh axis cp: each rank has an equal run of every sequence."},
     {"parallelism", "context_parallel_rotate_method",

@@ -34,7 +34,6 @@ constexpr TorchtitanKey kKeys[] = {
     {"training.dataloader.num_workers", "0"},
     {"training.dataloader.*", "*", kPython},
 
-    {"parallelism.enable_async_tensor_parallel", "false", "", "products wait for their collectives"},
     {"parallelism.pipeline_parallel_expert_parallel_overlap", "*", kSwitch},
     {"parallelism.expert_parallel_comm_backend", "standard", "", "tokens travel by Lockstep's all-to-all"},
 
@@ -123,6 +122,11 @@ std::string unbalanced_context(const Job&, const Job& resolved) {
   return "no load balancer of context parallelism: late ranks attend to more keys";
 }
 
+std::string awaited_collectives(const Job&, const Job& resolved) {
+  const bool is_asked = resolved.parallelism.enable_async_tensor_parallel;
+  return is_asked && resolved.training.device == "cuda" ? "products wait for their collectives between GPUs" : "";
+}
+
 std::string gathered_again(const Job&, const Job& resolved) {
   const bool keeps = resolved.parallelism.fsdp_reshard_after_forward == "never";
   const bool recomputes = resolved.activation_checkpoint.mode != "none";
@@ -156,6 +160,10 @@ constexpr TorchtitanDifference kDifferences[] = {
      "the default is none, and sequences are not reordered: halves of queries are exchanged; "
      "attention that drops weights has none; ulysses needs none.",
      unbalanced_context, kHeadTail, [](const Job& asked) { return asked.parallelism.context_parallel_degree > 1; }},
+    {"parallelism.enable_async_tensor_parallel",
+     "it needs no compiler; between GPUs products wait for their collectives, and linears with a bias, quantised ones "
+     "and those of low rank do everywhere.",
+     awaited_collectives},
     {"activation_checkpoint.mode", "the default is none, not selective.", nullptr, "selective"},
     {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},
     {"activation_checkpoint.selective_ac_option",

@@ -10,6 +10,7 @@
 #include "runtime/context/told_values.h"
 #include "runtime/dispatch/backend.h"
 #include "runtime/kernels/self_test/self_test.h"
+#include "runtime/local_calls/decomposition.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/redistribution/gather.h"
@@ -107,6 +108,7 @@ TrainingRun::TrainingRun(Job job, Options options)
       stages_(std::make_unique<Stages>(job_, *model_, *plan_, batching_)),
       optimizer_(options_.make_optimizer ? options_.make_optimizer() : make_optimizer(job_)),
       state_(first_state(apply_groups(job_.optimizer, *model_))) {
+  if (job_.parallelism.enable_async_tensor_parallel) world_->part<Decomposition>().set_axis(axis::kTensor);
   stages_->start([this](int64_t microbatch, const std::string& parameter, at::Tensor& gradient) {
     if (listener_) listener_->take_gradient(microbatch, parameter, gradient);
   });

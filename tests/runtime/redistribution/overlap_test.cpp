@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <thread>
-
 #include "fuzz/calls/sharded_calls.h"
 #include "fuzz/cases/generators.h"
 #include "fuzz/cases/tensors.h"
@@ -14,6 +12,7 @@
 #include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
+#include "tests/support/cases/rank_threads.h"
 
 namespace lockstep {
 namespace {
@@ -22,26 +21,7 @@ using testing::exact_tensor;
 using testing::same_bits;
 using testing::StreamKind;
 
-using Program = std::function<void(World&)>;
-
-/// Every rank of a mesh runs `program` in a thread and a World of its own. What went wrong on each, or "".
-std::vector<std::string> run_ranks(int ranks, StreamKind kind, const Program& program) {
-  auto transports = testing::connected_transports(ranks, kind, std::chrono::seconds{20});
-  std::vector<std::string> problems(transports.size());
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      const auto place = static_cast<size_t>(rank);
-      try {
-        World world({.rank_count = ranks, .local_ranks = {rank}, .transport = std::move(transports[place])});
-        program(world);
-      } catch (const std::exception& error) {
-        problems[place] = error.what();
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  return problems;
-}
+using testing::run_ranks;
 
 const std::vector<std::string> kNoProblem{"", ""};
 

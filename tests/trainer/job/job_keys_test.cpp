@@ -136,6 +136,12 @@ TEST(TorchtitanDifferences, OfContextParallelAndOfResharding) {
   EXPECT_EQ(differences(job).size(), 1);
   job.model.attention_dropout = 0;
   job.parallelism.context_parallel_degree = 1;
+  job.parallelism.enable_async_tensor_parallel = true;
+  EXPECT_EQ(differences(job), std::vector<std::string>{});
+  job.numerics.mode = kNativeMode;
+  job.training.device = "cuda";
+  EXPECT_EQ(differences(job), (std::vector<std::string>{"products wait for their collectives between GPUs"}));
+  job.training.device = "cpu";
   job.activation_checkpoint.mode = "full";
   EXPECT_EQ(differences(job), (std::vector<std::string>{"parameters of recomputed layers are gathered again, although "
                                                         "fsdp_reshard_after_forward is \"never\""}));

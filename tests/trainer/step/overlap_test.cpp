@@ -11,10 +11,12 @@
 
 #include "core/error.h"
 #include "fuzz/trials/streams.h"
+#include "runtime/local_calls/decomposition.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transport/device/device_transport.h"
 #include "runtime/transport/wrapper.h"
+#include "tests/support/canonical_models.h"
 #include "tests/support/host_link.h"
 #include "tests/support/small_models.h"
 #include "trainer/state/state_digest.h"
@@ -75,6 +77,7 @@ struct Outcome {
   std::vector<double> traffic;  ///< collectives and bytes, by axis and kind
   int outstanding = 0;          ///< the most collectives that were under way
   int reductions_left = 0;
+  Decomposition::Counts in_parts;
 };
 
 struct Trial {
@@ -84,6 +87,7 @@ struct Trial {
   const char* dtype = "float32";
   bool is_native = false;
   int64_t bucket_cap_mb = 25;
+  bool in_parts = false;  ///< products, along with the collectives beside them
 };
 
 std::unique_ptr<models::Model> three_blocks() {
@@ -101,25 +105,35 @@ std::vector<double> traffic_of(const Traffic& traffic) {
   return numbers;
 }
 
-Outcome train_rank(const Trial& trial, std::vector<int> local_ranks, const std::shared_ptr<Transport>& inner,
-                   bool overlap) {
+/// Whose sums are cut between leaves, and stay unfinished.
+std::unique_ptr<models::Model> cut_blocks() { return testing::make_canonical_model(testing::kCanonicalModels[0]); }
+
+Job job_of(const Trial& trial) {
+  if (trial.in_parts) return testing::canonical_job(testing::kCanonicalModels[0], 4, 2);
   auto job = trial.is_native ? testing::native_job() : testing::small_job();
   job.training.local_batch_size = 2;  // with accumulation
+  return job;
+}
+
+Outcome train_rank(const Trial& trial, std::vector<int> local_ranks, const std::shared_ptr<Transport>& inner,
+                   bool overlap) {
+  auto job = job_of(trial);
   job.training.mixed_precision_param = trial.dtype;
   job.activation_checkpoint.mode = trial.recompute;
   job.parallelism.fsdp_reshard_after_forward = trial.reshard;
   job.parallelism.data_parallel_bucket_cap_mb = trial.bucket_cap_mb;
+  job.parallelism.enable_async_tensor_parallel = trial.in_parts;
   const auto counted = inner ? std::make_shared<OutstandingCount>(inner) : nullptr;
   TrainingRun::Options options;
   options.mesh = parse_mesh(trial.mesh);
   options.local_ranks = std::move(local_ranks);
   options.transport = counted;
   options.overlap = overlap;
-  options.make_model = three_blocks;
+  options.make_model = trial.in_parts ? cut_blocks : three_blocks;
   TrainingRun run(job, options);
   for (int64_t step = 1; step <= 2; ++step) run.step(step, testing::batch_for(job, step), 1e-2);
   return {state_digest(run.state()).text(), traffic_of(run.world().traffic()), counted ? counted->most : 0,
-          counted ? counted->reductions_left : 0};
+          counted ? counted->reductions_left : 0, run.world().part<Decomposition>().counts()};
 }
 
 using Transports = std::vector<std::shared_ptr<Transport>>;
@@ -194,6 +208,23 @@ TEST(OverlappedTraining, ReducesWhatReplicasHaveWhileBackwardGoesOn) {
 TEST(OverlappedTraining, HasNothingUnderWayWithoutShards) {
   const Trial trial{"tp=3"};
   for (const auto& outcome : train_ranks(trial, true, streams_of(trial))) EXPECT_EQ(outcome.outstanding, 1);
+}
+
+/// Of a microbatch's forward and backward four products of each layer begin with rows that are here, four are sent in
+/// rows, and one of each belongs to the output; recomputed layers have two of each more. The first of a shape is whole.
+TEST(OverlappedTraining, HasTheBitsOfProductsThatWait) {
+  constexpr int64_t kPasses = 4, kLayers = 2, kShapes = 5;
+  for (const char* mesh : {"tp=2", "tp=3", "dp_shard=2,tp=2", "cp=2,tp=2", "pp=2,tp=2"})
+    for (const std::string recompute : {"none", "full"})
+      for (const char* dtype : {"float32", "bfloat16"})
+        for (const auto& outcome : overlapped({mesh, recompute.c_str(), "default", dtype, false, 25, true})) {
+          EXPECT_EQ(outcome.in_parts.gathers, outcome.in_parts.scatters) << mesh;
+          EXPECT_GT(outcome.in_parts.gathers, 0) << mesh;
+          if (!std::string_view(mesh).starts_with("tp")) continue;
+          const int64_t of_layer = recompute == "full" ? 6 : 4;
+          EXPECT_EQ(outcome.in_parts.gathers, kPasses * (of_layer * kLayers + 1) - kShapes) << mesh;
+        }
+  for (const auto& outcome : overlapped({"tp=2"})) EXPECT_EQ(outcome.in_parts, Decomposition::Counts{});
 }
 
 /// What carries the bytes must not matter, here links between devices.

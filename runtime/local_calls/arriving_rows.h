@@ -1,0 +1,34 @@
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "runtime/exchange/exchange.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/shard_set.h"
+
+namespace lockstep {
+
+/// An all-gather of one local rank's shard whose pieces are used as they come: its own is here, the others travel.
+class ArrivingRows {
+ public:
+  /// Begins it. The shard must not be written before whole(). REQUIRES: an all-gather; World::overlaps(); one local
+  /// rank.
+  ArrivingRows(const Move& move, const at::Tensor& shard);
+  ~ArrivingRows();
+
+  /// Of the tensor, along which pieces lie side by side in the order of the group.
+  int dim() const;
+  size_t members() const;
+  size_t own() const;
+  /// Waits for it; contiguous, or a view of whole(). Throws TransportError.
+  at::Tensor piece(size_t member);
+  /// Waits for all. Once.
+  Shards whole();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep

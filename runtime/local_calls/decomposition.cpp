@@ -1,0 +1,104 @@
+#include "runtime/local_calls/decomposition.h"
+
+#include <algorithm>
+
+#include "runtime/context/scopes.h"
+#include "runtime/context/world.h"
+#include "runtime/redistribution/collective.h"
+#include "runtime/redistribution/local_move.h"
+#include "runtime/tensor/sharded_tensor.h"
+
+namespace lockstep {
+
+bool Decomposition::is_on() const {
+  return !axis_.empty() && world_.overlaps() && world_.shard_device().is_cpu() && world_.local_ranks().size() == 1;
+}
+
+at::Tensor Decomposition::redistributed(const at::Tensor& tensor, const Layout& layout) {
+  const PlainTensors guard;
+  auto& self = sharded(tensor);
+  self.bring_up_to_date();
+  const auto& spec = self.spec();
+  const auto* target = with_layout(spec, layout);
+  if (spec.is_packed() || target->is_packed() || spec.layout.mesh().local_count() == 0) return {};
+  const auto moves = plan_moves(spec, *target);
+  if (moves.size() != 1 || !is_along_axis(moves[0])) return {};
+  return is_gather(moves[0])                                  ? gathered(tensor, moves[0])
+         : is_scatter_of(*sharded(tensor).shards(), moves[0]) ? scattered(tensor, moves[0])
+                                                              : at::Tensor();
+}
+
+bool Decomposition::is_along_axis(const Move& move) const {
+  return move.before->layout.mesh().axes()[static_cast<size_t>(move.axis)].name == axis_ && !is_local(move);
+}
+
+/// Of rows: along any dimension but the last.
+bool Decomposition::is_gather(const Move& move) {
+  const int last = static_cast<int>(move.before->sizes.size()) - 1;
+  return kind_of(move) == CollectiveKind::kAllGather && move.before->layout[move.axis].dim < last &&
+         !move.before->any_partial;
+}
+
+bool Decomposition::is_scatter_of(const ShardSet& set, const Move& move) const {
+  return kind_of(move) == CollectiveKind::kReduceScatter && product_ && set_.lock().get() == &set &&
+         product_->has_rows_along(move.after->layout[move.axis].dim);
+}
+
+at::Tensor Decomposition::gathered(const at::Tensor& tensor, const Move& move) {
+  settle();
+  name_communication(world_, "redistribute");
+  reads_ = {sharded(tensor).shards()->whole()[0]};
+  arriving_ = std::make_shared<ArrivingRows>(move, reads_[0]);
+  auto set = std::make_shared<ShardSet>([rows = arriving_] { return rows->whole(); }, /*partial=*/false);
+  set_ = set;
+  return make_sharded(move.after, std::move(set));
+}
+
+at::Tensor Decomposition::scattered(const at::Tensor& tensor, const Move& move) {
+  name_communication(world_, "redistribute");
+  const auto product = std::exchange(product_, nullptr);
+  reads_.clear();
+  auto shards = product->scattered(move);
+  ++counts_.scatters;
+  sharded(tensor).shards()->evict([product] { return product->whole(); });
+  return make_sharded(move.after, std::move(shards));
+}
+
+std::shared_ptr<ArrivingRows> Decomposition::arriving(const ShardSet& set) const {
+  const auto under_way = set_.lock();
+  return under_way.get() == &set && set.is_pending() ? arriving_ : nullptr;
+}
+
+bool Decomposition::is_arriving(const at::Tensor& tensor) const {
+  return is_sharded(tensor) && arriving(*sharded(tensor).shards());
+}
+
+std::shared_ptr<ShardSet> Decomposition::put_off(ProductRows rows, std::function<Shards()> whole,
+                                                 std::vector<at::Tensor> factors) {
+  settle();
+  reads_ = std::move(factors);
+  product_ = std::make_shared<ProductRows>(std::move(rows));
+  auto set = std::make_shared<ShardSet>(std::move(whole), /*partial=*/true);
+  set_ = set;
+  return set;
+}
+
+bool Decomposition::has_sums_of(const TensorSpec& result) const {
+  const int axis = result.layout.mesh().find_axis(axis_);
+  return axis >= 0 && result.layout[axis].is_partial();
+}
+
+void Decomposition::before_write(const Shards& shards) {
+  const auto is_read = [&](const at::Tensor& shard) {
+    return std::ranges::any_of(reads_, [&](const auto& read) { return read.storage().is_alias_of(shard.storage()); });
+  };
+  if (std::ranges::any_of(shards, is_read)) settle();
+}
+
+void Decomposition::settle() {
+  const auto set = set_.lock();
+  arriving_.reset(), product_.reset(), set_.reset(), reads_.clear();
+  if (set) set->local_tensors();
+}
+
+}  // namespace lockstep

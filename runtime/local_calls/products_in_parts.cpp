@@ -1,0 +1,114 @@
+#include "runtime/local_calls/products_in_parts.h"
+
+#include <ATen/Functions.h>
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/planning/rule.h"
+#include "runtime/redistribution/collective_parts.h"
+
+namespace lockstep {
+namespace {
+
+using at::Tensor;
+
+/// The call of the only local rank with `rows` in place of operand 0.
+Tensor product_of(LocalCalls& calls, const Tensor& rows) {
+  torch::jit::Stack local;
+  calls.fill(0, local, &rows);
+  calls.call(0, local);
+  return local.at(0).toTensor().to(storage(*calls.plan.results[0]));
+}
+
+bool has_same_bits(const Tensor& a, const Tensor& b) {
+  const auto one = a.contiguous(), other = b.contiguous();
+  return one.sizes() == other.sizes() && one.scalar_type() == other.scalar_type() &&
+         (one.nbytes() == 0 || std::memcmp(one.const_data_ptr(), other.const_data_ptr(), one.nbytes()) == 0);
+}
+
+/// Where a product takes other ways for other numbers of rows, they have to give the same bits.
+void compare(const LocalCalls& calls, const Tensor& in_parts, const Tensor& whole) {
+  if (has_same_bits(in_parts, whole)) return;
+  fail<InternalError>("{}: the rows of a product of {}, computed apart, are not those of the whole product",
+                      calls.plan.rule->op, calls.plan.wanted[0]->text());
+}
+
+bool is_to_be_compared(const LocalCalls& calls) {
+  return calls.world.canonical() && calls.world.part<Decomposition>().compares(calls.plan);
+}
+
+bool can_be_in_parts(const LocalCalls& calls) {
+  return calls.plan.checked && !calls.plan.reorders && has_rows_apart(calls.plan) && calls.operands[0];
+}
+
+/// The call, kept: with arguments of its own, and the factors as they are, whatever is freed meanwhile.
+struct KeptCall {
+  explicit KeptCall(const LocalCalls& other)
+      : arguments(other.arguments.begin(), other.arguments.end()),
+        calls{other.op, other.plan, other.world, other.context, arguments} {
+    for (const auto& operand : other.operands) {
+      calls.operands.push_back(operand ? std::make_shared<ShardSet>(operand->local_tensors(), operand->is_partial())
+                                       : nullptr);
+      if (operand) factors.push_back(operand->local_tensors()[0]);
+    }
+  }
+  KeptCall(const KeptCall&) = delete;
+  KeptCall& operator=(const KeptCall&) = delete;
+
+  const Tensor& input() const { return calls.operands[0]->local_tensors()[0]; }
+
+  std::vector<c10::IValue> arguments;
+  LocalCalls calls;
+  std::vector<Tensor> factors;
+};
+
+}  // namespace
+
+bool has_rows_apart(const Plan& plan) {
+  if (!plan.rule || plan.results.size() != 1 || plan.written >= 0 || plan.slots[0].element >= 0) return false;
+  const std::string_view op = plan.rule->op;
+  const bool is_matrix = plan.wanted.size() > 1 && plan.wanted[1] && plan.wanted[1]->dim_count() == 2;
+  return (op == "linear" || (op == "matmul" && is_matrix)) && plan.wanted[0] && plan.wanted[0]->dim_count() > 1;
+}
+
+Tensor product_of_arriving_rows(LocalCalls& calls) {
+  if (!can_be_in_parts(calls)) return {};
+  auto& decomposition = calls.world.part<Decomposition>();
+  const auto arriving = decomposition.arriving(*calls.operands[0]);
+  if (!arriving || arriving->dim() + 1 >= calls.plan.wanted[0]->dim_count()) return {};
+  decomposition.count_gather();
+  std::vector<Tensor> parts(arriving->members());
+  for (size_t n = 0; n < parts.size(); ++n) {
+    const size_t member = (arriving->own() + n) % parts.size();
+    parts[member] = product_of(calls, arriving->piece(member));
+  }
+  const auto result = at::cat(parts, shard_dim(*calls.plan.results[0], arriving->dim()));
+  const auto& whole = calls.operands[0]->local_tensors()[0];
+  if (is_to_be_compared(calls)) compare(calls, result, product_of(calls, whole));
+  return result;
+}
+
+std::shared_ptr<ShardSet> product_put_off(const LocalCalls& calls) {
+  auto& decomposition = calls.world.part<Decomposition>();
+  if (!can_be_in_parts(calls) || !decomposition.has_sums_of(*calls.plan.results[0])) return nullptr;
+  const auto& result = *calls.plan.results[0];
+  const auto kept = std::make_shared<KeptCall>(calls);
+  const int dims = static_cast<int>(result.sizes.size());
+  const auto compute = [kept](int dim, const Range& rows) {
+    return product_of(kept->calls, kept->input().narrow(dim, rows.start, rows.length));
+  };
+  const auto whole = [kept] { return Shards{product_of(kept->calls, kept->input())}; };
+  if (is_to_be_compared(calls) && dims > 1) {
+    const int64_t rows = kept->input().size(dims - 2), half = rows / 2;
+    const auto parts = {compute(dims - 2, {0, half}), compute(dims - 2, {half, rows - half})};
+    compare(calls, at::cat(parts, shard_dim(result, dims - 2)), whole()[0]);
+  }
+  ProductRows rows(dims, result.expected_sizes(0), storage(result), compute);
+  return decomposition.put_off(std::move(rows), whole, kept->factors);
+}
+
+}  // namespace lockstep
