@@ -14,7 +14,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 set(_rules "")
-foreach(folder planning own_ops dispatch)
+foreach(folder planning own_ops local_calls dispatch)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/${folder}/*.cpp ${CMAKE_SOURCE_DIR}/runtime/${folder}/*.h)
   list(APPEND _rules ${sources})
 endforeach()

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/dispatch.h"
+#include "runtime/local_calls/decomposition.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/lazy_copy.h"
@@ -69,6 +70,7 @@ class ViewCall : public DetachedView {
     const auto whole = replicated(base.spec(), base.shards()->local_tensors());
     const auto values = replicated(view.spec(), view.shards()->local_tensors());
     const auto& shards = base.shards()->local_tensors();
+    base.spec().layout.mesh().world().part<Decomposition>().before_write(shards);
     for (size_t i = 0; i < whole.size(); ++i) {
       const auto changed = in_memory_order(base.spec(), whole[i]);
       torch::jit::Stack stack = arguments_;

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include "core/error.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
@@ -87,8 +88,16 @@ std::vector<Pieces> PendingExchange::finish() {
   return machine_->take_all();
 }
 
+std::vector<Pieces> PendingExchange::finish_and_send() {
+  in_flight_.await(*machine_);
+  in_flight_.await_sent(*machine_);
+  machine_->end();
+  return machine_->take_all();
+}
+
 void exchange(Exchange request, const Use& use) {
   auto& world = request.mesh.world();
+  LOCKSTEP_CHECK(!request.make || world.transport(), "pieces are made for messages alone");
   const uint64_t number = request.mesh.next_collective();
   auto& observers = world.observers();
   const bool is_watched = !observers.empty();

@@ -55,6 +55,8 @@ class PendingExchange {
   const at::Tensor& piece(size_t member);
   /// Waits for what is not there yet. Throws TransportError, as exchange() does. Once.
   std::vector<Pieces> finish();
+  /// The same, and until what was sent has left: it may change from then on.
+  std::vector<Pieces> finish_and_send();
 
  private:
   ExchangesInFlight& in_flight_;

@@ -75,7 +75,9 @@ void MessageExchange::start() {
     for (size_t i = 0; i < groups_.size(); ++i)
       for (size_t n = 0; n < groups_[i].size(); ++n) {
         const size_t m = (first_behind(i) + n) % groups_[i].size();
-        if (sends_to(i, m)) make(i, m), post(i, m);
+        if (!sends_to(i, m)) continue;
+        make(i, m), post(i, m);
+        if (request_.make) transport_.send_more();
       }
   });
   for (size_t i = 0; i < groups_.size(); ++i)

@@ -32,10 +32,12 @@ size_t ArrivingRows::own() const {
   return static_cast<size_t>(state_->mesh().coordinate(state_->mesh().local_ranks()[0], state_->move.axis));
 }
 
+bool ArrivingRows::is_over() const { return !state_->pending; }
+
 at::Tensor ArrivingRows::piece(size_t member) { return state_->pending->piece(member); }
 
 Shards ArrivingRows::whole() {
-  state_->collective().absorb(0, state_->pending->finish()[0]);
+  state_->collective().absorb(0, state_->pending->finish_and_send()[0]);
   state_->pending.reset();
   return state_->collective().take_result();
 }

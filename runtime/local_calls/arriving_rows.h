@@ -12,8 +12,8 @@ namespace lockstep {
 /// An all-gather of one local rank's shard whose pieces are used as they come: its own is here, the others travel.
 class ArrivingRows {
  public:
-  /// Begins it. The shard must not be written before whole(). REQUIRES: an all-gather; World::overlaps(); one local
-  /// rank.
+  /// Begins it. The shard must not be written until whole() has returned. REQUIRES: an all-gather; World::overlaps();
+  /// one local rank.
   ArrivingRows(const Move& move, const at::Tensor& shard);
   ~ArrivingRows();
 
@@ -21,10 +21,11 @@ class ArrivingRows {
   int dim() const;
   size_t members() const;
   size_t own() const;
-  /// Waits for it; contiguous, or a view of whole(). Throws TransportError.
+  /// Waits for it. To be read until whole(). Throws TransportError.
   at::Tensor piece(size_t member);
-  /// Waits for all. Once.
+  /// Waits for all, and until the shard has left. Once.
   Shards whole();
+  bool is_over() const;
 
  private:
   struct State;

@@ -4,6 +4,7 @@
 
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
+#include "runtime/planning/rule.h"
 #include "runtime/redistribution/collective.h"
 #include "runtime/redistribution/local_move.h"
 #include "runtime/tensor/sharded_tensor.h"
@@ -40,7 +41,7 @@ bool Decomposition::is_gather(const Move& move) {
 }
 
 bool Decomposition::is_scatter_of(const ShardSet& set, const Move& move) const {
-  return kind_of(move) == CollectiveKind::kReduceScatter && product_ && set_.lock().get() == &set &&
+  return kind_of(move) == CollectiveKind::kReduceScatter && product_ && set_.lock().get() == &set && set.is_pending() &&
          product_->has_rows_along(move.after->layout[move.axis].dim);
 }
 
@@ -49,15 +50,22 @@ at::Tensor Decomposition::gathered(const at::Tensor& tensor, const Move& move) {
   name_communication(world_, "redistribute");
   reads_ = {sharded(tensor).shards()->whole()[0]};
   arriving_ = std::make_shared<ArrivingRows>(move, reads_[0]);
-  auto set = std::make_shared<ShardSet>([rows = arriving_] { return rows->whole(); }, /*partial=*/false);
+  auto set = std::make_shared<ShardSet>(
+      [this, rows = arriving_] {
+        const PlainTensors guard;
+        auto shards = rows->whole();
+        forget();
+        return shards;
+      },
+      /*partial=*/false);
   set_ = set;
   return make_sharded(move.after, std::move(set));
 }
 
 at::Tensor Decomposition::scattered(const at::Tensor& tensor, const Move& move) {
   name_communication(world_, "redistribute");
-  const auto product = std::exchange(product_, nullptr);
-  reads_.clear();
+  const auto product = product_;
+  forget();
   auto shards = product->scattered(move);
   ++counts_.scatters;
   sharded(tensor).shards()->evict([product] { return product->whole(); });
@@ -78,9 +86,20 @@ std::shared_ptr<ShardSet> Decomposition::put_off(ProductRows rows, std::function
   settle();
   reads_ = std::move(factors);
   product_ = std::make_shared<ProductRows>(std::move(rows));
-  auto set = std::make_shared<ShardSet>(std::move(whole), /*partial=*/true);
+  auto set = std::make_shared<ShardSet>(
+      [this, whole = std::move(whole)] {
+        const PlainTensors guard;
+        auto shards = whole();
+        forget();
+        return shards;
+      },
+      /*partial=*/true);
   set_ = set;
   return set;
+}
+
+bool Decomposition::compares(const Plan& plan) {
+  return compared_.emplace(plan.rule->op, plan.wanted[0], plan.wanted[1], plan.results[0]).second;
 }
 
 bool Decomposition::has_sums_of(const TensorSpec& result) const {
@@ -89,16 +108,19 @@ bool Decomposition::has_sums_of(const TensorSpec& result) const {
 }
 
 void Decomposition::before_write(const Shards& shards) {
-  const auto is_read = [&](const at::Tensor& shard) {
-    return std::ranges::any_of(reads_, [&](const auto& read) { return read.storage().is_alias_of(shard.storage()); });
+  const auto is_read = [&](const at::Tensor& shard) {  // lazy copies have one memory in two storages
+    const auto* written = shard.storage().data();
+    return std::ranges::any_of(reads_, [&](const auto& read) { return read.storage().data() == written; });
   };
   if (std::ranges::any_of(shards, is_read)) settle();
 }
 
 void Decomposition::settle() {
   const auto set = set_.lock();
-  arriving_.reset(), product_.reset(), set_.reset(), reads_.clear();
+  const auto unread = set ? nullptr : std::exchange(arriving_, nullptr);
   if (set) set->local_tensors();
+  if (unread && !unread->is_over()) unread->whole();
+  forget();
 }
 
 }  // namespace lockstep

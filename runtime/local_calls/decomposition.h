@@ -2,6 +2,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/local_calls/arriving_rows.h"
@@ -22,7 +23,8 @@ class Decomposition {
  public:
   explicit Decomposition(World& world) : world_(world) {}
 
-  /// From now on collectives along the axis of this name are taken apart; empty: none are.
+  /// From now on collectives along the axis of this name are taken apart; empty: none are. On all ranks alike, each of
+  /// which has a process of its own, or none has.
   void set_axis(std::string axis) { axis_ = std::move(axis); }
   /// Whether any are now: where World::overlaps(), between CPUs, and one rank lives in this process.
   bool is_on() const;
@@ -55,10 +57,11 @@ class Decomposition {
   const Counts& counts() const { return counts_; }
   void count_gather() { ++counts_.gathers; }
 
-  /// Whether the products of a plan in parts are to be compared with whole ones: the first of each.
-  bool compares(const Plan& plan) { return compared_.insert(&plan).second; }
+  /// Whether a product in parts is to be compared with the whole one: the first of each op and specs.
+  bool compares(const Plan& plan);
 
  private:
+  void forget() { arriving_.reset(), product_.reset(), set_.reset(), reads_.clear(); }
   at::Tensor gathered(const at::Tensor& tensor, const Move& move);
   at::Tensor scattered(const at::Tensor& tensor, const Move& move);
   bool is_along_axis(const Move& move) const;
@@ -71,7 +74,7 @@ class Decomposition {
   std::shared_ptr<ArrivingRows> arriving_;
   std::shared_ptr<ProductRows> product_;
   std::vector<at::Tensor> reads_;  ///< what that is made of
-  std::set<const Plan*> compared_;
+  std::set<std::tuple<std::string, const TensorSpec*, const TensorSpec*, const TensorSpec*>> compared_;
   Counts counts_;
 };
 

@@ -24,25 +24,28 @@ Shards ProductRows::scattered(const Move& move) {
   const auto members = static_cast<size_t>(move.before->layout.mesh().axis_size(move.axis));
   dim_ = shard_dim(*move.before, dim);
   pieces_.resize(members);
-  const auto held = move.before->cut(0, dim);
-  Collectives collectives;
-  collectives.push_back(make_collective(move, {at::empty(shard_sizes_, at::dtype(dtype_).device(c10::kMeta))}));
-  auto& collective = *collectives.front();
-  count_traffic(collectives);
-  auto request = announced(collectives, 0);
-  request.sent = {Pieces(1, std::vector<at::Tensor>(members))};
-  request.make = [&](size_t, size_t, size_t member) {
-    const auto wanted = held.overlap(cut_of(*move.after, move.axis, member, dim));
-    const int64_t first = wanted.length > 0 ? wanted.start - held.start : 0;
-    return pieces_[member] = compute_(dim, {first, wanted.length});
-  };
-  request.received_sizes = [&](size_t, size_t index, size_t member) {
-    return collective.received_sizes(0, index, member);
+  const auto collectives = std::make_shared<Collectives>();  // an exchange that fails goes on to ask for sizes
+  collectives->push_back(make_collective(move, {at::empty(shard_sizes_, at::dtype(dtype_).device(c10::kMeta))}));
+  auto& collective = *collectives->front();
+  count_traffic(*collectives);
+  auto request = announced(*collectives, 0);
+  request.sent = {Pieces(1, std::vector<at::Tensor>(members, at::empty({0}, at::dtype(dtype_))))};
+  request.make = [&](size_t, size_t, size_t member) { return pieces_[member] = rows_for(move, dim, member); };
+  request.received_sizes = [collectives](size_t, size_t index, size_t member) {
+    return collectives->front()->received_sizes(0, index, member);
   };
   exchange(std::move(request), [&](const std::vector<Pieces>& received) { collective.absorb(0, received[0]); });
+  if (check_) check_(whole()[0]);
+  compute_ = {}, check_ = {};
   auto result = collective.take_result();
   result[0] = result[0].to(storage(*move.after));
   return result;
+}
+
+at::Tensor ProductRows::rows_for(const Move& move, int dim, size_t member) const {
+  const auto held = move.before->cut(0, dim);
+  const auto wanted = held.overlap(cut_of(*move.after, move.axis, member, dim));
+  return compute_(dim, {wanted.length > 0 ? wanted.start - held.start : 0, wanted.length});
 }
 
 Shards ProductRows::whole() const { return {at::cat(pieces_, dim_)}; }

@@ -16,22 +16,31 @@ class ProductRows {
   /// The shard's rows `rows` (counted on this rank) along dimension `dim` of the tensor.
   using Compute = std::function<at::Tensor(int dim, const Range& rows)>;
   /// `dims`: of the tensor; rows lie along any but the last. `shard_sizes`: with the nodes of an ordered sum in front.
-  ProductRows(int dims, std::vector<int64_t> shard_sizes, c10::ScalarType dtype, Compute compute)
-      : dims_(dims), shard_sizes_(std::move(shard_sizes)), dtype_(dtype), compute_(std::move(compute)) {}
+  /// `check` gets the whole that the rows were scattered of, if it is to be compared with something.
+  using Check = std::function<void(const at::Tensor& whole)>;
+  ProductRows(int dims, std::vector<int64_t> shard_sizes, c10::ScalarType dtype, Compute compute, Check check = {})
+      : dims_(dims),
+        shard_sizes_(std::move(shard_sizes)),
+        dtype_(dtype),
+        compute_(std::move(compute)),
+        check_(std::move(check)) {}
 
   bool has_rows_along(int dim) const { return dim < dims_ - 1; }
   /// The reduce-scatter of it: what a member gets is computed, sent, and travels while the next one's is computed; our
-  /// own is the last. Waits for the others'. REQUIRES: a reduce-scatter along a dimension that has rows. Throws
-  /// TransportError.
+  /// own is the last. Waits for the others'. Factors are let go. Once. REQUIRES: a reduce-scatter along a dimension
+  /// that has rows. Throws TransportError.
   Shards scattered(const Move& move);
   /// All of it, after scattered().
   Shards whole() const;
 
  private:
+  at::Tensor rows_for(const Move& move, int dim, size_t member) const;
+
   int dims_;
   std::vector<int64_t> shard_sizes_;
   c10::ScalarType dtype_;
   Compute compute_;
+  Check check_;
   int dim_ = -1;                    ///< of the shards, along which pieces_ lie side by side
   std::vector<at::Tensor> pieces_;  ///< of each member
 };

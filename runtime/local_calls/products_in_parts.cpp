@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,15 @@ bool is_to_be_compared(const LocalCalls& calls) {
 }
 
 bool can_be_in_parts(const LocalCalls& calls) {
-  return calls.plan.checked && !calls.plan.reorders && has_rows_apart(calls.plan) && calls.operands[0];
+  const auto& plan = calls.plan;
+  return plan.checked && !plan.reorders && has_rows_apart(plan) && calls.operands[0] &&
+         plan.results[0]->layout.mesh().local_count() == 1;
+}
+
+/// x x^T reads all of x at once.
+bool is_both_factors(const ShardSet& set, const LocalCalls& calls) {
+  return std::any_of(calls.operands.begin() + 1, calls.operands.end(),
+                     [&](const auto& operand) { return operand.get() == &set; });
 }
 
 /// The call, kept: with arguments of its own, and the factors as they are, whatever is freed meanwhile.
@@ -79,7 +88,7 @@ Tensor product_of_arriving_rows(LocalCalls& calls) {
   if (!can_be_in_parts(calls)) return {};
   auto& decomposition = calls.world.part<Decomposition>();
   const auto arriving = decomposition.arriving(*calls.operands[0]);
-  if (!arriving || arriving->dim() + 1 >= calls.plan.wanted[0]->dim_count()) return {};
+  if (!arriving || is_both_factors(*calls.operands[0], calls)) return {};
   decomposition.count_gather();
   std::vector<Tensor> parts(arriving->members());
   for (size_t n = 0; n < parts.size(); ++n) {
@@ -97,17 +106,13 @@ std::shared_ptr<ShardSet> product_put_off(const LocalCalls& calls) {
   if (!can_be_in_parts(calls) || !decomposition.has_sums_of(*calls.plan.results[0])) return nullptr;
   const auto& result = *calls.plan.results[0];
   const auto kept = std::make_shared<KeptCall>(calls);
-  const int dims = static_cast<int>(result.sizes.size());
   const auto compute = [kept](int dim, const Range& rows) {
     return product_of(kept->calls, kept->input().narrow(dim, rows.start, rows.length));
   };
   const auto whole = [kept] { return Shards{product_of(kept->calls, kept->input())}; };
-  if (is_to_be_compared(calls) && dims > 1) {
-    const int64_t rows = kept->input().size(dims - 2), half = rows / 2;
-    const auto parts = {compute(dims - 2, {0, half}), compute(dims - 2, {half, rows - half})};
-    compare(calls, at::cat(parts, shard_dim(result, dims - 2)), whole()[0]);
-  }
-  ProductRows rows(dims, result.expected_sizes(0), storage(result), compute);
+  ProductRows::Check check;
+  if (is_to_be_compared(calls)) check = [kept, whole](const Tensor& rows) { compare(kept->calls, rows, whole()[0]); };
+  ProductRows rows(static_cast<int>(result.sizes.size()), result.expected_sizes(0), storage(result), compute, check);
   return decomposition.put_off(std::move(rows), whole, kept->factors);
 }
 

@@ -12,7 +12,8 @@ bool has_rows_apart(const Plan& plan);
 /// InternalError where they differ.
 at::Tensor product_of_arriving_rows(LocalCalls& calls);
 
-/// The shards of a product with unfinished sums, put off; null: it is none. Compared in the same way.
+/// The shards of a product with unfinished sums, put off; null: it is none. The first that is scattered is compared in
+/// the same way.
 std::shared_ptr<ShardSet> product_put_off(const LocalCalls& calls);
 
 }  // namespace lockstep

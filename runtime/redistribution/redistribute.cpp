@@ -40,7 +40,7 @@ std::shared_ptr<ShardSet> moved(const TensorSpec& source, ShardSet& set, const T
 
 std::shared_ptr<ShardSet> with_own_bytes(const std::shared_ptr<ShardSet>& set, ShardSet& source) {
   const PlainTensors guard;
-  if (set->is_pending()) return set;
+  if (set->is_pending() && set.get() != &source) return set;
   const auto& theirs = source.local_tensors();
   auto shards = set->local_tensors();
   for (size_t i = 0; i < shards.size(); ++i)

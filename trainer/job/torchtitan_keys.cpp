@@ -161,8 +161,9 @@ constexpr TorchtitanDifference kDifferences[] = {
      "attention that drops weights has none; ulysses needs none.",
      unbalanced_context, kHeadTail, [](const Job& asked) { return asked.parallelism.context_parallel_degree > 1; }},
     {"parallelism.enable_async_tensor_parallel",
-     "it needs no compiler; between GPUs products wait for their collectives, and linears with a bias, quantised ones "
-     "and those of low rank do everywhere.",
+     "it needs no compiler; between GPUs products wait for their collectives, and those of quantised linears and of "
+     "low "
+     "rank do everywhere.",
      awaited_collectives},
     {"activation_checkpoint.mode", "the default is none, not selective.", nullptr, "selective"},
     {"activation_checkpoint.memory_budget", "a budget is met by whole layers, spread evenly, and needs no compiler."},

@@ -163,6 +163,7 @@ StepResult TrainingRun::apply() {
   StepResult result;
   result.loss = told_number(mesh(), "loss", number_of(sum) / valid);
   auto gradients = stages_->finish();
+  world_->part<Decomposition>().settle();  // before parameters are written
   underway_.reset();
   result.gradient_norm = told_number(mesh(), "gradient_norm", gradient_norm(gradients));
   require_finite(step, result);

@@ -88,6 +88,7 @@ struct Trial {
   bool is_native = false;
   int64_t bucket_cap_mb = 25;
   bool in_parts = false;  ///< products, along with the collectives beside them
+  const char* schedule = "1F1B";
 };
 
 std::unique_ptr<models::Model> three_blocks() {
@@ -123,6 +124,7 @@ Outcome train_rank(const Trial& trial, std::vector<int> local_ranks, const std::
   job.parallelism.fsdp_reshard_after_forward = trial.reshard;
   job.parallelism.data_parallel_bucket_cap_mb = trial.bucket_cap_mb;
   job.parallelism.enable_async_tensor_parallel = trial.in_parts;
+  job.parallelism.pipeline_parallel_schedule = trial.schedule;
   const auto counted = inner ? std::make_shared<OutstandingCount>(inner) : nullptr;
   TrainingRun::Options options;
   options.mesh = parse_mesh(trial.mesh);
@@ -215,15 +217,17 @@ TEST(OverlappedTraining, HasNothingUnderWayWithoutShards) {
 TEST(OverlappedTraining, HasTheBitsOfProductsThatWait) {
   constexpr int64_t kPasses = 4, kLayers = 2, kShapes = 5;
   for (const char* mesh : {"tp=2", "tp=3", "dp_shard=2,tp=2", "cp=2,tp=2", "pp=2,tp=2"})
-    for (const std::string recompute : {"none", "full"})
+    for (const std::string recompute : {"none", "full", "selective"})
       for (const char* dtype : {"float32", "bfloat16"})
         for (const auto& outcome : overlapped({mesh, recompute.c_str(), "default", dtype, false, 25, true})) {
           EXPECT_EQ(outcome.in_parts.gathers, outcome.in_parts.scatters) << mesh;
           EXPECT_GT(outcome.in_parts.gathers, 0) << mesh;
-          if (!std::string_view(mesh).starts_with("tp")) continue;
+          if (!std::string_view(mesh).starts_with("tp") || recompute == "selective") continue;
           const int64_t of_layer = recompute == "full" ? 6 : 4;
           EXPECT_EQ(outcome.in_parts.gathers, kPasses * (of_layer * kLayers + 1) - kShapes) << mesh;
         }
+  for (const auto& outcome : overlapped({"pp=2,tp=2", "none", "default", "float32", false, 25, true, "ZBH1"}))
+    EXPECT_GT(outcome.in_parts.scatters, 0);
   for (const auto& outcome : overlapped({"tp=2"})) EXPECT_EQ(outcome.in_parts, Decomposition::Counts{});
 }
 

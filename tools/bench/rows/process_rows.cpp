@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/transport/streams/stream_transport.h"
 #include "tools/bench/bench_run.h"
@@ -53,20 +55,29 @@ std::shared_ptr<StreamTransport> transport_of(int rank, std::unique_ptr<Stream> 
   return std::make_shared<StreamTransport>(rank, std::move(streams), std::chrono::seconds{60});
 }
 
-Runs runs_of(Ends ends) {
+/// Whether any of its rows is asked for.
+bool is_wanted(const Case& each, const std::string& patterns) {
+  return fits(step_name(each), patterns) ||
+         std::ranges::any_of(kWaits, [&](const auto& wait) { return fits(wait_name(wait, each), patterns); });
+}
+
+/// Null of cases that nobody asked for.
+Runs runs_of(Ends ends, const std::string& patterns) {
   at::set_num_threads(1);
   const auto memory = transport_of(ends.rank, std::move(ends.memory)),
              tcp = transport_of(ends.rank, std::move(ends.tcp));
   Runs runs;
   for (const auto& each : kCases)
     for (const bool overlap : {true, false}) {
+      runs.emplace_back();
+      if (!is_wanted(each, patterns)) continue;
       auto job = bench_job(each.size, trainer::parse_mesh(each.mesh), Numerics::kCanonical);
       job.parallelism.enable_async_tensor_parallel = overlap && each.is_async_tensor_parallel();
       trainer::TrainingRun::Options options;
       options.local_ranks = {ends.rank};
       options.transport = each.tcp ? tcp : memory;
       options.overlap = overlap;
-      runs.push_back(std::make_shared<BenchRun>(job, options));
+      runs.back() = std::make_shared<BenchRun>(job, options);
     }
   return runs;
 }
@@ -121,7 +132,7 @@ void measure_processes(const std::string& patterns, double seconds,
   }
   require_fit("processes", names, patterns);
   Runs runs;  // this process's; the other has its own
-  TwoProcesses both([&runs](Ends ends) { return steps_of(runs = runs_of(std::move(ends))); });
+  TwoProcesses both([&](Ends ends) { return steps_of(runs = runs_of(std::move(ends), patterns)); });
   const PairedOptions options{.pairs = 101, .seconds = std::min(0.3, seconds), .budget = seconds};
   for (size_t i = 0; i < std::size(kCases); ++i) {
     const auto& each = kCases[i];
