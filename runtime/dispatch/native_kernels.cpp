@@ -81,10 +81,10 @@ Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Ten
   return apart ? at::add(product, *bias) : product;
 }
 
-/// Where products are taken apart, but for one of a gradient that arrives.
+/// Where products are taken apart, but for one of a gradient whose rows arrive.
 bool puts_off_products(const Tensor& gradient) {
   const auto& decomposition = layout_of(gradient).mesh().world().part<Decomposition>();
-  return decomposition.is_on() && !decomposition.is_arriving(gradient);
+  return decomposition.is_on() && !decomposition.was_gathered(gradient);
 }
 
 std::tuple<Tensor, Tensor, Tensor> linear_backward(const Tensor& input, const Tensor& gradient, const Tensor& weight,

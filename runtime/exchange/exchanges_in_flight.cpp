@@ -32,6 +32,7 @@ void ExchangesInFlight::await(MessageExchange& machine) {
 }
 
 void ExchangesInFlight::await_piece(MessageExchange& machine, size_t member) {
+  advance();
   if (machine.has(member)) return;
   machine.announce();
   wait_until([&] { return machine.has(member); }, machine);

@@ -75,9 +75,7 @@ void MessageExchange::start() {
     for (size_t i = 0; i < groups_.size(); ++i)
       for (size_t n = 0; n < groups_[i].size(); ++n) {
         const size_t m = (first_behind(i) + n) % groups_[i].size();
-        if (!sends_to(i, m)) continue;
-        make(i, m), post(i, m);
-        if (request_.make) transport_.send_more();
+        if (sends_to(i, m)) make(i, m), post(i, m);
       }
   });
   for (size_t i = 0; i < groups_.size(); ++i)
@@ -93,7 +91,7 @@ void MessageExchange::advance(Earlier earlier) {
         const auto waits = [&](const auto& other) {
           return other->takes_from(groups_[i][m], request_.mesh.local_ranks()[i]);
         };
-        if (is_missing(i, m) && std::none_of(earlier.begin(), earlier.end(), waits)) take(i, m);
+        if (is_missing(i, m) && !is_own(i, m) && std::none_of(earlier.begin(), earlier.end(), waits)) take(i, m);
       }
   });
 }

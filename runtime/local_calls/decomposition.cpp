@@ -45,31 +45,43 @@ bool Decomposition::is_scatter_of(const ShardSet& set, const Move& move) const {
          product_->has_rows_along(move.after->layout[move.axis].dim);
 }
 
+std::shared_ptr<ShardSet> Decomposition::begin(std::function<Shards()> make, bool partial) {
+  auto set = std::make_shared<ShardSet>(
+      [this, make = std::move(make), number = ++begun_] {
+        const PlainTensors guard;
+        auto shards = make();
+        if (number == begun_) forget();
+        return shards;
+      },
+      partial);
+  set_ = set;
+  return set;
+}
+
 at::Tensor Decomposition::gathered(const at::Tensor& tensor, const Move& move) {
   settle();
   name_communication(world_, "redistribute");
   reads_ = {sharded(tensor).shards()->whole()[0]};
   arriving_ = std::make_shared<ArrivingRows>(move, reads_[0]);
-  auto set = std::make_shared<ShardSet>(
-      [this, rows = arriving_] {
-        const PlainTensors guard;
-        auto shards = rows->whole();
-        forget();
-        return shards;
-      },
-      /*partial=*/false);
-  set_ = set;
+  auto set = begin([rows = arriving_] { return rows->whole(); }, /*partial=*/false);
+  last_gathered_ = set;
   return make_sharded(move.after, std::move(set));
 }
 
 at::Tensor Decomposition::scattered(const at::Tensor& tensor, const Move& move) {
   name_communication(world_, "redistribute");
   const auto product = product_;
+  auto& set = *sharded(tensor).shards();
   forget();
-  auto shards = product->scattered(move);
-  ++counts_.scatters;
-  sharded(tensor).shards()->evict([product] { return product->whole(); });
-  return make_sharded(move.after, std::move(shards));
+  try {
+    auto shards = product->scattered(move);
+    ++counts_.scatters;
+    set.evict([product] { return product->whole(); });
+    return make_sharded(move.after, std::move(shards));
+  } catch (...) {
+    set.evict([failure = std::current_exception()]() -> Shards { std::rethrow_exception(failure); });
+    throw;
+  }
 }
 
 std::shared_ptr<ArrivingRows> Decomposition::arriving(const ShardSet& set) const {
@@ -77,8 +89,9 @@ std::shared_ptr<ArrivingRows> Decomposition::arriving(const ShardSet& set) const
   return under_way.get() == &set && set.is_pending() ? arriving_ : nullptr;
 }
 
-bool Decomposition::is_arriving(const at::Tensor& tensor) const {
-  return is_sharded(tensor) && arriving(*sharded(tensor).shards());
+bool Decomposition::was_gathered(const at::Tensor& tensor) const {
+  const auto last = last_gathered_.lock();
+  return last && is_sharded(tensor) && sharded(tensor).shards() == last;
 }
 
 std::shared_ptr<ShardSet> Decomposition::put_off(ProductRows rows, std::function<Shards()> whole,
@@ -86,20 +99,11 @@ std::shared_ptr<ShardSet> Decomposition::put_off(ProductRows rows, std::function
   settle();
   reads_ = std::move(factors);
   product_ = std::make_shared<ProductRows>(std::move(rows));
-  auto set = std::make_shared<ShardSet>(
-      [this, whole = std::move(whole)] {
-        const PlainTensors guard;
-        auto shards = whole();
-        forget();
-        return shards;
-      },
-      /*partial=*/true);
-  set_ = set;
-  return set;
+  return begin(std::move(whole), /*partial=*/true);
 }
 
-bool Decomposition::compares(const Plan& plan) {
-  return compared_.emplace(plan.rule->op, plan.wanted[0], plan.wanted[1], plan.results[0]).second;
+bool Decomposition::compares(const Plan& plan, bool scattered, int dim) {
+  return compared_.emplace(plan.rule->op, plan.wanted[0], plan.wanted[1], plan.results[0], scattered, dim).second;
 }
 
 bool Decomposition::has_sums_of(const TensorSpec& result) const {
@@ -110,7 +114,8 @@ bool Decomposition::has_sums_of(const TensorSpec& result) const {
 void Decomposition::before_write(const Shards& shards) {
   const auto is_read = [&](const at::Tensor& shard) {  // lazy copies have one memory in two storages
     const auto* written = shard.storage().data();
-    return std::ranges::any_of(reads_, [&](const auto& read) { return read.storage().data() == written; });
+    const auto has = [&](const auto& read) { return read.nbytes() > 0 && read.storage().data() == written; };
+    return std::ranges::any_of(reads_, has);
   };
   if (std::ranges::any_of(shards, is_read)) settle();
 }

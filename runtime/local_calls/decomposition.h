@@ -35,7 +35,8 @@ class Decomposition {
 
   /// The rows of a set that have not all been read yet; null: there are none.
   std::shared_ptr<ArrivingRows> arriving(const ShardSet& set) const;
-  bool is_arriving(const at::Tensor& tensor) const;
+  /// Whether it is the last that was gathered in parts: on all ranks alike, whether or not they have all of it.
+  bool was_gathered(const at::Tensor& tensor) const;
 
   /// The shards of a product of which nothing is computed yet. `whole` gives them all, if they are asked for before
   /// they are scattered; `factors` are read until then.
@@ -57,10 +58,13 @@ class Decomposition {
   const Counts& counts() const { return counts_; }
   void count_gather() { ++counts_.gathers; }
 
-  /// Whether a product in parts is to be compared with the whole one: the first of each op and specs.
-  bool compares(const Plan& plan);
+  /// Whether a product in parts is to be compared with the whole one: the first of each op, specs, and dimension along
+  /// which its rows were gathered or scattered.
+  bool compares(const Plan& plan, bool scattered, int dim);
 
  private:
+  /// The shards that `make` gives, of what is under way from now on.
+  std::shared_ptr<ShardSet> begin(std::function<Shards()> make, bool partial);
   void forget() { arriving_.reset(), product_.reset(), set_.reset(), reads_.clear(); }
   at::Tensor gathered(const at::Tensor& tensor, const Move& move);
   at::Tensor scattered(const at::Tensor& tensor, const Move& move);
@@ -74,7 +78,9 @@ class Decomposition {
   std::shared_ptr<ArrivingRows> arriving_;
   std::shared_ptr<ProductRows> product_;
   std::vector<at::Tensor> reads_;  ///< what that is made of
-  std::set<std::tuple<std::string, const TensorSpec*, const TensorSpec*, const TensorSpec*>> compared_;
+  uint64_t begun_ = 0;             ///< how many were under way so far
+  std::weak_ptr<ShardSet> last_gathered_;
+  std::set<std::tuple<std::string, const TensorSpec*, const TensorSpec*, const TensorSpec*, bool, int>> compared_;
   Counts counts_;
 };
 

@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/redistribution/collective_parts.h"
 #include "runtime/redistribution/collective_rounds.h"
 
@@ -30,22 +32,39 @@ Shards ProductRows::scattered(const Move& move) {
   count_traffic(*collectives);
   auto request = announced(*collectives, 0);
   request.sent = {Pieces(1, std::vector<at::Tensor>(members, at::empty({0}, at::dtype(dtype_))))};
-  request.make = [&](size_t, size_t, size_t member) { return pieces_[member] = rows_for(move, dim, member); };
+  request.make = [&](size_t, size_t, size_t member) {
+    collective.mesh().world().part<ExchangesInFlight>().advance();  // what was sent before goes on
+    make_piece(member, dim, rows_for(move, dim, member));
+    return pieces_[member];
+  };
   request.received_sizes = [collectives](size_t, size_t index, size_t member) {
     return collectives->front()->received_sizes(0, index, member);
   };
   exchange(std::move(request), [&](const std::vector<Pieces>& received) { collective.absorb(0, received[0]); });
-  if (check_) check_(whole()[0]);
+  if (failure_) std::rethrow_exception(failure_);
+  check_(dim, whole()[0]);
   compute_ = {}, check_ = {};
   auto result = collective.take_result();
   result[0] = result[0].to(storage(*move.after));
   return result;
 }
 
-at::Tensor ProductRows::rows_for(const Move& move, int dim, size_t member) const {
+Range ProductRows::rows_for(const Move& move, int dim, size_t member) const {
   const auto held = move.before->cut(0, dim);
   const auto wanted = held.overlap(cut_of(*move.after, move.axis, member, dim));
-  return compute_(dim, {wanted.length > 0 ? wanted.start - held.start : 0, wanted.length});
+  return {wanted.length > 0 ? wanted.start - held.start : 0, wanted.length};
+}
+
+/// The exchange has begun, and goes on to its end whatever fails here: others wait for it.
+void ProductRows::make_piece(size_t member, int dim, const Range& rows) {
+  try {
+    if (!failure_) return (void)(pieces_[member] = compute_(dim, rows));
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  auto sizes = shard_sizes_;
+  sizes[static_cast<size_t>(dim_)] = rows.length;
+  pieces_[member] = at::zeros(sizes, at::dtype(dtype_));
 }
 
 Shards ProductRows::whole() const { return {at::cat(pieces_, dim_)}; }

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <functional>
 #include <memory>
 
@@ -16,9 +17,9 @@ class ProductRows {
   /// The shard's rows `rows` (counted on this rank) along dimension `dim` of the tensor.
   using Compute = std::function<at::Tensor(int dim, const Range& rows)>;
   /// `dims`: of the tensor; rows lie along any but the last. `shard_sizes`: with the nodes of an ordered sum in front.
-  /// `check` gets the whole that the rows were scattered of, if it is to be compared with something.
-  using Check = std::function<void(const at::Tensor& whole)>;
-  ProductRows(int dims, std::vector<int64_t> shard_sizes, c10::ScalarType dtype, Compute compute, Check check = {})
+  /// Gets what was scattered along `dim`, put together again.
+  using Check = std::function<void(int dim, const at::Tensor& whole)>;
+  ProductRows(int dims, std::vector<int64_t> shard_sizes, c10::ScalarType dtype, Compute compute, Check check)
       : dims_(dims),
         shard_sizes_(std::move(shard_sizes)),
         dtype_(dtype),
@@ -34,7 +35,8 @@ class ProductRows {
   Shards whole() const;
 
  private:
-  at::Tensor rows_for(const Move& move, int dim, size_t member) const;
+  Range rows_for(const Move& move, int dim, size_t member) const;
+  void make_piece(size_t member, int dim, const Range& rows);
 
   int dims_;
   std::vector<int64_t> shard_sizes_;
@@ -43,6 +45,7 @@ class ProductRows {
   Check check_;
   int dim_ = -1;                    ///< of the shards, along which pieces_ lie side by side
   std::vector<at::Tensor> pieces_;  ///< of each member
+  std::exception_ptr failure_;      ///< of the first that could not be computed
 };
 
 }  // namespace lockstep

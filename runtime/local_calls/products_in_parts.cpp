@@ -38,8 +38,8 @@ void compare(const LocalCalls& calls, const Tensor& in_parts, const Tensor& whol
                       calls.plan.rule->op, calls.plan.wanted[0]->text());
 }
 
-bool is_to_be_compared(const LocalCalls& calls) {
-  return calls.world.canonical() && calls.world.part<Decomposition>().compares(calls.plan);
+bool is_to_be_compared(const LocalCalls& calls, bool scattered, int dim) {
+  return calls.world.canonical() && calls.world.part<Decomposition>().compares(calls.plan, scattered, dim);
 }
 
 bool can_be_in_parts(const LocalCalls& calls) {
@@ -54,11 +54,12 @@ bool is_both_factors(const ShardSet& set, const LocalCalls& calls) {
                      [&](const auto& operand) { return operand.get() == &set; });
 }
 
-/// The call, kept: with arguments of its own, and the factors as they are, whatever is freed meanwhile.
+/// The call, kept: with a plan and arguments of its own, and the factors as they are, whatever is freed meanwhile.
 struct KeptCall {
   explicit KeptCall(const LocalCalls& other)
-      : arguments(other.arguments.begin(), other.arguments.end()),
-        calls{other.op, other.plan, other.world, other.context, arguments} {
+      : plan(other.plan),
+        arguments(other.arguments.begin(), other.arguments.end()),
+        calls{other.op, plan, other.world, other.context, arguments} {
     for (const auto& operand : other.operands) {
       calls.operands.push_back(operand ? std::make_shared<ShardSet>(operand->local_tensors(), operand->is_partial())
                                        : nullptr);
@@ -70,6 +71,7 @@ struct KeptCall {
 
   const Tensor& input() const { return calls.operands[0]->local_tensors()[0]; }
 
+  Plan plan;
   std::vector<c10::IValue> arguments;
   LocalCalls calls;
   std::vector<Tensor> factors;
@@ -97,7 +99,7 @@ Tensor product_of_arriving_rows(LocalCalls& calls) {
   }
   const auto result = at::cat(parts, shard_dim(*calls.plan.results[0], arriving->dim()));
   const auto& whole = calls.operands[0]->local_tensors()[0];
-  if (is_to_be_compared(calls)) compare(calls, result, product_of(calls, whole));
+  if (is_to_be_compared(calls, /*scattered=*/false, arriving->dim())) compare(calls, result, product_of(calls, whole));
   return result;
 }
 
@@ -110,8 +112,9 @@ std::shared_ptr<ShardSet> product_put_off(const LocalCalls& calls) {
     return product_of(kept->calls, kept->input().narrow(dim, rows.start, rows.length));
   };
   const auto whole = [kept] { return Shards{product_of(kept->calls, kept->input())}; };
-  ProductRows::Check check;
-  if (is_to_be_compared(calls)) check = [kept, whole](const Tensor& rows) { compare(kept->calls, rows, whole()[0]); };
+  const auto check = [kept, whole](int dim, const Tensor& rows) {
+    if (is_to_be_compared(kept->calls, /*scattered=*/true, dim)) compare(kept->calls, rows, whole()[0]);
+  };
   ProductRows rows(static_cast<int>(result.sizes.size()), result.expected_sizes(0), storage(result), compute, check);
   return decomposition.put_off(std::move(rows), whole, kept->factors);
 }

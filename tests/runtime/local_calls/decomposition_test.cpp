@@ -18,6 +18,7 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/cases/rank_threads.h"
+#include "tests/support/message_of.h"
 
 namespace lockstep {
 namespace {
@@ -162,9 +163,9 @@ TEST(Decomposition, OfAGatherIsNotDisturbedByWhatElseRuns) {
     expect_values(rows, input(), "after the product");
     const auto again = redistribute(x, whole), other = redistribute(x, whole);
     expect_values(other, gather(again), "two at once");
-    const auto same = redistribute(other, whole);
+    const auto third = redistribute(x, whole), same = redistribute(third, whole);
     same.mul_(3);
-    expect_values(other, input().mul(100), "its own bytes");
+    expect_values(third, input().mul(100), "its own bytes");
     { const auto unread = redistribute(x, whole); }
     expect_values(x, input().mul(100), "unread");
     const auto square = redistribute(x.narrow(1, 0, kRows), whole);
@@ -179,6 +180,7 @@ TEST(Decomposition, OfAGatherIsNotDisturbedByAWriteToWhatItWasCopiedFrom) {
     const auto copy = redistribute(x, layout_of(x)), rows = redistribute(copy, Layout::replicated(mesh));
     LOCKSTEP_CHECK(is_pending(rows));
     x.mul_(100);
+    LOCKSTEP_CHECK(!is_pending(rows));
     expect_values(rows, input(), "the source of the copy was written");
   });
 }
@@ -195,6 +197,10 @@ TEST(Decomposition, OfALargeGatherIsNotDisturbedByAWriteBehindIt) {
       const auto y = at::linear(redistribute(x, Layout::replicated(mesh)), weight);
       x.zero_();
       expect_values(y, large, "written behind the product");
+      const auto other = distribute(large, layout_of(x));
+      { const auto unread = redistribute(other, Layout::replicated(mesh)); }
+      other.zero_();
+      expect_values(other, at::zeros_like(large), "written behind what nobody read");
     }
     LOCKSTEP_CHECK_EQ(world.part<Decomposition>().counts().gathers, 2);
   });
@@ -250,6 +256,46 @@ TEST(Decomposition, OfAProductCanBeReadAgain) {
     expect_values(y, product(), "the product itself");
     expect_values(redistribute(y, cut), product(), "scattered again");
   });
+}
+
+/// A factor written through a view that no view of its shards expresses.
+TEST(Decomposition, OfAProductIsNotDisturbedByADetachedView) {
+  expect_no_problems([](World&, const Mesh& mesh, const Tensor& rows, const Tensor& weight) {
+    const auto x = in_columns(rows, mesh);
+    const auto view = x.view({kRows * kWidth});
+    const auto y = at::linear(x, weight);
+    view.mul_(2);
+    LOCKSTEP_CHECK(!is_pending(y));
+    expect_values(redistribute(y, Layout::parse(mesh, "[tp=S(0)]")), product(), "the view was written");
+    expect_values(x, input().mul(2), "x");
+  });
+}
+
+/// A product that cannot be computed: the ranks go on with what comes next.
+void linear_that_fails(const LocalCall& call, torch::jit::Stack& stack) {
+  if (call.plan.results[0]->any_partial && call.tensor(stack, "input").size(0) < kRows) fail<BadInput>("no memory");
+  built_in_rules(Numerics::kCanonical)->find("linear")->local(call, stack);
+}
+
+TEST(Decomposition, OfAProductThatFailsEndsItsCollective) {
+  auto rule = *built_in_rules(Numerics::kCanonical)->find("linear");
+  rule.local = linear_that_fails;
+  const auto problems = run_ranks(
+      2, StreamKind::kMemory,
+      [](World& world) {
+        world.part<Decomposition>().set_axis("tp");
+        const auto& mesh = world.mesh("tp=2");
+        const auto cut = Layout::parse(mesh, "[tp=S(0)]");
+        const auto x = distribute(input(), Layout::parse(mesh, "[tp=S(1)]"));
+        const auto weight = distribute(matrix(), Layout::parse(mesh, "[tp=S(1)]"));
+        redistribute(at::linear(x, weight), cut);
+        const auto y = at::linear(x, weight);
+        for (int time = 0; time < 2; ++time)
+          EXPECT_EQ(testing::message_of<BadInput>([&] { redistribute(y, cut); }), "no memory");
+        expect_values(redistribute(x, Layout::replicated(mesh)), input(), "what comes next");
+      },
+      Numerics::kCanonical, built_in_rules(Numerics::kCanonical)->with(rule));
+  EXPECT_THAT(problems, ::testing::Each(""));
 }
 
 /// A kernel that takes another way for fewer rows, of products whose sums are finished (or, of others, are not).
