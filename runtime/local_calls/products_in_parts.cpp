@@ -97,7 +97,7 @@ Tensor product_of_arriving_rows(LocalCalls& calls) {
     const size_t member = (arriving->own() + n) % parts.size();
     parts[member] = product_of(calls, arriving->piece(member));
   }
-  const auto result = at::cat(parts, shard_dim(*calls.plan.results[0], arriving->dim()));
+  auto result = at::cat(parts, shard_dim(*calls.plan.results[0], arriving->dim()));
   const auto& whole = calls.operands[0]->local_tensors()[0];
   if (is_to_be_compared(calls, /*scattered=*/false, arriving->dim())) compare(calls, result, product_of(calls, whole));
   return result;
