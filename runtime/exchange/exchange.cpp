@@ -91,8 +91,7 @@ std::vector<Pieces> PendingExchange::finish() {
 std::vector<Pieces> PendingExchange::finish_and_send() {
   in_flight_.await(*machine_);
   in_flight_.await_sent(*machine_);
-  machine_->end();
-  return machine_->take_all();
+  return finish();
 }
 
 void exchange(Exchange request, const Use& use) {

@@ -32,8 +32,6 @@ size_t ArrivingRows::own() const {
   return static_cast<size_t>(state_->mesh().coordinate(state_->mesh().local_ranks()[0], state_->move.axis));
 }
 
-bool ArrivingRows::is_over() const { return !state_->pending; }
-
 at::Tensor ArrivingRows::piece(size_t member) { return state_->pending->piece(member); }
 
 Shards ArrivingRows::whole() {

@@ -25,7 +25,6 @@ class ArrivingRows {
   at::Tensor piece(size_t member);
   /// Waits for all, and until the shard has left. Once.
   Shards whole();
-  bool is_over() const;
 
  private:
   struct State;

@@ -24,9 +24,9 @@ at::Tensor Decomposition::redistributed(const at::Tensor& tensor, const Layout& 
   if (spec.is_packed() || target->is_packed() || spec.layout.mesh().local_count() == 0) return {};
   const auto moves = plan_moves(spec, *target);
   if (moves.size() != 1 || !is_along_axis(moves[0])) return {};
-  return is_gather(moves[0])                                  ? gathered(tensor, moves[0])
-         : is_scatter_of(*sharded(tensor).shards(), moves[0]) ? scattered(tensor, moves[0])
-                                                              : at::Tensor();
+  return is_gather(moves[0])                       ? gathered(tensor, moves[0])
+         : is_scatter_of(*self.shards(), moves[0]) ? scattered(tensor, moves[0])
+                                                   : at::Tensor();
 }
 
 bool Decomposition::is_along_axis(const Move& move) const {
@@ -122,9 +122,10 @@ void Decomposition::before_write(const Shards& shards) {
 
 void Decomposition::settle() {
   const auto set = set_.lock();
-  const auto unread = set ? nullptr : std::exchange(arriving_, nullptr);
-  if (set) set->local_tensors();
-  if (unread && !unread->is_over()) unread->whole();
+  if (set)
+    set->local_tensors();
+  else if (arriving_)
+    std::exchange(arriving_, nullptr)->whole();  // what nobody will read is still sent
   forget();
 }
 

@@ -42,7 +42,7 @@ Shards ProductRows::scattered(const Move& move) {
   };
   exchange(std::move(request), [&](const std::vector<Pieces>& received) { collective.absorb(0, received[0]); });
   if (failure_) std::rethrow_exception(failure_);
-  check_(dim, whole()[0]);
+  check_(dim, *this);
   compute_ = {}, check_ = {};
   auto result = collective.take_result();
   result[0] = result[0].to(storage(*move.after));

@@ -16,9 +16,9 @@ class ProductRows {
  public:
   /// The shard's rows `rows` (counted on this rank) along dimension `dim` of the tensor.
   using Compute = std::function<at::Tensor(int dim, const Range& rows)>;
+  /// Called once all of it was scattered along `dim`.
+  using Check = std::function<void(int dim, const ProductRows& scattered)>;
   /// `dims`: of the tensor; rows lie along any but the last. `shard_sizes`: with the nodes of an ordered sum in front.
-  /// Gets what was scattered along `dim`, put together again.
-  using Check = std::function<void(int dim, const at::Tensor& whole)>;
   ProductRows(int dims, std::vector<int64_t> shard_sizes, c10::ScalarType dtype, Compute compute, Check check)
       : dims_(dims),
         shard_sizes_(std::move(shard_sizes)),

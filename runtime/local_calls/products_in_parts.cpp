@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "runtime/context/world.h"
 #include "runtime/planning/rule.h"
 #include "runtime/redistribution/collective_parts.h"
+#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep {
 namespace {
@@ -28,7 +28,7 @@ Tensor product_of(LocalCalls& calls, const Tensor& rows) {
 bool has_same_bits(const Tensor& a, const Tensor& b) {
   const auto one = a.contiguous(), other = b.contiguous();
   return one.sizes() == other.sizes() && one.scalar_type() == other.scalar_type() &&
-         (one.nbytes() == 0 || std::memcmp(one.const_data_ptr(), other.const_data_ptr(), one.nbytes()) == 0);
+         std::ranges::equal(bytes_of(one), bytes_of(other));
 }
 
 /// Where a product takes other ways for other numbers of rows, they have to give the same bits.
@@ -40,6 +40,14 @@ void compare(const LocalCalls& calls, const Tensor& in_parts, const Tensor& whol
 
 bool is_to_be_compared(const LocalCalls& calls, bool scattered, int dim) {
   return calls.world.canonical() && calls.world.part<Decomposition>().compares(calls.plan, scattered, dim);
+}
+
+/// Whether the rows of the result are products of the rows of operand 0: x W^T, or x W with a W of two dimensions.
+bool has_rows_apart(const Plan& plan) {
+  if (!plan.rule || plan.results.size() != 1 || plan.written >= 0 || plan.slots[0].element >= 0) return false;
+  const std::string_view op = plan.rule->op;
+  const bool is_matrix = plan.wanted.size() > 1 && plan.wanted[1] && plan.wanted[1]->dim_count() == 2;
+  return (op == "linear" || (op == "matmul" && is_matrix)) && plan.wanted[0] && plan.wanted[0]->dim_count() > 1;
 }
 
 bool can_be_in_parts(const LocalCalls& calls) {
@@ -79,13 +87,6 @@ struct KeptCall {
 
 }  // namespace
 
-bool has_rows_apart(const Plan& plan) {
-  if (!plan.rule || plan.results.size() != 1 || plan.written >= 0 || plan.slots[0].element >= 0) return false;
-  const std::string_view op = plan.rule->op;
-  const bool is_matrix = plan.wanted.size() > 1 && plan.wanted[1] && plan.wanted[1]->dim_count() == 2;
-  return (op == "linear" || (op == "matmul" && is_matrix)) && plan.wanted[0] && plan.wanted[0]->dim_count() > 1;
-}
-
 Tensor product_of_arriving_rows(LocalCalls& calls) {
   if (!can_be_in_parts(calls)) return {};
   auto& decomposition = calls.world.part<Decomposition>();
@@ -112,8 +113,8 @@ std::shared_ptr<ShardSet> product_put_off(const LocalCalls& calls) {
     return product_of(kept->calls, kept->input().narrow(dim, rows.start, rows.length));
   };
   const auto whole = [kept] { return Shards{product_of(kept->calls, kept->input())}; };
-  const auto check = [kept, whole](int dim, const Tensor& rows) {
-    if (is_to_be_compared(kept->calls, /*scattered=*/true, dim)) compare(kept->calls, rows, whole()[0]);
+  const auto check = [kept, whole](int dim, const ProductRows& scattered) {
+    if (is_to_be_compared(kept->calls, /*scattered=*/true, dim)) compare(kept->calls, scattered.whole()[0], whole()[0]);
   };
   ProductRows rows(static_cast<int>(result.sizes.size()), result.expected_sizes(0), storage(result), compute, check);
   return decomposition.put_off(std::move(rows), whole, kept->factors);
