@@ -11,7 +11,7 @@ namespace lockstep {
 /// of these with those in tests/golden/ and say when it has to grow; `make golden` writes the new ones.
 ///
 /// Recordings and checkpoints keep the number of the build that made them; `lockstep doctor` prints it.
-inline constexpr int64_t kNumericsVersion = 4;
+inline constexpr int64_t kNumericsVersion = 5;
 
 /// Readers of files refuse larger ones.
 inline constexpr int64_t kMostNumericsVersion = 999'999;

@@ -20,9 +20,7 @@ Documents current_documents();
 /// divisor of them, each for as many neighbouring queries. A share `dropout` of the weights is dropped in training.
 ///
 /// With a cache (current_cache()) the keys and values of `path` that it has come first; there are no documents then.
-/// Without documents scaled_dot_product_attention(), with them mesh_ops::document_attention(). With documents and
-/// dropout it is composed of ops in float32 at least and holds the matrix of all weights, 4 bytes each in the forward
-/// pass and as many in the backward one, and a byte of the mask for each of a head's.
+/// Without documents scaled_dot_product_attention(), with them mesh_ops::document_attention().
 at::Tensor causal_attention(const std::string& path, const at::Tensor& query, const at::Tensor& key,
                             const at::Tensor& value, double dropout, const Documents& documents);
 

@@ -23,8 +23,9 @@ class Hooks {
   /// queries find the keys of their whole sequence. What it gives is laid out as the query.
   struct Attention {
     std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)> run;
-    bool is_plain = false;   ///< causal, and nothing is dropped: hooks may compute it themselves, heeding `places`
+    bool is_causal = false;  ///< and nothing but that: hooks may compute it themselves, heeding what follows
     at::Tensor places = {};  ///< positions(): it is inside of documents alone; undefined: a sequence is one
+    double dropout = 0;      ///< the share of weights that is dropped
   };
   virtual at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const Attention& attention) = 0;

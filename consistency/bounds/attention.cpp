@@ -19,7 +19,7 @@ constexpr double kStored = 4, kBlock = 32;
 
 /// What both directions need, of each query head and in double.
 struct Scores {
-  at::Tensor key, value;  ///< magnitudes, one for each query head
+  at::Tensor key, value;  ///< magnitudes, one for each query head; value: with what weights are multiplied by
   at::Tensor scores;      ///< s; masked ones are -infinity
   at::Tensor error;       ///< how far the exponent of a weight may be from s, before what it is normalised by
 };
@@ -47,6 +47,12 @@ at::Tensor masked(const ExactCall& call, const at::Tensor& scores) {
   return scores.masked_fill(is_later, -std::numeric_limits<double>::infinity());
 }
 
+/// What weights that are not dropped are multiplied by.
+double dropout_factor(const ExactCall& call) {
+  const auto share = call.schema.argumentIndexWithName("dropout") ? call.argument("dropout").toDouble() : 0;
+  return share < 1 ? 1 / (1 - share) : 0;
+}
+
 Scores scores_of(const ExactCall& call) {
   const auto query = call.tensor("query"), key = for_each_query_head(call.tensor("key"), query);
   const double scale = call.number("scale"), d = static_cast<double>(query.size(-1));
@@ -55,7 +61,8 @@ Scores scores_of(const ExactCall& call) {
   const auto largest = sizes.amax(-1, /*keepdim=*/true);
   // Where a machine has no 16-bit products with a 32-bit result, scores are rounded to 16 bits.
   const auto error = call.rounded(1, (d + 4) * sizes + 4 * largest) + call.stored(1, scores.abs());
-  return {key.abs(), for_each_query_head(call.magnitude("value"), query), masked(call, scores), error};
+  const auto value = for_each_query_head(call.magnitude("value"), query) * dropout_factor(call);
+  return {key.abs(), value, masked(call, scores), error};
 }
 
 /// A weight and the sum that it is divided by are wrong by their exponents' errors; both weights are at most 1.
@@ -99,7 +106,8 @@ std::vector<at::Tensor> backward(const ExactCall& call) {
   const auto dv =
       at::matmul((p * error + cut).transpose(-2, -1) + call.rounded(kExponentials + queries, weights), gradient) +
       call.stored(kStored + queries / kBlock + groups, at::matmul(weights, gradient));
-  return {dq, of_shared_heads(dk, call.tensor("key")), of_shared_heads(dv, call.tensor("value"))};
+  return {dq, of_shared_heads(dk, call.tensor("key")),
+          of_shared_heads(dv * dropout_factor(call), call.tensor("value"))};
 }
 
 constexpr Row kRows[] = {

@@ -13,15 +13,16 @@ namespace {
 
 using Factors = std::string;  ///< letters and digits whose product a dimension is
 
-/// "...(h*g)d": whether any dimensions lead, and what the others are.
+/// "...(h*g)d": whether any dimensions lead, and what the others are; "...?": the last operands may be left out.
 struct Operand {
-  bool dots = false, broadcasts = false;
+  bool dots = false, broadcasts = false, is_optional = false;
   std::vector<Factors> dims;
 };
 
 Operand parse(std::string text) {
   Operand operand;
   if (text == "~") return {.dots = true, .broadcasts = true};
+  if (text.ends_with('?')) operand.is_optional = true, text.pop_back();
   if (text.starts_with("...")) operand.dots = true, text = text.substr(3);
   for (size_t i = 0; i < text.size(); ++i) {
     Factors factors(1, text[i]);
@@ -94,13 +95,14 @@ const std::string& own_operands(const std::string& op) {
       {"mesh::adamw", "...,...,...,..."},
       {"mesh::attention", "b(h*g)ld,bhsd,bhse"},
       {"mesh::attention_backward", "b(h*g)le,b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l"},
+      {"mesh::attention_draws", "bhld"},
       {"mesh::attention_over", "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l(2*9)"},
       {"mesh::attention_over_backward", "b(h*g)le,b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l,b(h*g)ld"},
       {"mesh::attention_result", "bhle,bhl(2*9)"},
-      {"mesh::document_attention", "b(h*g)ld,bhsd,bhse,bl"},
-      {"mesh::document_attention_backward", "b(h*g)le,b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l,bl"},
-      {"mesh::document_attention_over", "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l(2*9),bl"},
-      {"mesh::document_attention_over_backward", "b(h*g)le,b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l,b(h*g)ld,bl"},
+      {"mesh::document_attention", "b(h*g)ld,bhsd,bhse,bl,b(h*g)l3?"},
+      {"mesh::document_attention_backward", "b(h*g)le,b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l,bl,b(h*g)l3?"},
+      {"mesh::document_attention_over", "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l(2*9),bl,b(h*g)l3?"},
+      {"mesh::document_attention_over_backward", "b(h*g)le,b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)l,b(h*g)ld,bl,b(h*g)l3?"},
       {"mesh::cross_entropy_backward", "...,...v,...,..."},
       {"mesh::expert_factors", "belw,blw,blk"},
       {"mesh::expert_linear", "beli,eoi"},
@@ -131,7 +133,8 @@ const std::string& own_operands(const std::string& op) {
 }
 
 bool fit(const std::string& operands, const std::vector<at::Tensor>& tensors) {
-  const auto all = parse_all(operands);
+  auto all = parse_all(operands);
+  while (all.size() > tensors.size() && all.back().is_optional) all.pop_back();
   if (all.size() != tensors.size()) throw std::invalid_argument(operands);
   Sizes sizes;
   for (size_t i = 0; i < all.size(); ++i) {

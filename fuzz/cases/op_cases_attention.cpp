@@ -56,6 +56,25 @@ at::Tensor draw_places(Inputs& in, const AttentionSizes& s) {
   return at::tensor(places, at::kLong).view({s.batch, s.queries});
 }
 
+/// Of what each query row draws; of half of the calls nothing is dropped, of some all is.
+mesh_ops::Dropout draw_dropout(Inputs& in, const AttentionSizes& s) {
+  constexpr double kShares[] = {0, 0, 0.3, 0.75, 1};
+  const double share = kShares[in.number(0, 4)];
+  if (share <= 0) return {};
+  auto draws = in.integers({s.batch, s.heads * s.group, s.queries, mesh_ops::kAttentionDraws}, 1 << 20, 1 << 30);
+  return {draws, share};
+}
+
+void push(Stack& stack, const mesh_ops::Dropout& dropout) {
+  stack.emplace_back(dropout.draws ? c10::IValue(*dropout.draws) : c10::IValue());
+  stack.emplace_back(dropout.share);
+}
+
+Stack draw_draws(Inputs& in) {
+  const auto s = draw_attention_sizes(in);
+  return {in.tensor({s.batch, s.heads * s.group, s.queries, s.width}), in.number(0, 7), in.number(0, 3)};
+}
+
 AttentionSizes draw_document_sizes(Inputs& in) {
   auto s = draw_attention_sizes(in);
   s.keys = s.queries;
@@ -65,8 +84,9 @@ AttentionSizes draw_document_sizes(Inputs& in) {
 Stack draw_document_attention(Inputs& in) {
   const auto s = draw_document_sizes(in);
   auto stack = draw_query_key_value(in, s);
-  for (const c10::IValue& value : {c10::IValue(draw_places(in, s)), c10::IValue(scale_for(s)), c10::IValue(int64_t{0})})
-    stack.push_back(value);
+  stack.emplace_back(draw_places(in, s));
+  push(stack, draw_dropout(in, s));
+  stack.emplace_back(scale_for(s)), stack.emplace_back(int64_t{0});
   return stack;
 }
 
@@ -75,8 +95,12 @@ Stack draw_document_attention_backward(Inputs& in) {
   const auto operands = draw_query_key_value(in, s);
   const auto query = operands[0].toTensor(), key = operands[1].toTensor(), value = operands[2].toTensor();
   const auto places = draw_places(in, s);
-  const auto [output, log_sum] = mesh_ops::document_attention(query, key, value, places, scale_for(s));
-  return {in.tensor(output.sizes().vec()), query, key, value, output, log_sum, places, scale_for(s), int64_t{0}};
+  const auto dropout = draw_dropout(in, s);
+  const auto [output, log_sum] = mesh_ops::document_attention(query, key, value, places, dropout, scale_for(s));
+  Stack stack{in.tensor(output.sizes().vec()), query, key, value, output, log_sum, places};
+  push(stack, dropout);
+  stack.emplace_back(scale_for(s)), stack.emplace_back(int64_t{0});
+  return stack;
 }
 
 /// What queries have summed of some keys, or of none.
@@ -135,8 +159,9 @@ Stack draw_document_attention_over(Inputs& in) {
   s.causal = true;
   auto stack = draw_query_key_value(in, s);
   const auto [sums, weights] = draw_attention_state(in, s, stack[0].toTensor());
-  const Stack more{sums, weights, draw_places(in, s), scale_for(s), in.number(-3, 3)};
-  stack.insert(stack.end(), more.begin(), more.end());
+  for (const auto& tensor : {sums, weights, draw_places(in, s)}) stack.emplace_back(tensor);
+  push(stack, draw_dropout(in, s));
+  stack.emplace_back(scale_for(s)), stack.emplace_back(in.number(-3, 3));
   return stack;
 }
 
@@ -144,9 +169,12 @@ Stack draw_document_attention_over_backward(Inputs& in) {
   auto stack = draw_attention_over_backward(in);
   const auto query = stack[1].toTensor();
   AttentionSizes s{};
-  s.batch = query.size(0), s.queries = query.size(2);
-  stack[7] = draw_places(in, s);  // instead of `causal`
-  return stack;
+  s.batch = query.size(0), s.heads = query.size(1), s.group = 1, s.queries = query.size(2);
+  Stack with(stack.begin(), stack.begin() + 7);
+  with.emplace_back(draw_places(in, s));
+  push(with, draw_dropout(in, s));
+  with.insert(with.end(), stack.begin() + 8, stack.end());  // `causal` is left out
+  return with;
 }
 
 Stack draw_scaled_dot_product(Inputs& in) {
@@ -163,6 +191,7 @@ std::vector<OpCase> attention_cases() {
   return {
       {"mesh::attention", kReal, draw_attention},
       {"mesh::attention_backward", kReal, draw_attention_backward},
+      {"mesh::attention_draws", kExact | kOwnPeer, draw_draws},
       {"mesh::attention_over", kReal | kWide, draw_attention_over},
       {"mesh::attention_over_backward", kReal | kWide, draw_attention_over_backward},
       {"mesh::attention_result", kReal | kWide, draw_attention_result},

@@ -55,49 +55,30 @@ struct Attention : torch::autograd::Function<Attention> {
   }
 };
 
-/// What the op's own plan refuses. Its parts would broadcast and promote.
-void check_composed(const Tensor& query, const Tensor& key, const Tensor& value) {
-  if (key.dim() != 4 || value.dim() != 4)
-    fail<BadInput>("attention: key and value should be [batch, heads, length, size]; they have {} and {} dimensions",
-                   key.dim(), value.dim());
-  check_heads("attention", query.sizes(), key.sizes(), value.sizes());
-  if (query.scalar_type() != key.scalar_type() || query.scalar_type() != value.scalar_type())
-    fail<BadInput>("attention: query, key and value have dtypes {}, {} and {}; expected one",
-                   c10::toString(query.scalar_type()), c10::toString(key.scalar_type()),
-                   c10::toString(value.scalar_type()));
+/// [b, l], laid out as the rows of a query.
+Layout rows_layout(const Layout& query) {
+  auto placements = query.placements();
+  for (auto& placement : placements)
+    if (placement.is_shard() && placement.dim == 2)
+      placement.dim = 1;
+    else if (!placement.is_shard() || placement.dim != 0)
+      placement = Placement::replicate();
+  return Layout(query.mesh(), std::move(placements));
 }
 
-/// [b, h, s, d] -> [b, h * group, s, d]: each head for all queries that share it.
-Tensor repeated(const Tensor& heads, int64_t group) {
-  if (group == 1) return heads;
-  const auto sizes = heads.sizes();
-  return heads.unsqueeze(2)
-      .expand({sizes[0], sizes[1], group, sizes[2], sizes[3]})
-      .reshape({sizes[0], sizes[1] * group, sizes[2], sizes[3]});
-}
-
-/// [queries, keys]: where a query may not look, at keys that come after it.
-Tensor later_keys(const Tensor& query, const Tensor& key) {
-  const auto of = [](const Tensor& rows, int64_t dim) { return at::arange(rows.size(2), at::kLong).unsqueeze(dim); };
-  return distribute(of(key, 0) > of(query, 1), Layout::replicated(layout_of(query).mesh()));
-}
-
-/// scaled_dot_product_attention() that drops a share `dropout` of all weights and scales the others up by
-/// 1 / (1 - dropout), with gradients. Which are dropped is a function of the step, the module and the element [sample,
-/// head, query, key] of the whole matrix (docs/rng.md): the same on every mesh.
+/// With dropout. The places say that no row is hidden from a key before it; without `causal` none is hidden at all.
 ///
-/// Composed of ops that have rows of their own: the matrix of all weights is held, 17 bytes a weight in the forward
-/// pass, of which 9 stay for the backward one, where attention without dropout holds none.
-///
-/// REQUIRES: query [b, h*g, l, d], key [b, h, s, d], value [b, h, s, e], on one mesh, of one dtype.
+/// Which weights are dropped is a function of the step, the module and the element [sample, head, query, key] of the
+/// whole matrix (docs/rng.md): the same on every mesh.
 Tensor attention_with_dropout(const Tensor& query, const Tensor& key, const Tensor& value, double dropout, bool causal,
                               double scale) {
-  const int64_t group = key.size(1) > 0 ? query.size(1) / key.size(1) : 1;
-  const auto keys = repeated(widened(key), group), values = repeated(widened(value), group);
-  auto scores = at::matmul(widened(query), keys.transpose(-2, -1)) * scale;
-  if (causal) scores = scores.masked_fill(later_keys(query, key), -std::numeric_limits<double>::infinity());
-  const auto weights = std::get<0>(at::native_dropout(at::softmax(scores, -1), dropout, /*train=*/true));
-  return at::matmul(weights, values).to(query.scalar_type());
+  if (key.dim() != 4)
+    fail<BadInput>("attention: key should be [batch, heads, length, size]; it has {} dimensions", key.dim());
+  const int64_t first_row = causal ? 0 : key.size(2);
+  const auto whole = at::arange(first_row, first_row + query.size(2), at::kLong).expand({query.size(0), query.size(2)});
+  const auto places = distribute(whole.contiguous(), rows_layout(layout_of(query)));
+  const auto draws = mesh_ops::attention_draws(query, key.size(2), first_row);
+  return std::get<0>(mesh_ops::document_attention(query, key, value, places, {draws, dropout}, scale, first_row));
 }
 
 Tensor aten_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
@@ -110,10 +91,7 @@ Tensor aten_attention(const Tensor& query, const Tensor& key, const Tensor& valu
     fail<BadInput>("attention: {} heads of the query and {} of the key are groups only with enable_gqa", query.size(1),
                    key.size(1));
   const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
-  if (dropout > 0) {
-    check_composed(query, key, value);
-    return attention_with_dropout(query, key, value, dropout, causal, factor);
-  }
+  if (dropout > 0) return attention_with_dropout(query, key, value, dropout, causal, factor);
   return Attention::apply(query, key, value, causal, factor);
 }
 

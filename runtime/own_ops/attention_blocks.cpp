@@ -36,12 +36,13 @@ std::vector<ResultShape> over_shapes(const Call& call) {
 OpSharding document_over_sharding(const Call& call) {
   auto sharding = over_sharding(call);
   sharding.operands.push_back(places_dims());
+  if (has_draws(call, 6)) sharding.operands.push_back(draws_dims(group_of(call, 0, 1)));
   return sharding;
 }
 
 std::vector<ResultShape> document_over_shapes(const Call& call) {
   auto shapes = over_shapes(call);
-  expect_places(call, 5, call.operand_sizes[0]);
+  expect_places(call, 5, call.operand_sizes[0]), expect_draws(call, 6, call.operand_sizes[0]);
   return shapes;
 }
 
@@ -103,12 +104,13 @@ std::vector<ResultShape> over_backward_shapes(const Call& call) {
 OpSharding document_over_backward_sharding(const Call& call) {
   auto sharding = over_backward_sharding(call);
   sharding.operands.push_back({{0}, {}});
+  if (has_draws(call, 8)) sharding.operands.push_back({{0}, {1, group_of(call, 1, 2)}, {}, {}});
   return sharding;
 }
 
 std::vector<ResultShape> document_over_backward_shapes(const Call& call) {
   auto shapes = over_backward_shapes(call);
-  expect_places(call, 7, call.operand_sizes[1]);
+  expect_places(call, 7, call.operand_sizes[1]), expect_draws(call, 8, call.operand_sizes[1]);
   return shapes;
 }
 
@@ -129,14 +131,14 @@ constexpr OwnOp kOps[] = {
      .rule = {"mesh::attention_over_backward", "attention", "...->b(h*g)ld,nbhsd,nbhse", "-", Rule::kNoReduce,
               over_backward_sharding, over_backward_shapes}},
     {.schema = "document_attention_over(Tensor query, Tensor key, Tensor value, Tensor sums, Tensor weights, "
-               "Tensor places, float scale, int first_row) -> (Tensor, Tensor)",
+               "Tensor places, Tensor? draws, float dropout, float scale, int first_row) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::document_attention_over>,
      .rule = {"mesh::document_attention_over", "attention",
-              "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)lw,bl->b(h*g)le,b(h*g)lw", "-", Rule::kNoReduce,
+              "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)lw,bl,b(h*g)lr->b(h*g)le,b(h*g)lw", "-", Rule::kNoReduce,
               document_over_sharding, document_over_shapes, from_first_row<0>}},
     {.schema = "document_attention_over_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, "
-               "Tensor output, Tensor log_sum, Tensor query_gradient, Tensor places, float scale, int first_row, "
-               "int first, int all_rows) -> (Tensor, Tensor, Tensor)",
+               "Tensor output, Tensor log_sum, Tensor query_gradient, Tensor places, Tensor? draws, float dropout, "
+               "float scale, int first_row, int first, int all_rows) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::document_attention_over_backward>,
      .rule = {"mesh::document_attention_over_backward", "attention", "...->b(h*g)ld,nbhsd,nbhse", "-", Rule::kNoReduce,
               document_over_backward_sharding, document_over_backward_shapes}},
@@ -174,21 +176,19 @@ std::tuple<Tensor, Tensor, Tensor> attention_over_backward(const Tensor& gradien
 
 std::tuple<Tensor, Tensor> document_attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
                                                    const Tensor& sums, const Tensor& weights, const Tensor& places,
-                                                   double scale, int64_t first_row) {
+                                                   const Dropout& dropout, double scale, int64_t first_row) {
   static const auto op = own_ops::typed_op<kernels::document_attention_over>("mesh::document_attention_over");
-  return op.call(query, key, value, sums, weights, places, scale, first_row);
+  return op.call(query, key, value, sums, weights, places, dropout.draws, dropout.share, scale, first_row);
 }
 
-std::tuple<Tensor, Tensor, Tensor> document_attention_over_backward(const Tensor& gradient, const Tensor& query,
-                                                                    const Tensor& key, const Tensor& value,
-                                                                    const Tensor& output, const Tensor& log_sum,
-                                                                    const Tensor& query_gradient, const Tensor& places,
-                                                                    double scale, int64_t first_row, int64_t first,
-                                                                    int64_t all_rows) {
+std::tuple<Tensor, Tensor, Tensor> document_attention_over_backward(
+    const Tensor& gradient, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& output,
+    const Tensor& log_sum, const Tensor& query_gradient, const Tensor& places, const Dropout& dropout, double scale,
+    int64_t first_row, int64_t first, int64_t all_rows) {
   static const auto op =
       own_ops::typed_op<kernels::document_attention_over_backward>("mesh::document_attention_over_backward");
-  return op.call(gradient, query, key, value, output, log_sum, query_gradient, places, scale, first_row, first,
-                 all_rows);
+  return op.call(gradient, query, key, value, output, log_sum, query_gradient, places, dropout.draws, dropout.share,
+                 scale, first_row, first, all_rows);
 }
 
 }  // namespace mesh_ops

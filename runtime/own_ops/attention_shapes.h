@@ -20,6 +20,9 @@ inline OpShardingDims rows_dims(int64_t group) { return {{0}, {1, group}, {2}}; 
 /// Of each query row's place in its document.
 inline OpShardingDims places_dims() { return {{0}, {2}}; }
 
+/// Of what each query row draws.
+inline OpShardingDims draws_dims(int64_t group) { return {{0}, {1, group}, {2}, {}}; }
+
 /// Heads of the query for each of the key: what a cut may not divide. Without heads anything may.
 inline int64_t group_of(const Call& call, size_t query, size_t key) {
   const int64_t keys = call.operand_sizes[key][1];
@@ -57,6 +60,18 @@ inline void expect_places(const Call& call, size_t operand, const std::vector<in
   if (call.operand_dtypes[operand] != c10::kLong || given != c10::IntArrayRef({query[0], query[2]}))
     fail<BadInput>("{}: places should be Long [{}, {}], one of each query row; they are {} {}", call.op, query[0],
                    query[2], c10::toString(call.operand_dtypes[operand]), c10::str(given));
+}
+
+/// Draws of each query row behind the `operands` before them, if the call has some.
+inline bool has_draws(const Call& call, size_t operands) { return call.operand_sizes.size() > operands; }
+
+inline void expect_draws(const Call& call, size_t operand, const std::vector<int64_t>& query) {
+  if (!has_draws(call, operand)) return;
+  const c10::IntArrayRef given = call.operand_sizes[operand];
+  const std::vector<int64_t> expected{query[0], query[1], query[2], kernels::kAttentionDraws};
+  if (call.operand_dtypes[operand] != c10::kLong || given != c10::IntArrayRef(expected))
+    fail<BadInput>("{}: draws should be Long {}, those of each query row; they are {} {}", call.op,
+                   c10::str(c10::IntArrayRef(expected)), c10::toString(call.operand_dtypes[operand]), c10::str(given));
 }
 
 inline Range query_rows(const LocalCall& call, size_t query) { return call.plan.wanted[query]->cut(call.index, 2); }
@@ -114,17 +129,24 @@ inline std::vector<ResultShape> whole_backward_shapes(const Call& call) {
   return shapes;
 }
 
-/// Under canonical numerics; `places` undefined: a sample is one document.
+/// What the query rows of a call in documents bring along.
+inline kernels::AttentionRows attention_rows(const LocalCall& call, const torch::jit::Stack& stack) {
+  const auto& draws = call.argument(stack, "draws");
+  return {call.tensor(stack, "places"), draws.isNone() ? at::Tensor() : draws.toTensor(),
+          call.argument(stack, "dropout").toDouble()};
+}
+
+/// Under canonical numerics.
 inline void canonical_forward(const LocalCall& call, torch::jit::Stack& stack, bool causal,
-                              const at::Tensor& places = {}) {
+                              const kernels::AttentionRows& rows = {}) {
   auto [output, log_sum] =
       kernels::canonical_attention(call.tensor(stack, "query"), call.tensor(stack, "key"), call.tensor(stack, "value"),
-                                   causal, call.argument(stack, "scale").toDouble(), first_row(call, stack, 0), places);
+                                   causal, call.argument(stack, "scale").toDouble(), first_row(call, stack, 0), rows);
   stack = {std::move(output), std::move(log_sum)};
 }
 
 inline void canonical_backward(const LocalCall& call, torch::jit::Stack& stack, bool causal,
-                               const at::Tensor& places = {}) {
+                               const kernels::AttentionRows& rows = {}) {
   std::vector<at::Tensor> in;
   for (const char* name : {"gradient", "query", "key", "value", "output", "log_sum"})
     in.push_back(call.tensor(stack, name));
@@ -132,7 +154,7 @@ inline void canonical_backward(const LocalCall& call, torch::jit::Stack& stack, 
   if (call.plan.results[1]->layout.ordered_sum()) range = {query_rows(call, 1).start, call.plan.wanted[1]->sizes[2]};
   auto [dq, dk, dv] = kernels::canonical_attention_backward(in[0], in[1], in[2], in[3], in[4], in[5], causal,
                                                             call.argument(stack, "scale").toDouble(),
-                                                            first_row(call, stack, 1), range, places);
+                                                            first_row(call, stack, 1), range, rows);
   stack = {dq, dk, dv};
 }
 

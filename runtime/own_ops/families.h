@@ -12,6 +12,7 @@ namespace lockstep::own_ops {
 OwnOpFamily adamw();
 OwnOpFamily attention();
 OwnOpFamily attention_blocks();
+OwnOpFamily attention_draws();
 OwnOpFamily document_attention();
 OwnOpFamily experts();
 OwnOpFamily gate();

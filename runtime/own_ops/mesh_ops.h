@@ -52,18 +52,33 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(const at::Tens
                                                                   const at::Tensor& output, const at::Tensor& log_sum,
                                                                   bool causal, double scale, int64_t first_row = 0);
 
+/// Which weights of attention are dropped: a share, in [0, 1], of those on the keys that a row attends to, as `draws`
+/// says (attention_draws(); none are needed where the share is 0). The others are multiplied by 1 / (1 - share).
+struct Dropout {
+  std::optional<at::Tensor> draws = {};
+  double share = 0;
+};
+
+/// What rows of a query [b, h, l, d] draw from where it attends to `keys` keys, row i being at the place of key
+/// first_row + i: [b, h, l, 3], int64, laid out as the query. Element [sample, head, i, j] of the global batch's matrix
+/// of weights has the number of a stream that its index there says (docs/rng.md), on every mesh; plain tensors draw
+/// from LibTorch's generator.
+inline constexpr int64_t kAttentionDraws = 3;
+at::Tensor attention_draws(const at::Tensor& query, int64_t keys, int64_t first_row = 0);
+
 /// Causal attention inside of each document of packed samples: query row i attends to keys first_row + i - places[., i]
 /// .. first_row + i, places [b, l] (int64) being the tokens of its document in front of it. Results as of attention(),
 /// but the log-sum-exp is to base 2 always, and -infinity of a row that attends to none of these keys (its output is
 /// 0). Nothing is held for pairs of queries and keys, and what a row does not attend to takes no part, NaN or not; on
 /// GPUs the matrix of weights is held, and NaN among other documents' values spreads. Differentiable in query, key and
-/// value, once.
+/// value, once. All keys of a query that is not causal: first_row >= s, places[., i] = first_row + i.
 std::tuple<at::Tensor, at::Tensor> document_attention(const at::Tensor& query, const at::Tensor& key,
-                                                      const at::Tensor& value, const at::Tensor& places, double scale,
-                                                      int64_t first_row = 0);
+                                                      const at::Tensor& value, const at::Tensor& places,
+                                                      const Dropout& dropout, double scale, int64_t first_row = 0);
 std::tuple<at::Tensor, at::Tensor, at::Tensor> document_attention_backward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-    const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& places, double scale, int64_t first_row = 0);
+    const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& places, const Dropout& dropout, double scale,
+    int64_t first_row = 0);
 
 /// attention() of keys that come block by block, in their order, in canonical numerics' bits: for sequences that no
 /// rank has whole. Blocks but the last have a multiple of 256 keys. `sums` [b, h*g, l, e] and `weights` [b, h*g, l,
@@ -84,15 +99,15 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_over_backward(
     const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& query_gradient, bool causal, double scale,
     int64_t first_row, int64_t first, int64_t all_rows);
 
-/// The same two inside of documents: `places` as of document_attention().
+/// The same two with `places` and `dropout` as of document_attention().
 std::tuple<at::Tensor, at::Tensor> document_attention_over(const at::Tensor& query, const at::Tensor& key,
                                                            const at::Tensor& value, const at::Tensor& sums,
                                                            const at::Tensor& weights, const at::Tensor& places,
-                                                           double scale, int64_t first_row);
+                                                           const Dropout& dropout, double scale, int64_t first_row);
 std::tuple<at::Tensor, at::Tensor, at::Tensor> document_attention_over_backward(
     const at::Tensor& gradient, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
     const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& query_gradient, const at::Tensor& places,
-    double scale, int64_t first_row, int64_t first, int64_t all_rows);
+    const Dropout& dropout, double scale, int64_t first_row, int64_t first, int64_t all_rows);
 
 /// SwiGLU (Shazeer, 2020): both [..., 2, w] holds a gate and what it gates -> silu(gate) * up [..., w]. Differentiable.
 at::Tensor swiglu(const at::Tensor& both);

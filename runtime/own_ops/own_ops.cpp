@@ -10,11 +10,20 @@
 namespace lockstep {
 namespace {
 
-constexpr OwnOpFamily (*kFamilies[])() = {
-    own_ops::adamw,          own_ops::attention,     own_ops::attention_blocks, own_ops::document_attention,
-    own_ops::experts,        own_ops::gate,          own_ops::hadamard,         own_ops::loss,
-    own_ops::norm,           own_ops::low_precision, own_ops::rotary,           own_ops::sums,
-    own_ops::weight_gradient};
+constexpr OwnOpFamily (*kFamilies[])() = {own_ops::adamw,
+                                          own_ops::attention,
+                                          own_ops::attention_blocks,
+                                          own_ops::attention_draws,
+                                          own_ops::document_attention,
+                                          own_ops::experts,
+                                          own_ops::gate,
+                                          own_ops::hadamard,
+                                          own_ops::loss,
+                                          own_ops::norm,
+                                          own_ops::low_precision,
+                                          own_ops::rotary,
+                                          own_ops::sums,
+                                          own_ops::weight_gradient};
 
 std::vector<OwnOp> put_together() {
   std::vector<OwnOp> all;

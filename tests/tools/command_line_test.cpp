@@ -63,11 +63,6 @@ constexpr BadCall kBadCalls[] = {
      "training.seq_len 128: sequences are cut at 64, and canonical numerics takes the keys of a ring in blocks of 256. "
      "training.seq_len 512 would do. Choose another context_parallel_degree, or "
      "parallelism.context_parallel_rotate_method allgather or ulysses."},
-    {"train jobs/demo.toml -q --parallelism.context_parallel_degree 2 --parallelism.context_parallel_rotate_method "
-     "alltoall --model.attention_dropout 0.1",
-     2,
-     "parallelism.context_parallel_rotate_method \"alltoall\" cannot drop weights of attention "
-     "(model.attention_dropout); choose allgather or ulysses."},
     {"train jobs/demo.toml --training.global_batch_size 6", 2,
      "training.global_batch_size 6 is no multiple of training.local_batch_size 2 x data-parallel degree 2 = 4."},
     {"train jobs/demo.toml --model.name lama3", 2,

@@ -62,12 +62,6 @@ void require_ring_offered(const Job& job, const Launch& launch) {
         "parallelism.context_parallel_rotate_method \"{}\" must be allgather or {}, and context_parallel_load_balancer "
         "empty.",
         job.parallelism.context_parallel_rotate_method, kUlysses);
-  if (!is_ring) return;
-  if (job.model.attention_dropout.value_or(0) > 0)
-    fail<BadInput>(
-        "parallelism.context_parallel_rotate_method \"{}\" cannot drop weights of attention "
-        "(model.attention_dropout); choose allgather or {}.",
-        kRing, kUlysses);
 }
 
 void require_levels_offered(const Job& job) {

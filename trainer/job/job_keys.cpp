@@ -193,7 +193,7 @@ constexpr Key kOthers[] = {
     {"activation_checkpoint", "selective_ac_option",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::selective_ac_option>(), kSelectiveOption,
      "With mode selective: every n-th layer is recomputed, the n-th first; op = all layers are, but what attention "
-     "(without dropout, and not in a ring) and every second linear map of a layer gave is kept; linear = "
+     "(not in a ring) and every second linear map of a layer gave is kept; linear = "
      "what all linear maps gave is, so that none of these runs again (experts' are no linear maps)."},
     {"activation_checkpoint", "memory_budget",
      at<&Job::activation_checkpoint, &ActivationCheckpointSection::memory_budget>(), kFraction,

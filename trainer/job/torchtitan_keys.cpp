@@ -116,9 +116,7 @@ std::string lowered_batch(const Job& asked, const Job& resolved) {
 std::string unbalanced_context(const Job&, const Job& resolved) {
   const auto& parallelism = resolved.parallelism;
   if (parallelism.context_parallel_degree == 1 || parallelism.context_parallel_rotate_method == kUlysses) return "";
-  const bool is_asked = parallelism.context_parallel_load_balancer == kHeadTail;
-  const bool is_plain = resolved.model.attention_dropout.value_or(0) <= 0;
-  if (is_asked && is_plain) return "";
+  if (parallelism.context_parallel_load_balancer == kHeadTail) return "";
   return "no load balancer of context parallelism: late ranks attend to more keys";
 }
 

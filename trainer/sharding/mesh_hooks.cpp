@@ -10,10 +10,10 @@
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
+#include "trainer/attention/balanced_attention.h"
+#include "trainer/attention/ring_attention.h"
 #include "trainer/job/mesh_degrees.h"
 #include "trainer/sharding/activation_checkpoint.h"
-#include "trainer/sharding/balanced_attention.h"
-#include "trainer/sharding/ring_attention.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -65,11 +65,11 @@ at::Tensor with_whole_sequences(const at::Tensor& x, const Placement& placement)
   return cutters.empty() ? x : redistribute(x, layout);
 }
 
-void require_plain(const models::Hooks::Attention& attention) {
-  if (!attention.is_plain)
+void require_causal(const models::Hooks::Attention& attention) {
+  if (!attention.is_causal)
     fail<BadInput>(
-        "parallelism.context_parallel_rotate_method \"{}\" drops no weights of attention, and the model asks for it; "
-        "choose allgather or {}.",
+        "parallelism.context_parallel_rotate_method \"{}\" is causal attention, and the model asks for another; choose "
+        "allgather or {}.",
         kRing, kUlysses);
 }
 
@@ -112,11 +112,11 @@ at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, con
   const auto& method = options_.rotate_method;
   const bool is_cut = !layout_of(query).cutters(kLength).empty();
   if (is_cut && !cache_ && method == kRing) {
-    require_plain(attention);
-    return ring_attention(query, key, value, attention.places, options_.balances_attention);
+    require_causal(attention);
+    return ring_attention(query, key, value, {attention.places, attention.dropout}, options_.balances_attention);
   }
-  if (is_cut && !cache_ && method != kUlysses && options_.balances_attention && attention.is_plain)
-    return balanced_attention(query, key, value, attention.places);
+  if (is_cut && !cache_ && method != kUlysses && options_.balances_attention && attention.is_causal)
+    return balanced_attention(query, key, value, {attention.places, attention.dropout});
   if (!is_cut || cache_ || method != kUlysses)
     return attention.run(query, whole_sequences(key), whole_sequences(value));
   const int64_t group = key.size(1) > 0 ? query.size(1) / key.size(1) : 1;

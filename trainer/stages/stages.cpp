@@ -16,7 +16,7 @@
 #include "runtime/transfer/transfer.h"
 #include "trainer/gradients/replica_sums.h"
 #include "trainer/job/mesh_degrees.h"
-#include "trainer/sharding/ring_attention.h"
+#include "trainer/sharding/ring_cuts.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -2,6 +2,7 @@
 // Attention backward for one instruction set; see tile.h for how it is included.
 #include <vector>
 
+#include "runtime/kernels/attention/attention_dropout.h"
 #include "runtime/kernels/attention/attention_tile.h"
 
 namespace lockstep::kernels {
@@ -22,11 +23,6 @@ class BackwardKernel {
   LOCKSTEP_TILE_TARGET static void run(const BackwardPiece<Input, T>& piece) { BackwardKernel(piece).run(); }
 
  private:
-  /// Leaves [first_leaf, end_leaf): rows [first, first + rows), their packed queries and gradients from `packed` on.
-  struct RowBlock {
-    int64_t first_leaf, end_leaf, first, rows, packed;
-  };
-
   /// Rows of one factor: as left factor of dots, as right factor of sums over rows.
   struct Rows {
     T *left, *right;
@@ -39,7 +35,8 @@ class BackwardKernel {
         shape_(work_.shape),
         rows_(shape_.rows * shape_.group),
         scale_(static_cast<T>(shape_.scale)),
-        base_two_scale_(static_cast<T>(shape_.scale * kLog2E)) {
+        base_two_scale_(static_cast<T>(shape_.scale * kLog2E)),
+        blocks_(row_blocks(*piece.plan, shape_.group, kRowLimit, kRows)) {
     for (int64_t row = 0; row < rows_; ++row) {
       keys_of_rows_.push_back(shape_.keys_of(row / shape_.group));
       first_keys_of_rows_.push_back(shape_.first_key_of(piece.batch, row / shape_.group));
@@ -48,16 +45,16 @@ class BackwardKernel {
       while (end < rows_ && first_keys_of_rows_[static_cast<std::size_t>(end)] <= key) ++end;
       ends_of_keys_.push_back(end);
     }
-    find_blocks();
     queries_.size = shape_.depth, queries_.padded = round_up(shape_.depth, kColumns);
     gradients_.size = shape_.width, gradients_.padded = round_up(shape_.width, kColumns);
-    const int64_t panel_keys = round_up(shape_.keys, kColumns), packed = packed_rows_ / kRows * Tiling::kPacked;
+    const int64_t panel_keys = round_up(shape_.keys, kColumns), packed = blocks_.packed_rows / kRows * Tiling::kPacked;
     const int64_t both = shape_.depth + shape_.width, padded = queries_.padded + gradients_.padded;
     const int64_t tile = kRows * kColumns, level = kKeys / kRows * (padded / kColumns) * tile;
     const int64_t wide = std::max(shape_.depth, shape_.width);
     T* memory = scratch<T, Purpose::kAttention>().reserve(
         panel_keys * both + shape_.keys * queries_.padded + packed * both + rows_ * padded + rows_ * wide + 2 * rows_ +
-        packed_rows_ * queries_.padded + 2 * most_rows_ * kWeightStride + level * (piece.plan->deepest + 1));
+        blocks_.packed_rows * queries_.padded + 2 * blocks_.most_rows * kWeightStride +
+        level * (piece.plan->deepest + 1));
     const auto take = [&memory](int64_t size) { return memory += size, memory - size; };
     key_dots_ = take(panel_keys * shape_.depth);
     value_dots_ = take(panel_keys * shape_.width);
@@ -69,28 +66,11 @@ class BackwardKernel {
     dense_ = take(rows_ * wide);
     log_sums_ = take(rows_);
     products_ = take(rows_);
-    sums_ = take(packed_rows_ * queries_.padded);
-    weights_ = take(most_rows_ * kWeightStride);
-    slopes_ = take(most_rows_ * kWeightStride);
+    sums_ = take(blocks_.packed_rows * queries_.padded);
+    weights_ = take(blocks_.most_rows * kWeightStride);
+    slopes_ = take(blocks_.most_rows * kWeightStride);
     waiting_ = take(level * (piece.plan->deepest + 1));
     level_ = level;
-  }
-
-  /// As many leaves as fit; one, however large.
-  LOCKSTEP_TILE_TARGET void find_blocks() {
-    const auto& leaves = piece_.plan->groups;
-    for (int64_t leaf = 0; leaf < static_cast<int64_t>(leaves.size()); ++leaf) {
-      const int64_t length = leaves[static_cast<std::size_t>(leaf)].length * shape_.group;
-      if (blocks_.empty() || blocks_.back().rows + length > kRowLimit)
-        blocks_.push_back({leaf, leaf, leaves[static_cast<std::size_t>(leaf)].position * shape_.group, 0, 0});
-      blocks_.back().end_leaf = leaf + 1;
-      blocks_.back().rows += length;
-    }
-    for (RowBlock& block : blocks_) {
-      block.packed = packed_rows_;
-      packed_rows_ += round_up(block.rows, kRows);
-      most_rows_ = std::max(most_rows_, round_up(block.rows, kRows));
-    }
   }
 
   LOCKSTEP_TILE_TARGET void run() {
@@ -101,15 +81,15 @@ class BackwardKernel {
     pack_rows_of(work_.query, queries_);
     pack_rows_of(work_.gradient, gradients_);  // last: find_products reads what it leaves in dense_
     find_products();
-    std::fill(sums_, sums_ + packed_rows_ * queries_.padded, T(0));
+    std::fill(sums_, sums_ + blocks_.packed_rows * queries_.padded, T(0));
     if (work_.query_before.data != nullptr)
-      for (const RowBlock& block : blocks_) go_on(block);
+      for (const RowBlock& block : blocks_.all) go_on(block);
     filled_.resize(static_cast<std::size_t>(piece_.plan->deepest) + 1);
     for (first_key_ = 0; first_key_ < shape_.keys; first_key_ += kKeys) {
       keys_ = std::min(kKeys, shape_.keys - first_key_);
-      for (const RowBlock& block : blocks_) add_block(block);
+      for (const RowBlock& block : blocks_.all) add_block(block);
     }
-    for (const RowBlock& block : blocks_) write_queries(block);
+    for (const RowBlock& block : blocks_.all) write_queries(block);
   }
 
   LOCKSTEP_TILE_TARGET void go_on(const RowBlock& block) {
@@ -147,7 +127,7 @@ class BackwardKernel {
 
   LOCKSTEP_TILE_TARGET void pack_rows_of(const HeadTensor<const Input>& tensor, const Rows& to) {
     copy_rows(tensor, piece_.batch, piece_.head, shape_.group, /*first=*/0, rows_, to.size, dense_);
-    for (const RowBlock& block : blocks_)
+    for (const RowBlock& block : blocks_.all)
       pack<kRows>(PackWork<T, T>{dense_ + block.first * to.size, to.size, 1, block.rows, to.size,
                                  to.left + block.packed / kRows * Tiling::kPacked * to.size, Tiling::kPacked,
                                  Tiling::kPacked * to.size});
@@ -195,15 +175,26 @@ class BackwardKernel {
   }
 
   LOCKSTEP_TILE_TARGET void find_slopes(const RowBlock& block, int64_t row) const {
-    const int64_t count = round_up(count_of(block.first + row), kSumLanes);
+    const int64_t begin = begin_of(block.first + row), end = count_of(block.first + row);
+    const int64_t count = round_up(end, kSumLanes);
     const T log_sum = log_sums_[block.first + row], product = products_[block.first + row];
     T* __restrict weights = weights_ + row * kWeightStride;
     T* __restrict slopes = slopes_ + row * kWeightStride;
-    for (int64_t i = begin_of(block.first + row) / kSumLanes * kSumLanes; i < count; ++i) {
+    T factors[kKeyBlock];
+    const bool drops = shape_.dropout.share > 0 && end > begin;
+    if (drops) find_factors(block.first + row, begin, end, factors);
+    for (int64_t i = begin; drops && i < end; ++i) slopes[i] *= factors[i];
+    for (int64_t i = begin / kSumLanes * kSumLanes; i < count; ++i) {
       const T p = probability(weights[i] * base_two_scale_ - log_sum);
       weights[i] = p;
       slopes[i] = (p * (slopes[i] - product)) * scale_;
     }
+    for (int64_t i = begin; drops && i < end; ++i) weights[i] *= factors[i];
+  }
+
+  LOCKSTEP_TILE_INLINE void find_factors(int64_t row, int64_t begin, int64_t end, T* factors) const {
+    dropout_factors(shape_, piece_.batch, head_of(row), row / shape_.group, first_key_ + begin, end - begin,
+                    factors + begin);
   }
 
   LOCKSTEP_TILE_TARGET void add_to_queries(const RowBlock& block) {
@@ -285,8 +276,7 @@ class BackwardKernel {
   const T scale_, base_two_scale_;
   std::vector<int64_t> keys_of_rows_, first_keys_of_rows_;  ///< a division for each row, not for each tile
   std::vector<int64_t> ends_of_keys_;                       ///< behind the last row that attends a key
-  std::vector<RowBlock> blocks_;
-  int64_t packed_rows_ = 0, most_rows_ = 0;  ///< of all blocks, of one, in whole tiles
+  const RowBlocks blocks_;
   Rows queries_{}, gradients_{};
   T *key_dots_, *value_dots_, *key_sums_;  ///< packed keys and values
   T *dense_, *log_sums_, *products_, *sums_, *weights_, *slopes_, *waiting_;

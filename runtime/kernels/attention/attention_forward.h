@@ -2,6 +2,7 @@
 // Attention forward for one instruction set; see tile.h for how it is included.
 #include <cmath>
 
+#include "runtime/kernels/attention/attention_dropout.h"
 #include "runtime/kernels/attention/attention_tile.h"
 
 namespace lockstep::kernels {
@@ -158,6 +159,14 @@ class ForwardKernel {
     std::fill_n(scores, skipped, T(0));
     std::fill(scores + count, scores + padded, T(0));
     add_to_lanes(scores, padded, lanes_ + row * kSumLanes);
+    if (shape_.dropout.share > 0) drop(row, start, count_of(row) - start);
+  }
+
+  LOCKSTEP_TILE_TARGET void drop(int64_t row, int64_t start, int64_t count) const {
+    T factors[kKeyBlock];
+    dropout_factors(shape_, piece_.batch, head_of(row), (first_ + row) / shape_.group, block_ + start, count, factors);
+    T* weights = weights_ + row * kWeightStride + start;
+    for (int64_t i = 0; i < count; ++i) weights[i] *= factors[i];
   }
 
   LOCKSTEP_TILE_INLINE T highest_exponent(const T* scores, int64_t count, T highest) const {

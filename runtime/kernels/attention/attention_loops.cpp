@@ -18,6 +18,25 @@ const AttentionKernels<Input, T>& kernels_for(InstructionSet set) {
 
 }  // namespace
 
+RowBlocks row_blocks(const ProductPlan& plan, int64_t group, int64_t limit, int64_t tile_rows) {
+  RowBlocks blocks;
+  const auto whole_tiles = [&](int64_t rows) { return (rows + tile_rows - 1) / tile_rows * tile_rows; };
+  for (int64_t leaf = 0; leaf < static_cast<int64_t>(plan.groups.size()); ++leaf) {
+    const auto& group_of_leaf = plan.groups[static_cast<std::size_t>(leaf)];
+    const int64_t length = group_of_leaf.length * group;
+    if (blocks.all.empty() || blocks.all.back().rows + length > limit)
+      blocks.all.push_back({leaf, leaf, group_of_leaf.position * group, 0, 0});
+    blocks.all.back().end_leaf = leaf + 1;
+    blocks.all.back().rows += length;
+  }
+  for (RowBlock& block : blocks.all) {
+    block.packed = blocks.packed_rows;
+    blocks.packed_rows += whole_tiles(block.rows);
+    blocks.most_rows = std::max(blocks.most_rows, whole_tiles(block.rows));
+  }
+  return blocks;
+}
+
 template <class Input, class T>
 void attention_forward(const AttentionForward<Input, T>& work, const Workers& workers, InstructionSet set) {
   const AttentionShape& shape = work.shape;

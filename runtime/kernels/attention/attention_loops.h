@@ -23,9 +23,33 @@
 /// - query: one chain of fma over the keys, s * key. value: the sum over query rows of p * g; key: of s * query; both
 ///   along SumTree::over_elements(all_rows), in a leaf one chain over rows, within a row over the heads of the group.
 /// Keys that a row does not attend take no part at all.
+///
+/// With dropout each weight has a factor f: of those that are kept 1 / (1 - share) rounded to T, of others 0. It is p *
+/// f that is multiplied by a value, and t * f in place of t; in the gradient of a value (p * f) * g. The denominator,
+/// and with it log_sum, is of all keys.
 namespace lockstep::kernels {
 
 constexpr int64_t kKeyBlock = 256;
+
+/// Element (batch, head, row, element) of a tensor.
+template <class T>
+struct HeadTensor {
+  T* data;
+  int64_t batch_stride, head_stride, row_stride, element_stride;
+
+  HeadTensor at(int64_t batch, int64_t head) const {
+    return {data + batch * batch_stride + head * head_stride, batch_stride, head_stride, row_stride, element_stride};
+  }
+};
+
+/// Which weights are dropped: drawn as docs/rng.md says, Bernoulli(1 - share), element by element of a stream.
+struct AttentionDropout {
+  double share = 0;  ///< of all weights, in [0, 1]; 0: nothing is drawn
+  /// [batch, query heads, rows, 3]: seed and stream of a row, and which element of it the weight is on the key at the
+  /// row's own place, first_row + row; those of other keys lie around it, one by one. Element stride 1.
+  HeadTensor<const int64_t> draws = {};
+};
+constexpr int64_t kDrawsOfRow = 3;
 
 struct AttentionShape {
   int64_t batch, heads;  ///< heads of keys and values
@@ -38,6 +62,7 @@ struct AttentionShape {
   /// [batch, rows]: of each query row how many keys lie between the first of its document and its own; rows of later
   /// keys never attend earlier ones. Null: all keys are of one document. REQUIRES: causal.
   const int64_t* places = nullptr;
+  AttentionDropout dropout = {};
 
   int64_t keys_of(int64_t row) const {
     const int64_t seen = first_row + row + 1;
@@ -48,17 +73,6 @@ struct AttentionShape {
     if (places == nullptr) return 0;
     const int64_t first = first_row + row - places[batch_index * rows + row];
     return first > keys ? keys : (first > 0 ? first : 0);
-  }
-};
-
-/// Element (batch, head, row, element) of a tensor.
-template <class T>
-struct HeadTensor {
-  T* data;
-  int64_t batch_stride, head_stride, row_stride, element_stride;
-
-  HeadTensor at(int64_t batch, int64_t head) const {
-    return {data + batch * batch_stride + head * head_stride, batch_stride, head_stride, row_stride, element_stride};
   }
 };
 

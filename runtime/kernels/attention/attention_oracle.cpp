@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "rng/philox.h"
 #include "runtime/kernels/attention/attention_numbers.h"
 
 namespace lockstep::kernels {
@@ -31,6 +32,18 @@ T base_two_scale(const AttentionShape& shape) {
   return static_cast<T>(shape.scale * kLog2E);
 }
 
+/// Of a query row and a key.
+template <class T>
+T dropout_factor(const AttentionShape& shape, int64_t batch, int64_t head, int64_t row, int64_t key) {
+  if (!(shape.dropout.share > 0)) return 1;
+  const auto rows = shape.dropout.draws.at(batch, head);
+  const int64_t* draws = rows.data + row * rows.row_stride;
+  const auto element = static_cast<uint64_t>(draws[2] + key - (shape.first_row + row));
+  const auto words = rng::words({static_cast<uint64_t>(draws[0])}, {element / 4, static_cast<uint64_t>(draws[1])});
+  const double kept = 1 - shape.dropout.share;
+  return words.word[element % 4] < std::nearbyint(std::ldexp(kept, 32)) ? static_cast<T>(1 / kept) : T(0);
+}
+
 /// One query row of one head.
 template <class Input, class T>
 void forward_row(const AttentionForward<Input, T>& work, int64_t batch, int64_t head, int64_t row) {
@@ -56,10 +69,11 @@ void forward_row(const AttentionForward<Input, T>& work, int64_t batch, int64_t 
     highest = raised;
     for (int64_t j = begin; j < end; ++j) {
       const T p = weight(y[static_cast<std::size_t>(j - begin)], highest);
+      const T kept = p * dropout_factor<T>(shape, batch, head, row, j);
       lanes[j % kSumLanes] += p;
       for (int64_t i = 0; i < shape.width; ++i) {
         T& sum = sums[static_cast<std::size_t>(i)];
-        sum = std::fma(p, widen(element(value, j, i)), sum);
+        sum = std::fma(kept, widen(element(value, j, i)), sum);
       }
     }
   }
@@ -120,8 +134,9 @@ class BackwardHead {
         const T d = sum_of_lanes<T>(lanes), log_sum = element(work_.log_sum.at(batch_, query_head(g)), row, 0);
         for (int64_t j = shape_.first_key_of(batch_, row); j < shape_.keys_of(row); ++j) {
           const T y = dot<T>(query, row, key_, j, shape_.depth) * base_two_scale<T>(shape_);
-          const T p = probability(y - log_sum), t = dot<T>(gradient, row, value_, j, shape_.width);
-          weights_[index(row, g, j)] = p;
+          const T p = probability(y - log_sum), factor = dropout_factor<T>(shape_, batch_, query_head(g), row, j);
+          const T t = dot<T>(gradient, row, value_, j, shape_.width) * factor;
+          weights_[index(row, g, j)] = p * factor;
           slopes_[index(row, g, j)] = (p * (t - d)) * static_cast<T>(shape_.scale);
         }
       }

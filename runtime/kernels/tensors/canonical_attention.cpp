@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "runtime/kernels/attention/attention_loops.h"
-#include "runtime/kernels/tensors/document_places.h"
+#include "runtime/kernels/tensors/attention_rows.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
 
 namespace lockstep::kernels {
@@ -45,21 +45,25 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value) {
                    c10::toString(value.scalar_type()));
 }
 
-/// With the places that it points to.
-struct PlacedShape {
+/// With what it points to.
+struct ShapeOfRows {
   AttentionShape sizes;
-  Tensor places = {};
+  AttentionRows rows = {};
 };
 
-PlacedShape shape_of(const Tensor& query, const Tensor& key, const Tensor& value, bool causal, double scale,
-                     int64_t first_row, const Tensor& places = {}) {
+ShapeOfRows shape_of(const Tensor& query, const Tensor& key, const Tensor& value, bool causal, double scale,
+                     int64_t first_row, const AttentionRows& rows = {}) {
   check(query, key, value);
   const int64_t heads = key.size(1);
-  PlacedShape shape{{query.size(0), heads, heads > 0 ? query.size(1) / heads : 1, query.size(2), key.size(2),
+  ShapeOfRows shape{{query.size(0), heads, heads > 0 ? query.size(1) / heads : 1, query.size(2), key.size(2),
                      key.size(3), value.size(3), causal, first_row, scale}};
-  if (!places.defined()) return shape;
-  shape.places = checked_places(places, shape.sizes.batch, shape.sizes.rows);
-  shape.sizes.places = shape.places.const_data_ptr<int64_t>();
+  if (rows.places.defined()) {
+    shape.rows.places = checked_places(rows.places, shape.sizes.batch, shape.sizes.rows);
+    shape.sizes.places = shape.rows.places.const_data_ptr<int64_t>();
+  }
+  if (!drops_weights(rows.draws, rows.dropout)) return shape;
+  shape.rows.draws = checked_draws(rows.draws, query.sizes(), first_row, key.size(2));
+  shape.sizes.dropout = {rows.dropout, read<int64_t>(shape.rows.draws)};
   return shape;
 }
 
@@ -88,9 +92,9 @@ void dispatch(const Tensor& tensor, const Function& f) {
 }  // namespace
 
 std::tuple<Tensor, Tensor> canonical_attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
-                                               double scale, int64_t first_row, const Tensor& places) {
-  const auto placed = shape_of(query, key, value, causal, scale, first_row, places);
-  const auto& shape = placed.sizes;
+                                               double scale, int64_t first_row, const AttentionRows& with) {
+  const auto given = shape_of(query, key, value, causal, scale, first_row, with);
+  const auto& shape = given.sizes;
   const Tensor output = empty_heads({query.size(0), query.size(1), query.size(2), value.size(3)}, query);
   const Tensor log_sum = empty_heads({query.size(0), query.size(1), query.size(2)}, query);
   dispatch(query, [&]<class Input, class T>(Input, T) {
@@ -152,7 +156,7 @@ std::tuple<Tensor, Tensor, Tensor> gradients_of(const BackwardInputs& in) {
   return {dq, dk, dv};
 }
 
-static_assert(kAttentionWeights == kWeightsOfState && kAttentionBlock == kKeyBlock);
+static_assert(kAttentionWeights == kWeightsOfState && kAttentionBlock == kKeyBlock && kAttentionDraws == kDrawsOfRow);
 
 void check_state(const Tensor& sums, const Tensor& weights, c10::IntArrayRef queries, c10::ScalarType dtype) {
   const auto rows = queries.slice(0, 3);
@@ -172,9 +176,10 @@ std::tuple<Tensor, Tensor, Tensor> canonical_attention_backward(const Tensor& gr
                                                                 const Tensor& key, const Tensor& value,
                                                                 const Tensor& output, const Tensor& log_sum,
                                                                 bool causal, double scale, int64_t first_row,
-                                                                const ContractedRange& rows, const Tensor& places) {
-  const auto placed = shape_of(query, key, value, causal, scale, first_row, places);
-  const auto& shape = placed.sizes;
+                                                                const ContractedRange& rows,
+                                                                const AttentionRows& with) {
+  const auto given = shape_of(query, key, value, causal, scale, first_row, with);
+  const auto& shape = given.sizes;
   const auto [dq, dk, dv] = gradients_of({gradient, query, key, value, output, log_sum, shape, rows});
   const auto dtype = query.scalar_type();
   if (rows.stays_open()) return {dq.to(dtype), dk, dv};
@@ -214,9 +219,11 @@ std::tuple<Tensor, Tensor> attention_over(const Tensor& query, const Tensor& key
 
 std::tuple<Tensor, Tensor> document_attention_over(const Tensor& query, const Tensor& key, const Tensor& value,
                                                    const Tensor& sums, const Tensor& weights, const Tensor& places,
-                                                   double scale, int64_t first_row) {
-  const auto placed = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
-  const auto& shape = placed.sizes;
+                                                   const std::optional<Tensor>& draws, double dropout, double scale,
+                                                   int64_t first_row) {
+  const auto given =
+      shape_of(query, key, value, /*causal=*/true, scale, first_row, {places, draws.value_or(Tensor()), dropout});
+  const auto& shape = given.sizes;
   return over_block(query, key, value, sums, weights, shape);
 }
 
@@ -270,20 +277,19 @@ std::tuple<Tensor, Tensor, Tensor> attention_over_backward(const Tensor& gradien
                                                            const Tensor& log_sum, const Tensor& query_gradient,
                                                            bool causal, double scale, int64_t first_row, int64_t first,
                                                            int64_t all_rows) {
-  const auto placed = shape_of(query, key, value, causal, scale, first_row);
-  const auto& shape = placed.sizes;
+  const auto given = shape_of(query, key, value, causal, scale, first_row);
+  const auto& shape = given.sizes;
   return gradients_over_block({gradient, query, key, value, output, log_sum, shape, {}}, query_gradient, first,
                               all_rows);
 }
 
-std::tuple<Tensor, Tensor, Tensor> document_attention_over_backward(const Tensor& gradient, const Tensor& query,
-                                                                    const Tensor& key, const Tensor& value,
-                                                                    const Tensor& output, const Tensor& log_sum,
-                                                                    const Tensor& query_gradient, const Tensor& places,
-                                                                    double scale, int64_t first_row, int64_t first,
-                                                                    int64_t all_rows) {
-  const auto placed = shape_of(query, key, value, /*causal=*/true, scale, first_row, places);
-  const auto& shape = placed.sizes;
+std::tuple<Tensor, Tensor, Tensor> document_attention_over_backward(
+    const Tensor& gradient, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& output,
+    const Tensor& log_sum, const Tensor& query_gradient, const Tensor& places, const std::optional<Tensor>& draws,
+    double dropout, double scale, int64_t first_row, int64_t first, int64_t all_rows) {
+  const auto given =
+      shape_of(query, key, value, /*causal=*/true, scale, first_row, {places, draws.value_or(Tensor()), dropout});
+  const auto& shape = given.sizes;
   return gradients_over_block({gradient, query, key, value, output, log_sum, shape, {}}, query_gradient, first,
                               all_rows);
 }

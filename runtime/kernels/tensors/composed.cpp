@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/drawn_factors.h"
 #include "runtime/kernels/tensors/heads.h"
 #include "runtime/kernels/tensors/widened.h"
 
@@ -23,11 +24,14 @@ std::pair<Tensor, Tensor> halves(const Tensor& both) {
   return {wide.select(-2, 0), wide.select(-2, 1)};
 }
 
-/// Which keys a row attends.
+/// Which keys a row attends, and which of their weights are dropped.
 struct Mask {
   bool causal;
   int64_t first_row;
-  Tensor places = {};  ///< of document_attention()
+  Tensor places = {};   ///< of document_attention()
+  Tensor factors = {};  ///< [b, h*g, l, s]: 0 of what is dropped; undefined: nothing is
+
+  Tensor dropped(const Tensor& weights) const { return factors.defined() ? weights * factors : weights; }
 
   /// [b, 1, l, s]: those of the documents before.
   Tensor earlier_documents(const Tensor& rows, const Tensor& keys) const {
@@ -56,7 +60,7 @@ std::tuple<Tensor, Tensor> attention_of(const Tensor& query, const Tensor& key, 
   const auto all = scores(q, k, mask, scale);
   const auto log_sum = at::logsumexp(all, {-1});
   const auto finite = log_sum.masked_fill(at::isneginf(log_sum), 0);  // of no keys weights are 0
-  const auto output = at::matmul(at::exp(all - finite.unsqueeze(-1)), v);
+  const auto output = at::matmul(mask.dropped(at::exp(all - finite.unsqueeze(-1))), v);
   return {heads::inside(output.to(query.scalar_type())), heads::inside(log_sum)};
 }
 
@@ -68,9 +72,9 @@ std::tuple<Tensor, Tensor, Tensor> gradients_of(const Tensor& gradient, const Te
   const auto g = beside(gradient, q), sums = beside(log_sum, q);
   const auto finite = sums.masked_fill(at::isneginf(sums), 0);
   const auto probability = at::exp(scores(q, k, mask, scale) - finite.unsqueeze(-1));
-  const auto dv = at::matmul(probability.transpose(-1, -2), g);
+  const auto dv = at::matmul(mask.dropped(probability).transpose(-1, -2), g);
   const auto mean = (g * beside(output, q)).sum({-1}, /*keepdim=*/true);
-  const auto slope = (at::matmul(g, v.transpose(-1, -2)) - mean) * probability * scale;
+  const auto slope = (mask.dropped(at::matmul(g, v.transpose(-1, -2))) - mean) * probability * scale;
   const auto dq = at::matmul(slope, k), dk = at::matmul(slope.transpose(-1, -2), q);
   const auto finish = [&](const Tensor& tensor) { return heads::inside(tensor.to(query.scalar_type())); };
   return {finish(dq), finish(heads::summed(dk, group)), finish(heads::summed(dv, group))};
@@ -125,17 +129,20 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& gradient, co
 
 /// Its log-sum-exp is to base 2.
 std::tuple<Tensor, Tensor> document_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                              const Tensor& places, double scale, int64_t first_row) {
-  const auto [output, log_sum] = attention_of(query, key, value, {true, first_row, places}, scale);
+                                              const Tensor& places, const std::optional<Tensor>& draws, double dropout,
+                                              double scale, int64_t first_row) {
+  const Mask mask{true, first_row, places, dropout_factors(draws, dropout, query, key, first_row)};
+  const auto [output, log_sum] = attention_of(query, key, value, mask, scale);
   return {output, log_sum * std::numbers::log2e};
 }
 
 std::tuple<Tensor, Tensor, Tensor> document_attention_backward(const Tensor& gradient, const Tensor& query,
                                                                const Tensor& key, const Tensor& value,
                                                                const Tensor& output, const Tensor& log_sum,
-                                                               const Tensor& places, double scale, int64_t first_row) {
-  return gradients_of(gradient, query, key, value, output, log_sum * std::numbers::ln2, {true, first_row, places},
-                      scale);
+                                                               const Tensor& places, const std::optional<Tensor>& draws,
+                                                               double dropout, double scale, int64_t first_row) {
+  const Mask mask{true, first_row, places, dropout_factors(draws, dropout, query, key, first_row)};
+  return gradients_of(gradient, query, key, value, output, log_sum * std::numbers::ln2, mask, scale);
 }
 
 Tensor sum_of_squares(const Tensor& x) {

@@ -16,6 +16,7 @@ signature::Attention attention;
 signature::AttentionBackward attention_backward;
 signature::DocumentAttention document_attention;
 signature::DocumentAttentionBackward document_attention_backward;
+signature::AttentionDraws attention_draws;
 signature::SumOfSquares sum_of_squares;
 signature::AdamW adamw;
 signature::SwiGLU swiglu;

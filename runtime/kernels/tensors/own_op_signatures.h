@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <tuple>
 
 /// What the kernels of our own ops take and give, one type of function for each op that has a kernel for CPUs
@@ -25,12 +26,15 @@ using AttentionBackward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& gradi
                                                              const Tensor& output, const Tensor& log_sum, bool causal,
                                                              double scale, int64_t first_row);
 using DocumentAttention = std::tuple<Tensor, Tensor>(const Tensor& query, const Tensor& key, const Tensor& value,
-                                                     const Tensor& places, double scale, int64_t first_row);
+                                                     const Tensor& places, const std::optional<Tensor>& draws,
+                                                     double dropout, double scale, int64_t first_row);
 using DocumentAttentionBackward = std::tuple<Tensor, Tensor, Tensor>(const Tensor& gradient, const Tensor& query,
                                                                      const Tensor& key, const Tensor& value,
                                                                      const Tensor& output, const Tensor& log_sum,
-                                                                     const Tensor& places, double scale,
-                                                                     int64_t first_row);
+                                                                     const Tensor& places,
+                                                                     const std::optional<Tensor>& draws, double dropout,
+                                                                     double scale, int64_t first_row);
+using AttentionDraws = Tensor(const Tensor& query, int64_t keys, int64_t first_row);
 using SumOfSquares = Tensor(const Tensor& x);
 using AdamW = void(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
                    double learning_rate, double beta1, double beta2, double epsilon, double weight_decay,

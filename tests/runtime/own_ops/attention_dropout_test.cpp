@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "fuzz/cases/tensors.h"
 #include "runtime/context/scopes.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
 
 namespace lockstep {
@@ -146,6 +147,50 @@ TEST_F(AttentionDropout, NativeNumericsDropsTheSame) {
   }
 }
 
+/// docs/rng.md: element [sample, head, query, key] of the matrix of all weights, as if dropout were applied to it.
+TEST_F(AttentionDropout, DropsWhatDropoutOfTheWholeMatrixDrops) {
+  Inputs in;
+  in.value = at::eye(kLength).expand({kBatch, kGroups, kLength, kLength}).contiguous();
+  in.gradient = at::ones({kBatch, kHeads, kLength, kLength});
+  for (const bool causal : {true, false}) {
+    const auto world = testing::simulated_world(parse_axes("a=1"), {.numerics = Numerics::kCanonical});
+    const auto put = [&](const Tensor& x) { return distribute(x, Layout::parse(world->mesh("a=1"), "[]")); };
+    const RandomScope random(/*seed=*/7);
+    const BatchScope batch({.first = 8, .count = kBatch});
+    const auto in_module = [](auto&& run) {
+      RunContext::current().begin_microbatch(/*step=*/1, /*microbatch=*/0);
+      const ModuleScope module("layers.0.attention");
+      return gather(run());
+    };
+    const auto weights = in_module([&] {
+      return at::scaled_dot_product_attention(put(in.query), put(in.key), put(in.value), {}, 0.3, causal, std::nullopt,
+                                              /*enable_gqa=*/true);
+    });
+    const auto ones = put(at::ones({kBatch, kHeads, kLength, kLength}));
+    auto kept = in_module([&] { return std::get<1>(at::native_dropout(ones, 0.3, /*train=*/true)); });
+    if (causal) kept = kept.logical_and(at::ones({kLength, kLength}, at::kBool).tril());
+    EXPECT_TRUE(at::equal(weights != 0, kept)) << causal;
+  }
+}
+
+/// LibTorch's generator on plain tensors: half of the weights, others at the next call.
+TEST_F(AttentionDropout, OfPlainTensorsIsDrawnByLibTorch) {
+  const auto run = [&] {
+    const auto draws = mesh_ops::attention_draws(in_.query, kLength);
+    const auto places = at::arange(kLength).expand({kBatch, kLength});
+    const auto value = at::eye(kLength).expand({kBatch, kGroups, kLength, kLength}).contiguous();
+    return std::get<0>(mesh_ops::document_attention(in_.query, in_.key, value, places, {draws, 0.5}, 0.3)) != 0;
+  };
+  at::manual_seed(3);
+  const auto first = run(), second = run();
+  at::manual_seed(3);
+  EXPECT_TRUE(at::equal(run(), first));
+  EXPECT_FALSE(at::equal(first, second));
+  EXPECT_FALSE(at::equal(first.select(1, 0), first.select(1, 1)));
+  const double seen = kBatch * kHeads * kLength * (kLength + 1) / 2.0;
+  EXPECT_NEAR(first.sum().item<double>() / seen, 0.5, 0.02);
+}
+
 TEST_F(AttentionDropout, OfAllWeightsIsZero) {
   for (const auto& result : on_one_device(1, in_)) EXPECT_EQ(result.abs().max().item<double>(), 0);
 }
@@ -170,8 +215,8 @@ TEST_F(AttentionDropout, RefusesWhatDoesNotFit) {
     for (const double dropout : {0.0, 0.3}) EXPECT_NE(refused(in, dropout), "") << dropout;
   EXPECT_EQ(
       refused(heads, 0.3),
-      "attention: query [4, 1, 64, 8], key [4, 3, 64, 8] and value [4, 3, 64, 8] do not fit: expected [b, h*g, l, "
-      "d], [b, h, s, d], [b, h, s, e]");
+      "mesh::document_attention: query [4, 1, 64, 8], key [4, 3, 64, 8] and value [4, 3, 64, 8] do not fit: expected "
+      "[b, h*g, l, d], [b, h, s, d], [b, h, s, e]");
   EXPECT_NE(refused(in_, 1.5), "");
 }
 

@@ -162,13 +162,13 @@ TEST_F(OwnOps, TakeOnlyWhatFits) {
       "[1, 2, 3, 4]");
   expect_refused(
       [&] {
-        mesh_ops::document_attention(heads, heads, heads, on_mesh({1, 3}), 1);
+        mesh_ops::document_attention(heads, heads, heads, on_mesh({1, 3}), {}, 1);
       },
       "mesh::document_attention: places should be Long [1, 3], one of each query row; they are Float [1, 3]");
   expect_refused(
       [&] {
         const auto places = distribute(at::tensor({0, 1, 3}, at::kLong).view({1, 3}), Layout::replicated(mesh_));
-        mesh_ops::document_attention(heads, heads, heads, places, 1);
+        mesh_ops::document_attention(heads, heads, heads, places, {}, 1);
       },
       "attention in documents: row 2 of sample 0 (of those here) has place 3 in its document, expected one from 0 to "
       "2");

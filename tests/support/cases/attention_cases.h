@@ -85,6 +85,7 @@ struct AttentionCase {
         input_output(heads<Input>(s, s.rows, s.width, s.group, kind)),
         shape{s.batch, s.heads, s.group, s.rows, s.keys, s.depth, s.width, causal, first_row, 0.17} {
     if (causal && random() % 2 == 0) draw_documents();
+    if (random() % 2 == 0) draw_dropout();
     const auto nodes = cover(SumTree::over_elements(range.all), range.first, s.rows).size();
     node_count = range.all == 0 ? 1 : static_cast<int64_t>(nodes);
     expected = run([](const auto& work) { kernels::attention_forward_oracle<Input, T>(work); },
@@ -136,6 +137,7 @@ struct AttentionCase {
   OwnedHeads<Input> query, key, value, gradient, input_output;
   kernels::AttentionShape shape;
   std::vector<int64_t> places;  ///< of documents, if there are some
+  std::vector<int64_t> draws;   ///< of dropout, if there is some
   int64_t node_count = 0;
   Results expected;
 
@@ -148,6 +150,17 @@ struct AttentionCase {
       for (int64_t row = 0; row < shape.rows; ++row) places.push_back(random() % length == 0 ? place = 0 : ++place);
     }
     shape.places = places.data();
+  }
+
+  /// Rows whose draws begin anywhere in a block of words, of seeds and streams of more than 32 bits.
+  void draw_dropout() {
+    const int64_t heads = shape.heads * shape.group;
+    const auto any = [&] { return static_cast<int64_t>(random()) << 30 ^ static_cast<int64_t>(random()); };
+    for (int64_t row = 0; row < shape.batch * heads * shape.rows; ++row)
+      draws.insert(draws.end(), {any(), any(), 5000 + any()});
+    shape.dropout = {std::array{0.1, 0.5, 0.9, 1.0}[random() % 4],
+                     {draws.data(), heads * shape.rows * kernels::kDrawsOfRow, shape.rows * kernels::kDrawsOfRow,
+                      kernels::kDrawsOfRow, 1}};
   }
 
   RowRange row_range(int64_t rows) {

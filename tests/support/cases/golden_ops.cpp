@@ -36,9 +36,9 @@ Tensors document_attention_of(const Tensors& x) {
   }
   auto of_rows = at::tensor(places, at::kLong).view({x[1].size(0), x[1].size(2)});
   if (is_sharded(x[1])) of_rows = distribute(of_rows, Layout::replicated(layout_of(x[1]).mesh()));
-  const auto [output, log_sum] = mesh_ops::document_attention(x[1], x[2], x[3], of_rows, 0.25);
+  const auto [output, log_sum] = mesh_ops::document_attention(x[1], x[2], x[3], of_rows, {}, 0.25);
   const auto [dq, dk, dv] =
-      mesh_ops::document_attention_backward(x[0], x[1], x[2], x[3], output, log_sum, of_rows, 0.25);
+      mesh_ops::document_attention_backward(x[0], x[1], x[2], x[3], output, log_sum, of_rows, {}, 0.25);
   return {output, log_sum, dq, dk, dv};
 }
 

@@ -117,6 +117,7 @@ struct CutPlace {
   const char *mesh, *method, *balancer;
   const char *dtype = "float32", *recompute = "none";
   int64_t length = 1024;
+  double attention_dropout = 0;
 };
 
 /// Digest of the state after two steps, loss and gradient norm of the second.
@@ -134,7 +135,7 @@ std::tuple<std::string, double, double> two_steps_of(const CutPlace& place, cons
   options.mesh = parse_mesh(mesh);
   options.make_model = [&] {
     auto llama = testing::small_llama_options();
-    llama.length = place.length;
+    llama.length = place.length, llama.attention_dropout = place.attention_dropout;
     return std::make_unique<models::Llama>(llama);
   };
   TrainingRun run(job, options);
@@ -153,6 +154,11 @@ TEST_P(DocumentsOfCutSequences, HaveOneDevicesBits) {
 constexpr CutPlace kCutPlaces[] = {{"cp=2", "allgather", ""},
                                    {"cp=2", kUlysses, ""},
                                    {"cp=2", kRing, ""},
+                                   {"cp=2", "allgather", "", "bfloat16", "full", 200, 0.2},
+                                   {"cp=2", kUlysses, "", "float32", "selective", 200, 0.2},
+                                   {"cp=2", kRing, "", "bfloat16", "none", 1024, 0.2},
+                                   {"cp=4,tp=3", kRing, kHeadTail, "float32", "full", 1024, 0.2},
+                                   {"cp=3", "allgather", kHeadTail, "float32", "full", 333, 0.2},
                                    {"cp=4", kRing, "", "bfloat16", "full"},
                                    {"cp=2", kRing, kHeadTail},
                                    {"cp=4", kRing, kHeadTail, "float32", "full"},
@@ -169,6 +175,7 @@ TEST(Documents, OfCutSequencesInNativeNumericsAgreeButForRounding) {
                                 {"cp=5", kRing, "", "float32", "none", 999},
                                 {"cp=8", kRing, kHeadTail, "float32", "none", 9},
                                 {"cp=2,tp=3", kRing, kHeadTail},
+                                {"cp=3", kRing, kHeadTail, "float32", "full", 1001, 0.2},
                                 {"cp=3", "allgather", kHeadTail},
                                 {"cp=2", kUlysses, ""}}) {
     const auto [bits, loss, norm] = two_steps_of(place, place.mesh, "native");

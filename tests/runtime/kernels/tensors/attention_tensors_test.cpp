@@ -94,7 +94,7 @@ TEST(AttentionTensors, RefusesPlacesThatNoDocumentHas) {
   const Attention a(2, 1, 1, 3, 3, 4, true);
   const auto message = [&](const Tensor& places) {
     return testing::message_of<BadInput>(
-        [&] { kernels::document_attention(a.query, a.key, a.value, places, kScale, 0); });
+        [&] { kernels::document_attention(a.query, a.key, a.value, places, {}, 0, kScale, 0); });
   };
   const auto of = [](std::vector<int64_t> values) { return at::tensor(values, at::kLong).view({2, -1}); };
   EXPECT_EQ(
@@ -111,9 +111,9 @@ TEST(AttentionTensors, RefusesPlacesThatNoDocumentHas) {
 TEST(AttentionTensors, InDocumentsAreThoseOfEachAlone) {
   Attention a(1, 2, 2, 6, 6, 8, true);
   const auto places = at::tensor(std::vector<int64_t>{0, 1, 0, 0, 1, 2}, at::kLong).view({1, 6});
-  const auto [output, log_sum] = kernels::document_attention(a.query, a.key, a.value, places, kScale, 0);
-  const auto [dq, dk, dv] =
-      kernels::document_attention_backward(a.gradient, a.query, a.key, a.value, output, log_sum, places, kScale, 0);
+  const auto [output, log_sum] = kernels::document_attention(a.query, a.key, a.value, places, {}, 0, kScale, 0);
+  const auto [dq, dk, dv] = kernels::document_attention_backward(a.gradient, a.query, a.key, a.value, output, log_sum,
+                                                                 places, {}, 0, kScale, 0);
   for (const auto& [from, to] : {std::pair<int64_t, int64_t>{0, 2}, {2, 3}, {3, 6}}) {
     const auto cut = [from = from, to = to](const Tensor& x) { return x.slice(2, from, to); };
     Attention alone = a;
@@ -123,18 +123,58 @@ TEST(AttentionTensors, InDocumentsAreThoseOfEachAlone) {
          {std::pair{output, b.output}, {log_sum, b.log_sum}, {dq, b.dq}, {dk, b.dk}, {dv, b.dv}})
       EXPECT_LT(worst(cut(found), expected), 1e-5) << from;
   }
-  const auto [composed, composed_sum] = composed::document_attention(a.query, a.key, a.value, places, kScale, 0);
+  const auto [composed, composed_sum] = composed::document_attention(a.query, a.key, a.value, places, {}, 0, kScale, 0);
   EXPECT_LT(worst(composed, output.to(at::kDouble)), 1e-5);
   EXPECT_LT(worst(composed_sum, log_sum.to(at::kDouble)), 1e-5);
-  const auto [cq, ck, cv] =
-      composed::document_attention_backward(a.gradient, a.query, a.key, a.value, output, log_sum, places, kScale, 0);
+  const auto [cq, ck, cv] = composed::document_attention_backward(a.gradient, a.query, a.key, a.value, output, log_sum,
+                                                                  places, {}, 0, kScale, 0);
   for (const auto& [found, expected] : {std::pair{cq, dq}, {ck, dk}, {cv, dv}})
     EXPECT_LT(worst(found, expected.to(at::kDouble)), 1e-5);
   auto spoiled = a.value.clone();
   spoiled.select(2, 1).fill_(std::numeric_limits<double>::quiet_NaN());
-  const auto [beside, sum] = kernels::document_attention(a.query, a.key, spoiled, places, kScale, 0);
+  const auto [beside, sum] = kernels::document_attention(a.query, a.key, spoiled, places, {}, 0, kScale, 0);
   EXPECT_TRUE(same_bits(beside.slice(2, 2, 6), output.slice(2, 2, 6)));
   EXPECT_TRUE(beside.select(2, 1).isnan().all().item<bool>());
+}
+
+/// The composed form draws the same factors, and computes the same but for rounding.
+TEST(AttentionTensors, ThatDropsIsTheComposedForm) {
+  for (const auto dtype : {c10::kFloat, c10::kDouble}) {
+    const Attention a(2, 2, 2, 37, 37, 8, true, 0, dtype);
+    const auto places = at::arange(37).expand({2, 37});
+    const auto draws = kernels::attention_draws(a.query, 37, 0);
+    const auto both = [&](auto&& forward, auto&& backward) {
+      const auto [output, log_sum] = forward(a.query, a.key, a.value, places, draws, 0.3, kScale, 0);
+      const auto [dq, dk, dv] =
+          backward(a.gradient, a.query, a.key, a.value, output, log_sum, places, draws, 0.3, kScale, 0);
+      return std::vector<Tensor>{output, log_sum, dq, dk, dv};
+    };
+    const auto ours = both(kernels::document_attention, kernels::document_attention_backward);
+    const auto composed = both(composed::document_attention, composed::document_attention_backward);
+    for (size_t i = 0; i < ours.size(); ++i)
+      EXPECT_LT(worst(composed[i], ours[i].to(c10::kDouble)), dtype == c10::kDouble ? 1e-12 : 1e-5) << i;
+  }
+}
+
+TEST(AttentionTensors, RefusesDrawsThatNoQueryHas) {
+  const Attention a(2, 1, 1, 3, 3, 4, true);
+  const auto places = at::arange(3).expand({2, 3});
+  const auto good = kernels::attention_draws(a.query, 3, 0);
+  const auto message = [&](const std::optional<Tensor>& draws, double share = 0.5) {
+    return testing::message_of<BadInput>(
+        [&] { kernels::document_attention(a.query, a.key, a.value, places, draws, share, kScale, 0); });
+  };
+  EXPECT_EQ(message(good), "no such error");
+  EXPECT_EQ(message(std::nullopt, 0), "no such error");
+  EXPECT_EQ(message(std::nullopt), "attention drops a share 0.5 of its weights, and has no draws that say which");
+  EXPECT_EQ(message(good, 1.5), "dropout probability 1.5 should be in [0, 1]");
+  EXPECT_THAT(message(good.to(c10::kInt)),
+              ::testing::HasSubstr("draws are Int [2, 1, 3, 3], expected Long [2, 1, 3, 3]"));
+  EXPECT_THAT(message(good.narrow(2, 0, 2)), ::testing::HasSubstr("draws are Long [2, 1, 2, 3], expected"));
+  auto negative = good.clone();
+  negative[1][0][2][2] = 1;
+  EXPECT_EQ(message(negative),
+            "attention with dropout: row 2 (of those here) draws from element 1 - 2 on, and has 3 keys");
 }
 
 TEST(AttentionTensors, LargeScoresStayFinite) {

@@ -1,4 +1,4 @@
-#include "trainer/sharding/block_attention.h"
+#include "trainer/attention/block_attention.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "runtime/context/world.h"
-#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/gradients/replica_sums.h"
@@ -39,14 +38,16 @@ Tensor rows_of(const Tensor& block, Range held, Range wanted) {
 
 }  // namespace
 
-BlockAttention::BlockAttention(const Tensor& query, int64_t width, Range rows, int64_t length, const Tensor& places)
+BlockAttention::BlockAttention(const Tensor& query, int64_t width, Range rows, int64_t length, const RowInputs& beside)
     : query_(query),
       canonical_(is_canonical(spec_of(query))),
       width_(width),
       scale_(1 / std::sqrt(static_cast<double>(query.size(3)))),
       rows_(rows),
       length_(length),
-      places_(places.defined() ? places.squeeze(1) : places) {}
+      places_(beside.places.defined() ? beside.places.squeeze(1) : beside.places) {
+  if (beside.draws.defined()) dropout_ = {beside.draws, beside.dropout};
+}
 
 c10::ScalarType BlockAttention::wide(const Tensor& query) {
   return query.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
@@ -61,8 +62,9 @@ void BlockAttention::add(const Tensor& key, const Tensor& value, Range keys) {
     sums_ = zeros(query_, width_, wide(query_)), weights_ = zeros(query_, mesh_ops::kAttentionWeights, wide(query_));
   const int64_t first = rows_.start - keys.start;
   std::tie(sums_, weights_) =
-      places_.defined() ? mesh_ops::document_attention_over(query_, key, value, sums_, weights_, places_, scale_, first)
-                        : mesh_ops::attention_over(query_, key, value, sums_, weights_, /*causal=*/true, scale_, first);
+      places_.defined()
+          ? mesh_ops::document_attention_over(query_, key, value, sums_, weights_, places_, dropout_, scale_, first)
+          : mesh_ops::attention_over(query_, key, value, sums_, weights_, /*causal=*/true, scale_, first);
 }
 
 /// LibTorch's kernel takes a mask where rows begin inside of a block: keys that all of them see are a part of their
@@ -75,7 +77,7 @@ std::vector<Range> BlockAttention::native_parts(Range keys) const {
 
 std::tuple<Tensor, Tensor> BlockAttention::native_block(const Tensor& key, const Tensor& value, Range keys) const {
   const int64_t first = rows_.start - keys.start;
-  if (places_.defined()) return mesh_ops::document_attention(query_, key, value, places_, scale_, first);
+  if (places_.defined()) return mesh_ops::document_attention(query_, key, value, places_, dropout_, scale_, first);
   return mesh_ops::attention(query_, key, value, hides(keys), scale_, hides(keys) ? first : 0);
 }
 
@@ -109,7 +111,7 @@ std::pair<Tensor, Tensor> BlockAttention::add_backward(const std::vector<Tensor>
   auto [of_query, of_key, of_value] =
       places_.defined()
           ? mesh_ops::document_attention_over_backward(gradient, query, key, value, output, log_sum, query_gradient_,
-                                                       places_, scale_, first, rows_.start, length_)
+                                                       places_, dropout_, scale_, first, rows_.start, length_)
           : mesh_ops::attention_over_backward(gradient, query, key, value, output, log_sum, query_gradient_,
                                               /*causal=*/true, scale_, first, rows_.start, length_);
   query_gradient_ = of_query;
@@ -124,10 +126,10 @@ std::pair<Tensor, Tensor> BlockAttention::add_native_backward(const std::vector<
     const auto k = rows_of(key, keys, part), v = rows_of(value, keys, part);
     const int64_t first = rows_.start - part.start;
     const auto [of_query, of_key, of_value] =
-        places_.defined()
-            ? mesh_ops::document_attention_backward(gradient, query, k, v, output, log_sum, places_, scale_, first)
-            : mesh_ops::attention_backward(gradient, query, k, v, output, log_sum, hides(part), scale_,
-                                           hides(part) ? first : 0);
+        places_.defined() ? mesh_ops::document_attention_backward(gradient, query, k, v, output, log_sum, places_,
+                                                                  dropout_, scale_, first)
+                          : mesh_ops::attention_backward(gradient, query, k, v, output, log_sum, hides(part), scale_,
+                                                         hides(part) ? first : 0);
     query_gradient_ = sum_of(query_gradient_, of_query.to(wide(query)));
     of_keys.push_back(of_key.to(wide(query))), of_values.push_back(of_value.to(wide(query)));
   }

@@ -1,4 +1,4 @@
-#include "trainer/sharding/sequence_parts.h"
+#include "trainer/attention/sequence_parts.h"
 
 #include <ATen/Functions.h>
 

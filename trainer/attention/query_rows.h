@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/transfer/transfer.h"
-#include "trainer/sharding/sequence_parts.h"
+#include "trainer/attention/sequence_parts.h"
 
 namespace lockstep::trainer {
 

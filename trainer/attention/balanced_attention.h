@@ -1,5 +1,5 @@
 #pragma once
-#include <ATen/core/Tensor.h>
+#include "trainer/attention/row_inputs.h"
 
 namespace lockstep::trainer {
 
@@ -10,12 +10,10 @@ namespace lockstep::trainer {
 /// values are gathered; their gradients go straight to who has them, as nodes of the tree over query rows. Canonical
 /// numerics: the bits of one device.
 ///
-/// `places` [b, l], int64, of packed documents: as of mesh_ops::document_attention(); undefined: a sequence is one.
-/// (Ranks have as many rows then; how many keys these see is the documents' business.)
-///
 /// query [b, h*g, l, d], key and value [b, h, l, ...] of one layout but for groups of heads -> [b, h*g, l, e], laid out
-/// as the query. Differentiable, once. Throws BadInput where several axes cut the sequence.
+/// as the query, of rows that bring along what `options` says. Differentiable, once. Throws BadInput where several axes
+/// cut the sequence.
 at::Tensor balanced_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                              const at::Tensor& places);
+                              const AttentionOptions& options);
 
 }  // namespace lockstep::trainer

@@ -1,4 +1,4 @@
-#include "trainer/sharding/query_rows.h"
+#include "trainer/attention/query_rows.h"
 
 #include <ATen/Functions.h>
 

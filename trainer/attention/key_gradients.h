@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/tensor/sharded_tensor.h"
-#include "trainer/sharding/block_attention.h"
-#include "trainer/sharding/query_rows.h"
+#include "trainer/attention/block_attention.h"
+#include "trainer/attention/query_rows.h"
 
 namespace lockstep::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/sharding/balanced_attention.h"
+#include "trainer/attention/balanced_attention.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -10,7 +10,7 @@
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/redistribute.h"
-#include "trainer/sharding/key_gradients.h"
+#include "trainer/attention/key_gradients.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -21,7 +21,7 @@ using torch::autograd::variable_list;
 
 constexpr int kLength = 2;
 
-enum Kind : uint8_t { kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient, kPlaces };
+enum Kind : uint8_t { kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient, kRowInputs };
 
 bool is_canonical(const Tensor& x) { return layout_of(x).mesh().world().canonical(); }
 
@@ -48,14 +48,15 @@ class Keys {
 };
 
 struct SavedHalf {
-  Tensor query, output, log_sum, places;  ///< places [b, 1, rows]: undefined without documents
+  Tensor query, output, log_sum;
+  RowInputs beside;
 };
 using Halves = QueryRows::Halves;
 
 /// Gradients of the query, and of keys and values as pieces.
 std::tuple<Tensor, Tensor, Tensor> backward_of(const Tensor& gradient, const SavedHalf& half, const Tensor& key,
                                                const Tensor& value, Range rows, int64_t length) {
-  BlockAttention attention(half.query, value.size(3), rows, length, half.places);
+  BlockAttention attention(half.query, value.size(3), rows, length, half.beside);
   const auto [of_key, of_value] =
       attention.add_backward({gradient, half.query, half.output, half.log_sum}, key, value, {0, key.size(kLength)});
   return {attention.query_gradient(), of_key, of_value};
@@ -63,35 +64,41 @@ std::tuple<Tensor, Tensor, Tensor> backward_of(const Tensor& gradient, const Sav
 
 /// What backward knows besides tensors.
 struct Specs : torch::CustomClassHolder {
-  Specs(const Tensor& of_query, const Tensor& of_key, const Tensor& of_value, bool documents)
-      : query(&spec_of(of_query)), key(&spec_of(of_key)), value(&spec_of(of_value)), in_documents(documents) {}
+  Specs(const Tensor& of_query, const Tensor& of_key, const Tensor& of_value, const RowInputsOfHalves& beside)
+      : query(&spec_of(of_query)),
+        key(&spec_of(of_key)),
+        value(&spec_of(of_value)),
+        has_places(beside.has_places()),
+        dropout(beside.dropout()) {}
   const TensorSpec *query, *key, *value;
-  bool in_documents;
+  bool has_places;
+  double dropout;
 };
 
 /// Output and log-sum-exp of rows `rows`. Of canonical numerics in one op, which activation_checkpoint keeps;
 /// LibTorch's is quicker in blocks.
 std::tuple<Tensor, Tensor> attended(const Tensor& query, const Tensor& key, const Tensor& value, Range rows,
-                                    const Tensor& places) {
+                                    const RowInputs& beside) {
   const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
-  if (is_canonical(query) && places.defined())
-    return mesh_ops::document_attention(query, key, value, places.squeeze(1), scale, rows.start);
+  if (is_canonical(query) && beside.places.defined())
+    return mesh_ops::document_attention(query, key, value, beside.places.squeeze(1), {beside.draws, beside.dropout},
+                                        scale, rows.start);
   if (is_canonical(query)) return mesh_ops::attention(query, key, value, /*causal=*/true, scale, rows.start);
-  BlockAttention attention(query, value.size(3), rows, key.size(kLength), places);
+  BlockAttention attention(query, value.size(3), rows, key.size(kLength), beside);
   attention.add(key, value, {0, key.size(kLength)});
   return attention.result();
 }
 
 /// Output and log-sum-exp of what a part computes.
-void attend(const QueryRows& rows, int64_t part, const Keys& keys, const Halves& queries, const Halves& places,
-            Halves& outputs, Halves& log_sums) {
+void attend(const QueryRows& rows, int64_t part, const Keys& keys, const Halves& queries,
+            const RowInputsOfHalves& beside, Halves& outputs, Halves& log_sums) {
   const auto at = static_cast<size_t>(part);
   const auto halves = rows.computed_by(part);
   for (size_t i = 0; i < halves.size(); ++i) {
     const auto& query = queries[at][i];
     if (!query.defined()) continue;
     const auto [key, value] = keys.of(halves[i]);
-    std::tie(outputs[at][i], log_sums[at][i]) = attended(query, key, value, halves[i].positions, places[at][i]);
+    std::tie(outputs[at][i], log_sums[at][i]) = attended(query, key, value, halves[i].positions, beside.of(part, i));
   }
 }
 
@@ -120,22 +127,21 @@ class PartOfBackward {
 
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
-                        const Tensor* places) {
+                        const RowInputs* beside) {
     const at::AutoDispatchBelowAutograd below;
     const QueryRows rows(spec_of(query), Balance::kHeadTail);
     variable_list saved{gathered(key), gathered(value), {}};
     const auto queries = rows.spread(query, kQuery);
-    const auto their_places = places->defined() ? rows.spread(*places, kPlaces) : Halves(queries.size());
+    const RowInputsOfHalves theirs(rows, *beside, kRowInputs);
     Halves outputs(queries.size()), log_sums(queries.size());
     rows.for_each_here([&](int64_t part) {
-      attend(rows, part, {rows, part, saved[0], saved[1]}, queries, their_places, outputs, log_sums);
+      attend(rows, part, {rows, part, saved[0], saved[1]}, queries, theirs, outputs, log_sums);
     });
     rows.keep(queries, true, saved), rows.keep(outputs, false, saved), rows.keep(log_sums, true, saved);
-    if (places->defined()) rows.keep(their_places, true, saved);
+    theirs.keep(rows, saved);
     saved[2] = rows.collect(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
     context->save_for_backward(saved);
-    context->saved_data["specs"] =
-        c10::IValue::make_capsule(c10::make_intrusive<Specs>(query, key, value, places->defined()));
+    context->saved_data["specs"] = c10::IValue::make_capsule(c10::make_intrusive<Specs>(query, key, value, theirs));
     return saved[2];
   }
 
@@ -156,12 +162,12 @@ struct Attention : torch::autograd::Function<Attention> {
     PartOfBackward work(rows, of_keys, of_values);
     const Tensor* next = saved.data() + 3;
     const auto queries = rows.restored({}, next), outputs = rows.restored(saved[2], next),
-               log_sums = rows.restored({}, next),
-               places = specs->in_documents ? rows.restored({}, next) : Halves(queries.size());
+               log_sums = rows.restored({}, next);
+    const RowInputsOfHalves beside(rows, specs->has_places, specs->dropout, next);
     rows.for_each_here([&](int64_t part) {
       const auto at = static_cast<size_t>(part);
       const auto half = [&](size_t i) {
-        return SavedHalf{queries[at][i], outputs[at][i], log_sums[at][i], places[at][i]};
+        return SavedHalf{queries[at][i], outputs[at][i], log_sums[at][i], beside.of(part, i)};
       };
       work.run(part, halves[at], {rows, part, saved[0], saved[1]}, {half(0), half(1)});
     });
@@ -177,8 +183,10 @@ struct Attention : torch::autograd::Function<Attention> {
 
 }  // namespace
 
-Tensor balanced_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& places) {
-  const auto own = finished(query), beside = beside_query(places, own);
+Tensor balanced_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                          const AttentionOptions& options) {
+  const auto own = finished(query);
+  const auto beside = row_inputs(own, options);
   return Attention::apply(own, finished(key), finished(value), &beside);
 }
 

@@ -1,4 +1,4 @@
-#include "trainer/sharding/ring_attention.h"
+#include "trainer/attention/ring_attention.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -17,10 +17,9 @@
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transfer/transfer.h"
-#include "trainer/job/mesh_degrees.h"
-#include "trainer/sharding/block_attention.h"
-#include "trainer/sharding/key_gradients.h"
-#include "trainer/sharding/query_rows.h"
+#include "trainer/attention/block_attention.h"
+#include "trainer/attention/key_gradients.h"
+#include "trainer/attention/query_rows.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -31,7 +30,17 @@ using torch::autograd::variable_list;
 
 using Halves = QueryRows::Halves;
 
-enum Kind : uint8_t { kKey, kValue, kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient, kPlaces };
+enum Kind : uint8_t {
+  kKey,
+  kValue,
+  kQuery,
+  kOutput,
+  kGradient,
+  kQueryGradient,
+  kKeyGradient,
+  kValueGradient,
+  kRowInputs
+};
 
 /// Which parts keys pass by: from the one that has them on, and round, those that attend to them.
 class Way {
@@ -116,31 +125,14 @@ class Passing {
   std::map<int64_t, std::pair<PendingTransfer, PendingTransfer>> expected_;
 };
 
-/// The first position at which a sequence may not be cut; none: it is cut well.
-std::optional<int64_t> wrong_cut(const ShardingPlan& plan, int64_t length) {
-  const auto layout = plan.activation({1, length, 1}, "batch length embed");
-  const int axis = plan.mesh().find_axis(axis::kContext);
-  for (int64_t part = 1; part < plan.mesh().axis_size(axis); ++part) {
-    const auto cut = layout.cut(plan.mesh().member(plan.mesh().ranks()[0], axis, part), 1, length);
-    if (cut.length > 0 && cut.start % mesh_ops::kAttentionBlock != 0) return cut.start;
-  }
-  return std::nullopt;
-}
-
-/// The next longer one that is cut well; 0: there is none near.
-int64_t fitting_length(const ShardingPlan& plan, int64_t length) {
-  constexpr int64_t kBlock = mesh_ops::kAttentionBlock;
-  for (int64_t other = (length / kBlock + 1) * kBlock; other <= 64 * length + 64 * kBlock; other += kBlock)
-    if (!wrong_cut(plan, other)) return other;
-  return 0;
-}
-
 /// What backward knows of the query besides tensors.
 struct QueryOfRing : torch::CustomClassHolder {
-  QueryOfRing(const TensorSpec& of, Balance how, bool documents) : spec(&of), balance(how), in_documents(documents) {}
+  QueryOfRing(const TensorSpec& of, Balance how, const RowInputsOfHalves& beside)
+      : spec(&of), balance(how), has_places(beside.has_places()), dropout(beside.dropout()) {}
   const TensorSpec* spec;
   Balance balance;
-  bool in_documents;
+  bool has_places;
+  double dropout;
 };
 
 /// What a part does: its halves attend to keys as these pass by.
@@ -150,8 +142,9 @@ struct PartOfRing {
 };
 
 /// Of the parts that are here; no part waits yet.
-std::vector<std::optional<PartOfRing>> parts_of(const QueryRows& rows, const Halves& queries, const Halves& places,
-                                                const Tensor& key, const Tensor& value) {
+std::vector<std::optional<PartOfRing>> parts_of(const QueryRows& rows, const Halves& queries,
+                                                const RowInputsOfHalves& beside, const Tensor& key,
+                                                const Tensor& value) {
   std::vector<std::optional<PartOfRing>> all(queries.size());
   rows.for_each_here([&](int64_t part) {
     const auto at = static_cast<size_t>(part);
@@ -160,7 +153,7 @@ std::vector<std::optional<PartOfRing>> parts_of(const QueryRows& rows, const Hal
     for (size_t i = 0; i < computed.size(); ++i)
       if (queries[at][i].defined())
         all[at]->halves[i].emplace(queries[at][i], value.size(3), computed[i].positions, rows.parts().length(),
-                                   places[at][i]);
+                                   beside.of(part, i));
   });
   return all;
 }
@@ -215,12 +208,12 @@ void attend_backward(const QueryRows& rows, std::vector<std::optional<PartOfRing
 
 struct Ring : torch::autograd::Function<Ring> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
-                        const Tensor* places, Balance balance) {
+                        const RowInputs* beside, Balance balance) {
     const at::AutoDispatchBelowAutograd below;
     const QueryRows rows(spec_of(query), balance);
     const auto queries = rows.spread(query, kQuery);
-    const auto their_places = places->defined() ? rows.spread(*places, kPlaces) : Halves(queries.size());
-    auto work = parts_of(rows, queries, their_places, key, value);
+    const RowInputsOfHalves theirs(rows, *beside, kRowInputs);
+    auto work = parts_of(rows, queries, theirs, key, value);
     attend(rows, work);
     Halves outputs(queries.size()), log_sums(queries.size());
     rows.for_each_here([&](int64_t part) {
@@ -232,10 +225,10 @@ struct Ring : torch::autograd::Function<Ring> {
     auto output = rows.collect(outputs, spec_like(spec_of(query), value.size(3), query.scalar_type()), kOutput);
     variable_list saved{key, value, output};
     rows.keep(queries, true, saved), rows.keep(outputs, false, saved), rows.keep(log_sums, true, saved);
-    if (places->defined()) rows.keep(their_places, true, saved);
+    theirs.keep(rows, saved);
     context->save_for_backward(saved);
     context->saved_data["query"] =
-        c10::IValue::make_capsule(c10::make_intrusive<QueryOfRing>(spec_of(query), balance, places->defined()));
+        c10::IValue::make_capsule(c10::make_intrusive<QueryOfRing>(spec_of(query), balance, theirs));
     return output;
   }
 
@@ -253,10 +246,10 @@ struct Ring : torch::autograd::Function<Ring> {
     const Tensor* next = saved.data() + 3;
     const auto queries = rows.restored({}, next), outputs = rows.restored(saved[2], next);
     const BackwardInputs inputs{rows.spread(gradient, kGradient), queries, outputs, rows.restored({}, next)};
-    const auto places = of->in_documents ? rows.restored({}, next) : Halves(queries.size());
+    const RowInputsOfHalves beside(rows, of->has_places, of->dropout, next);
     const bool canonical = spec_of(gradient).layout.mesh().world().canonical();
     KeyGradients of_keys(rows, canonical, kKeyGradient), of_values(rows, canonical, kValueGradient);
-    auto work = parts_of(rows, queries, places, key, value);
+    auto work = parts_of(rows, queries, beside, key, value);
     attend_backward(rows, work, inputs, of_keys, of_values);
     Halves of_query(queries.size());
     std::vector<Tensor> of_key(queries.size()), of_value(queries.size());
@@ -278,21 +271,11 @@ struct Ring : torch::autograd::Function<Ring> {
 
 }  // namespace
 
-Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& places,
+Tensor ring_attention(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionOptions& options,
                       bool balanced) {
-  const auto own = finished(query), beside = beside_query(places, own);
+  const auto own = finished(query);
+  const auto beside = row_inputs(own, options);
   return Ring::apply(own, finished(key), finished(value), &beside, balanced ? Balance::kHeadTail : Balance::kNone);
-}
-
-void require_ring_fits(const ShardingPlan& plan, const std::string& key, int64_t length) {
-  if (!plan.mesh().world().canonical() || plan.mesh().find_axis(axis::kContext) < 0) return;
-  const auto cut = wrong_cut(plan, length);
-  if (!cut) return;
-  const int64_t other = fitting_length(plan, length);
-  fail<BadInput>(
-      "{} {}: sequences are cut at {}, and canonical numerics takes the keys of a ring in blocks of {}. {}Choose "
-      "another context_parallel_degree, or parallelism.context_parallel_rotate_method allgather or ulysses.",
-      key, length, *cut, mesh_ops::kAttentionBlock, other > 0 ? fmt::format("{} {} would do. ", key, other) : "");
 }
 
 }  // namespace lockstep::trainer

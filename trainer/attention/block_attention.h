@@ -7,7 +7,9 @@
 
 #include "core/range.h"
 #include "runtime/kernels/sums/sum_tree.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/tensor/spec.h"
+#include "trainer/attention/row_inputs.h"
 
 namespace lockstep::trainer {
 
@@ -15,9 +17,8 @@ namespace lockstep::trainer {
 /// behind the last row's own.
 class BlockAttention {
  public:
-  /// query [b, h*g, rows.length, d], `rows` of `length`; values have `width` elements. `places` [b, 1, rows.length]: of
-  /// each row in its document; undefined: a sequence is one.
-  BlockAttention(const at::Tensor& query, int64_t width, Range rows, int64_t length, const at::Tensor& places = {});
+  /// query [b, h*g, rows.length, d], `rows` of `length`; values have `width` elements.
+  BlockAttention(const at::Tensor& query, int64_t width, Range rows, int64_t length, const RowInputs& beside = {});
 
   /// The dtype of sums, and of the log-sum-exp.
   static c10::ScalarType wide(const at::Tensor& query);
@@ -48,7 +49,8 @@ class BlockAttention {
   double scale_;
   Range rows_;
   int64_t length_;
-  at::Tensor places_;
+  at::Tensor places_;  ///< undefined: a sequence is one document, and nothing is dropped
+  mesh_ops::Dropout dropout_;
   at::Tensor sums_, weights_;  ///< of mesh_ops::attention_over(); native: the output and log-sum-exp so far
   at::Tensor query_gradient_;
 };

@@ -1,9 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
-#include <string>
-
-#include "trainer/sharding/sharding_plan.h"
+#include "trainer/attention/row_inputs.h"
 
 namespace lockstep::trainer {
 
@@ -17,17 +15,10 @@ namespace lockstep::trainer {
 /// `balanced`: ranks attend to equally many keys, since early and late ones exchange halves of their queries, as in
 /// balanced_attention(); keys then go round to the first ranks, too.
 ///
-/// `places` [b, l], int64, of packed documents: as of mesh_ops::document_attention(); undefined: a sequence is one.
-/// (Ranks have as many rows then; how many keys these see is the documents' business.)
-///
 /// query [b, h*g, l, d], key and value [b, h, l, ...] of one layout but for groups of heads -> [b, h*g, l, e], laid out
-/// as the query. Differentiable, once. Throws BadInput where several axes cut the sequence. REQUIRES:
-/// require_ring_fits() of its length.
+/// as the query, of rows that bring along what `options` says. Differentiable, once. Throws BadInput where several axes
+/// cut the sequence. REQUIRES: require_ring_fits() of its length.
 at::Tensor ring_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                          const at::Tensor& places, bool balanced);
-
-/// Throws BadInput, naming `key`, the setting, and another length, where canonical numerics cannot take sequences of
-/// this length as a plan cuts them: parts begin at multiples of mesh_ops::kAttentionBlock.
-void require_ring_fits(const ShardingPlan& plan, const std::string& key, int64_t length);
+                          const AttentionOptions& options, bool balanced);
 
 }  // namespace lockstep::trainer

@@ -1,0 +1,80 @@
+// What attention with dropout draws its weights' factors from: names of elements, drawn nowhere before the kernels do.
+#include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include "core/error.h"
+#include "runtime/context/run_context.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/attention_shapes.h"
+#include "runtime/own_ops/families.h"
+#include "runtime/own_ops/mesh_ops.h"
+
+namespace lockstep {
+
+using at::Tensor;
+
+namespace own_ops {
+namespace {
+
+static_assert(mesh_ops::kAttentionDraws == kernels::kAttentionDraws);
+constexpr int kBatch = 0, kHeads = 1, kLength = 2;
+
+OpSharding sharding(const Call&) {
+  OpSharding sharding;
+  sharding.operands = {{{0}, {1}, {2}, {}}};
+  sharding.results = {{{0}, {1}, {2}, {}}};
+  return sharding;
+}
+
+std::vector<ResultShape> shapes(const Call& call) {
+  auto sizes = call.operand_sizes[0];
+  if (sizes.size() != 4)
+    fail<BadInput>("{}: the query should be [batch, heads, length, size]; it has {} dimensions", call.op, sizes.size());
+  if (call.argument("keys").toInt() < 0) fail<BadInput>("{}: {} keys", call.op, call.argument("keys").toInt());
+  sizes.back() = mesh_ops::kAttentionDraws;
+  return {{sizes, {}, c10::kLong}};
+}
+
+/// Elements of the matrix of all weights of the global batch, [samples, heads, length, keys].
+void local_draws(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto& spec = *call.plan.results[0];
+  const int64_t keys = call.argument(stack, "keys").toInt(), first_row = call.argument(stack, "first_row").toInt();
+  const auto samples = spec.cut(call.index, kBatch), heads = spec.cut(call.index, kHeads),
+             rows = spec.cut(call.index, kLength);
+  const auto seed = static_cast<int64_t>(call.context.seed()), stream = static_cast<int64_t>(call.stream);
+  auto draws = at::empty({samples.length, heads.length, rows.length, mesh_ops::kAttentionDraws}, c10::kLong);
+  auto* next = draws.mutable_data_ptr<int64_t>();
+  for (const auto& run : call.context.rows().seen_by(spec.sizes[0]).runs(samples))
+    for (int64_t sample = run.rows.start + run.shift; sample < run.rows.end() + run.shift; ++sample)
+      for (int64_t head = heads.start; head < heads.end(); ++head)
+        for (int64_t row = rows.start; row < rows.end(); ++row) {
+          const int64_t row_of_all = (sample * spec.sizes[kHeads] + head) * spec.sizes[kLength] + row;
+          *next++ = seed, *next++ = stream, *next++ = row_of_all * keys + first_row + row;
+        }
+  LOCKSTEP_CHECK(next == draws.mutable_data_ptr<int64_t>() + draws.numel(), "runs of a batch leave samples out");
+  stack = {draws.to(call.tensor(stack, "query").device())};
+}
+
+constexpr OwnOp kOps[] = {
+    {.schema = "attention_draws(Tensor query, int keys, int first_row) -> Tensor",
+     .on_cpu = kernel<kernels::attention_draws>,
+     .on_gpu = kernel<kernels::attention_draws>,
+     .rule = {"mesh::attention_draws", "attention", "bhld->bhlr", "-", Rule::kRandom, sharding, shapes, local_draws}},
+};
+
+}  // namespace
+
+OwnOpFamily attention_draws() { return {kOps}; }
+
+}  // namespace own_ops
+
+namespace mesh_ops {
+
+Tensor attention_draws(const Tensor& query, int64_t keys, int64_t first_row) {
+  const at::AutoDispatchBelowAutograd below;  // a query's sizes have no derivative
+  static const auto op = own_ops::typed_op<kernels::attention_draws>("mesh::attention_draws");
+  return op.call(query, keys, first_row);
+}
+
+}  // namespace mesh_ops
+}  // namespace lockstep
