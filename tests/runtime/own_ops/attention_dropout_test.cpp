@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 
@@ -10,6 +11,7 @@
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
+#include "tests/support/message_of.h"
 
 namespace lockstep {
 namespace {
@@ -193,6 +195,23 @@ TEST_F(AttentionDropout, OfPlainTensorsIsDrawnByLibTorch) {
 
 TEST_F(AttentionDropout, OfAllWeightsIsZero) {
   for (const auto& result : on_one_device(1, in_)) EXPECT_EQ(result.abs().max().item<double>(), 0);
+}
+
+TEST_F(AttentionDropout, HasNoSecondDerivative) {
+  const auto world = testing::simulated_world(parse_axes("a=1"), {.numerics = Numerics::kCanonical});
+  const auto put = [&](const Tensor& x) {
+    return distribute(x, Layout::parse(world->mesh("a=1"), "[]")).requires_grad_();
+  };
+  RunContext::current().begin_microbatch(/*step=*/1, /*microbatch=*/0);
+  const RandomScope random(/*seed=*/7);
+  const auto query = put(in_.query);
+  const auto output = at::scaled_dot_product_attention(query, put(in_.key), put(in_.value), {}, 0.3, true, std::nullopt,
+                                                       /*enable_gqa=*/true);
+  EXPECT_EQ(testing::message_of<BadInput>([&] {
+              torch::autograd::grad({output.sum()}, {query}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+            }),
+            "attention in packed documents, or with dropout, has no second derivative; set training.pack_documents = "
+            "false and model.attention_dropout = 0");
 }
 
 /// What attention without dropout refuses, too: its parts would broadcast.

@@ -27,18 +27,30 @@ Tensors attention_of(const Tensors& x, bool causal) {
   return {output, log_sum, dq, dk, dv};
 }
 
+/// A tensor that all ranks have, beside `like`.
+Tensor everywhere(const Tensor& x, const Tensor& like) {
+  return is_sharded(like) ? distribute(x, Layout::replicated(layout_of(like).mesh())) : x;
+}
+
+/// Rows of all elements of the matrix of weights, from any element of stream 11 under seed 7 on.
+mesh_ops::Dropout some_dropout(const Tensor& query) {
+  const int64_t rows = query.size(0) * query.size(1) * query.size(2);
+  const auto first = at::arange(rows, at::kLong) * 331 + 1000;
+  const auto draws = at::stack({at::full_like(first, 7), at::full_like(first, 11), first}, 1);
+  return {everywhere(draws.view({query.size(0), query.size(1), query.size(2), 3}), query), 0.3};
+}
+
 /// The same inside of documents of 7 and 60 tokens in turn, the first of which began before.
-Tensors document_attention_of(const Tensors& x) {
+Tensors document_attention_of(const Tensors& x, const mesh_ops::Dropout& dropout = {}) {
   std::vector<int64_t> places;
   for (int64_t i = 0, place = 3; i < x[1].size(0) * x[1].size(2); ++i, ++place) {
     if (i % 67 == 7 || i % 67 == 0) place = i == 0 ? 3 : 0;
     places.push_back(place);
   }
-  auto of_rows = at::tensor(places, at::kLong).view({x[1].size(0), x[1].size(2)});
-  if (is_sharded(x[1])) of_rows = distribute(of_rows, Layout::replicated(layout_of(x[1]).mesh()));
-  const auto [output, log_sum] = mesh_ops::document_attention(x[1], x[2], x[3], of_rows, {}, 0.25);
+  const auto of_rows = everywhere(at::tensor(places, at::kLong).view({x[1].size(0), x[1].size(2)}), x[1]);
+  const auto [output, log_sum] = mesh_ops::document_attention(x[1], x[2], x[3], of_rows, dropout, 0.25);
   const auto [dq, dk, dv] =
-      mesh_ops::document_attention_backward(x[0], x[1], x[2], x[3], output, log_sum, of_rows, {}, 0.25);
+      mesh_ops::document_attention_backward(x[0], x[1], x[2], x[3], output, log_sum, of_rows, dropout, 0.25);
   return {output, log_sum, dq, dk, dv};
 }
 
@@ -169,7 +181,14 @@ std::vector<GoldenOp> golden_attention() {
            [](int64_t n) {
              return std::vector<Sizes>{{2, 4, n, 8}, {2, 4, n, 8}, {2, 2, n, 8}, {2, 2, n, 8}};
            },
-       .run = document_attention_of},
+       .run = [](const Tensors& x) { return document_attention_of(x); }},
+      {.name = "attention.with_dropout",
+       .widths = kLengths,
+       .operands =
+           [](int64_t n) {
+             return std::vector<Sizes>{{2, 4, n, 8}, {2, 4, n, 8}, {2, 2, n, 8}, {2, 2, n, 8}};
+           },
+       .run = [](const Tensors& x) { return document_attention_of(x, some_dropout(x[1])); }},
   };
 }
 

@@ -109,6 +109,12 @@ TEST(RingAttention, HasTheBitsOfOneDevice) {
     }
 }
 
+/// One device would agree, too, if neither dropped anything.
+TEST(RingAttention, DropsWeights) {
+  const auto state = [](double dropout) { return two_steps(long_job(512, kRing), "cp=2", long_llama(dropout)); };
+  EXPECT_NE(state(0.3), state(0));
+}
+
 /// Native numerics put partial results together: what the gathering form has, but for rounding.
 TEST(RingAttention, NativeAgreesButForRounding) {
   // Of 9 tokens on 8 ranks three have none.

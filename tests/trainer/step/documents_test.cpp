@@ -185,6 +185,16 @@ TEST(Documents, OfCutSequencesInNativeNumericsAgreeButForRounding) {
   }
 }
 
+/// One device and a mesh would agree, too, if neither dropped anything.
+TEST(Documents, DropWeightsOfAttention) {
+  for (const auto& [mesh, method, balancer] : {std::tuple{"one device", "allgather", ""}, {"cp=2", kRing, kHeadTail}}) {
+    const auto loss = [&, mesh = mesh, method = method, balancer = balancer](double dropout) {
+      return std::get<1>(two_steps_of({mesh, method, balancer, "float32", "none", 512, dropout}, mesh, "canonical"));
+    };
+    EXPECT_GT(std::abs(loss(0.3) - loss(0)), 1e-4) << mesh;
+  }
+}
+
 /// With "op" what attention gave is kept: it does not run again.
 TEST(Documents, KeepWhatAttentionGave) {
   class Count final : public Observer {

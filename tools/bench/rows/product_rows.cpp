@@ -8,6 +8,7 @@
 
 #include "runtime/kernels/tensors/canonical_attention.h"
 #include "runtime/kernels/tensors/canonical_products.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
 #include "tools/bench/rows/numerics_rows.h"
 
 namespace lockstep::bench {
@@ -83,6 +84,26 @@ class Cases {
         });
   }
 
+  /// LibTorch's holds the matrix of all weights; both draw them.
+  void add_attention_with_dropout(int64_t length) {
+    constexpr double kDropout = 0.1;
+    add(fmt::format("attention_dropout_fwd_bwd_T{}", length), [length](const auto& time) {
+      const auto heads = [&] { return at::randn({1, length, 4, 64}).transpose(1, 2).requires_grad_(); };
+      const auto query = heads(), key = heads(), value = heads(), gradient = heads().detach();
+      const auto places = at::arange(length).unsqueeze(0);
+      return time(
+          [&] {
+            const at::NoGradGuard plain;
+            const auto draws = kernels::attention_draws(query, length, 0);
+            const kernels::AttentionRows rows{places, draws, kDropout};
+            const auto [output, log_sum] = kernels::canonical_attention(query, key, value, true, 0.125, 0, rows);
+            kernels::canonical_attention_backward(gradient, query, key, value, output, log_sum, true, 0.125, 0, {},
+                                                  rows);
+          },
+          [&] { at::scaled_dot_product_attention(query, key, value, {}, kDropout, true).backward(gradient); });
+    });
+  }
+
   std::vector<NumericsCase> all;
 
  private:
@@ -110,6 +131,8 @@ std::vector<NumericsCase> product_cases(int threads) {
   for (const int64_t length : {256, 512, 1024, 2048, 4096, 8192}) cases.add_attention(length, 64);
   if (threads == 1)
     for (const auto& [length, size] : {std::pair{256, 16}, {1024, 16}, {1024, 128}}) cases.add_attention(length, size);
+  if (threads == 1)
+    for (const int64_t length : {512, 2048}) cases.add_attention_with_dropout(length);
   return std::move(cases.all);
 }
 
