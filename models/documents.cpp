@@ -28,7 +28,7 @@ Tensor attention_here(const Tensor& query, const Tensor& key, const Tensor& valu
     return at::scaled_dot_product_attention(query, key, value, /*attn_mask=*/{}, dropout, /*is_causal=*/true,
                                             /*scale=*/std::nullopt, /*enable_gqa=*/query.size(1) != key.size(1));
   mesh_ops::Dropout drops;
-  if (dropout > 0) drops = {mesh_ops::attention_draws(query, key.size(2)), dropout};
+  if (mesh_ops::drops_weights(dropout)) drops = {mesh_ops::attention_draws(query, key.size(2)), dropout};
   const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
   return std::get<0>(mesh_ops::document_attention(query, key, value, documents.positions, drops, scale));
 }
@@ -48,7 +48,7 @@ Tensor causal_attention(const std::string& path, const Tensor& query, const Tens
   const auto run = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
     return cache ? after_cached(*cache, path, q, k, v) : attention_here(q, k, v, dropout, documents);
   };
-  return attend(query, key, value, {run, !cache, documents.positions, dropout});
+  return attend(query, key, value, {run, documents.positions, dropout});
 }
 
 Tensor rotate_each(const Tensor& x, const Tensor& cosines, const Tensor& sines) {

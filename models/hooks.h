@@ -19,11 +19,11 @@ class Hooks {
   /// `tensor`, whose dimensions have the logical names `axes` ("batch length embed"), where the plan wants it.
   virtual at::Tensor annotate(const at::Tensor& tensor, std::string_view axes) = 0;
 
-  /// attention(query, key, value), all three [batch, heads, length, size], as it runs in one place: where it is called,
-  /// queries find the keys of their whole sequence. What it gives is laid out as the query.
+  /// Causal attention(query, key, value), all three [batch, heads, length, size], as it runs in one place: where it is
+  /// called, queries find the keys of their whole sequence. Hooks may compute it themselves, heeding what stands beside
+  /// it. What it gives is laid out as the query.
   struct Attention {
     std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)> run;
-    bool is_causal = false;  ///< and nothing but that: hooks may compute it themselves, heeding what follows
     at::Tensor places = {};  ///< positions(): it is inside of documents alone; undefined: a sequence is one
     double dropout = 0;      ///< the share of weights that is dropped
   };

@@ -23,7 +23,7 @@ constexpr std::string_view kExact[] = {
     "reflection_pad3d", "replication_pad1d", "replication_pad2d", "replication_pad3d", "roll", "round",
     "scatter.src", "scatter.value", "select_scatter", "signbit", "slice_scatter", "softshrink_backward", "sort",
     "sort.stable", "take", "threshold", "topk", "tril", "triu", "trunc", "upsample_nearest1d", "upsample_nearest2d",
-    "upsample_nearest3d", "mesh::float8_codes", "mesh::float8_numbers", "mesh::quantize", "mesh::quantize_blocks",
+    "upsample_nearest3d", "mesh::attention_draws", "mesh::float8_codes", "mesh::float8_numbers", "mesh::quantize", "mesh::quantize_blocks",
 };
 // clang-format on
 

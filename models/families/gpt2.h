@@ -10,7 +10,7 @@ namespace lockstep::models {
 
 /// GPT-2 (Radford et al., 2019) with its published sizes. Its dropout falls on the embeddings and on both residual
 /// branches. GPT-2 drops a tenth of attention's weights, too; here they are kept unless a job asks for it
-/// (`attention_dropout`): that holds the matrix of all weights, which attention without it does not.
+/// (`attention_dropout`).
 struct Gpt2Options {
   int64_t width = 128, layers = 2, heads = 4;
   int64_t hidden = 512;  ///< of the feed-forward

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/collective_kind.h"
+#include "core/document_places.h"
 #include "core/error.h"
 #include "core/mesh_text.h"
 #include "core/numerics_version.h"
@@ -68,11 +69,9 @@ void check_positions(const StepRecording& r) {
   require(r.positions.size() == r.tokens.size(), "/batch has {} tokens and {} positions", r.tokens.size(),
           r.positions.size());
   const auto length = static_cast<std::size_t>(r.seq_len);
-  for (std::size_t i = 0; i < r.positions.size(); ++i) {
-    const bool follows = i % length > 0 && r.positions[i] == int64_t{r.positions[i - 1]} + 1;
-    require(r.positions[i] == 0 || follows, "/batch/positions has {} at [{}, {}]", r.positions[i], i / length,
-            i % length);
-  }
+  const auto wrong = first_wrong_place(std::span(r.positions), length);
+  require(!wrong, "/batch/positions has {} at [{}, {}]", wrong ? r.positions[*wrong] : 0, wrong ? *wrong / length : 0,
+          wrong ? *wrong % length : 0);
 }
 
 void check_batch(const StepRecording& r) {

@@ -72,6 +72,8 @@ Layout rows_layout(const Layout& query) {
 /// whole matrix (docs/rng.md): the same on every mesh.
 Tensor attention_with_dropout(const Tensor& query, const Tensor& key, const Tensor& value, double dropout, bool causal,
                               double scale) {
+  if (!is_sharded(query))
+    fail<BadInput>("attention: the query is a plain tensor beside tensors of a mesh; distribute() it");
   if (key.dim() != 4)
     fail<BadInput>("attention: key should be [batch, heads, length, size]; it has {} dimensions", key.dim());
   const int64_t first_row = causal ? 0 : key.size(2);
@@ -91,7 +93,7 @@ Tensor aten_attention(const Tensor& query, const Tensor& key, const Tensor& valu
     fail<BadInput>("attention: {} heads of the query and {} of the key are groups only with enable_gqa", query.size(1),
                    key.size(1));
   const double factor = scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
-  if (dropout > 0) return attention_with_dropout(query, key, value, dropout, causal, factor);
+  if (mesh_ops::drops_weights(dropout)) return attention_with_dropout(query, key, value, dropout, causal, factor);
   return Attention::apply(query, key, value, causal, factor);
 }
 

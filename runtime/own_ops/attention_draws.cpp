@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "runtime/context/run_context.h"
+#include "runtime/kernels/tensors/attention_rows.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/attention_shapes.h"
 #include "runtime/own_ops/families.h"
@@ -69,6 +70,8 @@ OwnOpFamily attention_draws() { return {kOps}; }
 }  // namespace own_ops
 
 namespace mesh_ops {
+
+bool drops_weights(double share) { return kernels::drops_weights(share); }
 
 Tensor attention_draws(const Tensor& query, int64_t keys, int64_t first_row) {
   const at::AutoDispatchBelowAutograd below;  // a query's sizes have no derivative

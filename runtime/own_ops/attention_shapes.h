@@ -45,6 +45,10 @@ inline void check_heads(const Call& call, size_t first) {
       fail<BadInput>("{}: query, key and value should be [batch, heads, length, size]; operand {} has {} dimensions",
                      call.op, i, call.dims(i));
   check_heads(call.op, call.operand_sizes[first], call.operand_sizes[first + 1], call.operand_sizes[first + 2]);
+  const auto& dtypes = call.operand_dtypes;
+  if (dtypes[first] != dtypes[first + 1] || dtypes[first] != dtypes[first + 2])
+    fail<BadInput>("{}: query, key and value have dtypes {}, {} and {}; expected one", call.op,
+                   c10::toString(dtypes[first]), c10::toString(dtypes[first + 1]), c10::toString(dtypes[first + 2]));
 }
 
 /// Sizes of the output and of each row's log-sum-exp. Operands `first` and on: query, key, value.

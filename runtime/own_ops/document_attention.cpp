@@ -75,7 +75,7 @@ struct DocumentAttention : torch::autograd::Function<DocumentAttention> {
     if (is_differentiated_again())
       fail<BadInput>(
           "attention in packed documents, or with dropout, has no second derivative; set training.pack_documents = "
-          "false and model.attention_dropout = 0");
+          "false and model.attention_dropout = 0 (dropout_p of scaled_dot_product_attention)");
     if (!gradients[0].defined()) return variable_list(8);
     const auto saved = context->get_saved_variables();
     auto [dq, dk, dv] = mesh_ops::document_attention_backward(

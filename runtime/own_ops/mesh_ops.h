@@ -59,6 +59,9 @@ struct Dropout {
   double share = 0;
 };
 
+/// Whether a share of weights is any. Throws BadInput for one outside of [0, 1].
+bool drops_weights(double share);
+
 /// What rows of a query [b, h, l, d] draw from where it attends to `keys` keys, row i being at the place of key
 /// first_row + i: [b, h, l, 3], int64, laid out as the query. Element [sample, head, i, j] of the global batch's matrix
 /// of weights has the number of a stream that its index there says (docs/rng.md), on every mesh; plain tensors draw

@@ -43,7 +43,7 @@ bool already_cut(const TensorSpec& spec, int axis, const Placement& want) {
 class AxisChooser {
  public:
   AxisChooser(const LayoutQuery& input, int axis)
-      : input_(input), axis_(axis), ranks_(static_cast<double>(input.mesh.axis_size(axis))) {}
+      : input_(input), axis_(axis), ranks_(std::max(2.0, static_cast<double>(input.mesh.axis_size(axis)))) {}
 
   /// Null if none is allowed.
   const Candidate* cheapest(const std::vector<Candidate>& all) const {
@@ -131,13 +131,12 @@ class AxisChooser {
     if (want.is_partial() || (gathers && want.is_shard() && !beside_written)) return kImpossible;
     const Held held{gathers ? part : whole, !want.is_shard() ? whole : gathers ? part / ranks_ : part};
     const double bytes = sent(have(i), want, ranks_, held);
-    if (gathers) return kUnaskedGather * bytes + 1;
-    return bytes + (want.is_shard() ? 1e-3 : 2e-3);  // among axes of one rank, too, a scatter before a sum for all
+    return gathers ? kUnaskedGather * bytes : bytes;
   }
 
   const LayoutQuery& input_;
   int axis_;
-  double ranks_;
+  double ranks_;  ///< of one as of two: what is cut there stays so, and gradients know samples by it
 };
 
 /// Puts the choices of all axes together: orders and units of the axes that cut one label come from the operand that

@@ -74,8 +74,10 @@ double flops_of(const Plan& plan, const std::vector<at::Tensor>& in, const std::
   if (op == "mesh::attention_backward" || op == "mesh::document_attention_backward")
     return 5 * count(in[1]) * static_cast<double>(in[2].size(2));
   // Of blocks of keys that lie before the queries all scores count.
-  if (op == "mesh::attention_over") return 4 * count(in[0]) * static_cast<double>(in[1].size(2));
-  if (op == "mesh::attention_over_backward") return 10 * count(in[1]) * static_cast<double>(in[2].size(2));
+  if (op == "mesh::attention_over" || op == "mesh::document_attention_over")
+    return 4 * count(in[0]) * static_cast<double>(in[1].size(2));
+  if (op == "mesh::attention_over_backward" || op == "mesh::document_attention_over_backward")
+    return 10 * count(in[1]) * static_cast<double>(in[2].size(2));
   return 0;
 }
 

@@ -81,8 +81,7 @@ std::tuple<Tensor, Tensor> attended(const Tensor& query, const Tensor& key, cons
                                     const RowInputs& beside) {
   const double scale = 1 / std::sqrt(static_cast<double>(query.size(3)));
   if (is_canonical(query) && beside.places.defined())
-    return mesh_ops::document_attention(query, key, value, beside.places.squeeze(1), {beside.draws, beside.dropout},
-                                        scale, rows.start);
+    return mesh_ops::document_attention(query, key, value, beside.places.squeeze(1), beside.drops(), scale, rows.start);
   if (is_canonical(query)) return mesh_ops::attention(query, key, value, /*causal=*/true, scale, rows.start);
   BlockAttention attention(query, value.size(3), rows, key.size(kLength), beside);
   attention.add(key, value, {0, key.size(kLength)});

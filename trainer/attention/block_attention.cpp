@@ -45,9 +45,8 @@ BlockAttention::BlockAttention(const Tensor& query, int64_t width, Range rows, i
       scale_(1 / std::sqrt(static_cast<double>(query.size(3)))),
       rows_(rows),
       length_(length),
-      places_(beside.places.defined() ? beside.places.squeeze(1) : beside.places) {
-  if (beside.draws.defined()) dropout_ = {beside.draws, beside.dropout};
-}
+      places_(beside.places.defined() ? beside.places.squeeze(1) : beside.places),
+      dropout_(beside.drops()) {}
 
 c10::ScalarType BlockAttention::wide(const Tensor& query) {
   return query.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;

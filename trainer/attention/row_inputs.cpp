@@ -2,7 +2,6 @@
 
 #include <ATen/Functions.h>
 
-#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 
@@ -20,7 +19,7 @@ Tensor places_of_rows(const Tensor& query) {
 }  // namespace
 
 RowInputs row_inputs(const Tensor& query, const AttentionOptions& options) {
-  if (!(options.dropout > 0)) return {beside_query(options.places, query)};
+  if (!mesh_ops::drops_weights(options.dropout)) return {beside_query(options.places, query)};
   const auto draws = mesh_ops::attention_draws(query, query.size(2));
   const auto places = options.places.defined() ? options.places : places_of_rows(query);
   return {beside_query(places, query), redistribute_values(draws, layout_of(query), "redistribute"), options.dropout};

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "runtime/own_ops/mesh_ops.h"
 #include "trainer/attention/query_rows.h"
 
 namespace lockstep::trainer {
@@ -21,6 +22,8 @@ struct RowInputs {
   at::Tensor places = {};  ///< [b, 1, rows]
   at::Tensor draws = {};   ///< [b, h*g, rows, 3]: mesh_ops::attention_draws()
   double dropout = 0;
+
+  mesh_ops::Dropout drops() const { return draws.defined() ? mesh_ops::Dropout{draws, dropout} : mesh_ops::Dropout(); }
 };
 
 /// Of all rows of a query that attends to as many keys, cut as it is. Draws, if anything is dropped.

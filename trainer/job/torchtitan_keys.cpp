@@ -155,8 +155,7 @@ constexpr TorchtitanDifference kDifferences[] = {
     {"training.mixed_precision_param", "the default is float32, not bfloat16.", nullptr, "bfloat16"},
     {"parallelism.fsdp_reshard_after_forward", "with never, recomputed layers are gathered again.", gathered_again},
     {"parallelism.context_parallel_load_balancer",
-     "the default is none, and sequences are not reordered: halves of queries are exchanged; "
-     "attention that drops weights has none; ulysses needs none.",
+     "the default is none, and sequences are not reordered: halves of queries are exchanged; ulysses needs none.",
      unbalanced_context, kHeadTail, [](const Job& asked) { return asked.parallelism.context_parallel_degree > 1; }},
     {"parallelism.enable_async_tensor_parallel",
      "it needs no compiler; between GPUs products wait for their collectives, and those of quantised linears and of "

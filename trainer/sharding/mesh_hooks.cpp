@@ -65,14 +65,6 @@ at::Tensor with_whole_sequences(const at::Tensor& x, const Placement& placement)
   return cutters.empty() ? x : redistribute(x, layout);
 }
 
-void require_causal(const models::Hooks::Attention& attention) {
-  if (!attention.is_causal)
-    fail<BadInput>(
-        "parallelism.context_parallel_rotate_method \"{}\" is causal attention, and the model asks for another; choose "
-        "allgather or {}.",
-        kRing, kUlysses);
-}
-
 at::Tensor whole_sequences(const at::Tensor& x) { return with_whole_sequences(x, Placement::replicate()); }
 
 /// `unit`: heads that stay together.
@@ -111,11 +103,9 @@ at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, con
                              const Attention& attention) {
   const auto& method = options_.rotate_method;
   const bool is_cut = !layout_of(query).cutters(kLength).empty();
-  if (is_cut && !cache_ && method == kRing) {
-    require_causal(attention);
+  if (is_cut && !cache_ && method == kRing)
     return ring_attention(query, key, value, {attention.places, attention.dropout}, options_.balances_attention);
-  }
-  if (is_cut && !cache_ && method != kUlysses && options_.balances_attention && attention.is_causal)
+  if (is_cut && !cache_ && method != kUlysses && options_.balances_attention)
     return balanced_attention(query, key, value, {attention.places, attention.dropout});
   if (!is_cut || cache_ || method != kUlysses)
     return attention.run(query, whole_sequences(key), whole_sequences(value));

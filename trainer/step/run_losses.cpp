@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
+#include "core/document_places.h"
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -28,14 +29,12 @@ void require_places(const TokenBatch& batch) {
   if (batch.positions.empty()) return;
   if (batch.positions.size() != batch.tokens.size())
     fail<BadInput>("a batch of {} tokens has {} positions in documents", batch.tokens.size(), batch.positions.size());
-  for (size_t i = 0; i < batch.positions.size(); ++i) {
-    const int64_t place = batch.positions[i];
-    const bool begins_row = i % static_cast<size_t>(batch.seq_len) == 0;
-    if (place == 0 || (!begins_row && place == batch.positions[i - 1] + 1)) continue;
-    fail<BadInput>("token {} of row {} has position {} in its document, expected 0{}",
-                   i % static_cast<size_t>(batch.seq_len), i / static_cast<size_t>(batch.seq_len), place,
-                   begins_row ? "" : fmt::format(" or {}", batch.positions[i - 1] + 1));
-  }
+  const auto length = static_cast<size_t>(batch.seq_len);
+  const auto wrong = first_wrong_place(std::span(batch.positions), length);
+  if (!wrong) return;
+  const size_t i = *wrong;
+  fail<BadInput>("token {} of row {} has position {} in its document, expected 0{}", i % length, i / length,
+                 batch.positions[i], i % length == 0 ? "" : fmt::format(" or {}", batch.positions[i - 1] + 1));
 }
 
 }  // namespace

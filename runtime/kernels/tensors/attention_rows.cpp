@@ -38,15 +38,14 @@ at::Tensor checked_places(const at::Tensor& places, int64_t batch, int64_t rows)
   return dense;
 }
 
-bool drops_weights(const at::Tensor& draws, double dropout) {
+bool drops_weights(double dropout) {
   if (!(dropout >= 0 && dropout <= 1)) fail<BadInput>("dropout probability {} should be in [0, 1]", dropout);
-  if (dropout > 0 && !draws.defined())
-    fail<BadInput>("attention drops a share {} of its weights, and has no draws that say which", dropout);
   return dropout > 0;
 }
 
 at::Tensor checked_draws(const at::Tensor& draws, at::IntArrayRef query, int64_t first_row, int64_t keys) {
   const std::vector<int64_t> expected{query[0], query[1], query[2], kDrawsOfRow};
+  if (!draws.defined()) fail<BadInput>("attention drops some of its weights, and has no draws that say which");
   if (draws.scalar_type() != c10::kLong || draws.sizes() != c10::IntArrayRef(expected))
     fail<BadInput>("attention with dropout: draws are {} {}, expected Long {}", c10::toString(draws.scalar_type()),
                    c10::str(draws.sizes()), c10::str(c10::IntArrayRef(expected)));

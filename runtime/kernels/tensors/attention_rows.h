@@ -9,11 +9,11 @@ namespace lockstep::kernels {
 /// has whole samples to check: here may be any run of rows.)
 at::Tensor checked_places(const at::Tensor& places, int64_t batch, int64_t rows);
 
-/// Whether weights are dropped. Throws for a share that is none, and for one without draws.
-bool drops_weights(const at::Tensor& draws, double dropout);
+/// Whether any weights are dropped. Throws for a share outside of [0, 1].
+bool drops_weights(double dropout);
 
 /// `draws` [b, h*g, l, 3] of a query [b, h*g, l, d], int64, contiguous (AttentionDropout::draws). Throws for another
-/// dtype or size, and where `keys` of them, from the first on, are no elements of a stream.
+/// dtype or size, for none at all, and where `keys` of them, from the first on, are no elements of a stream.
 at::Tensor checked_draws(const at::Tensor& draws, at::IntArrayRef query, int64_t first_row, int64_t keys);
 
 }  // namespace lockstep::kernels

@@ -61,7 +61,7 @@ ShapeOfRows shape_of(const Tensor& query, const Tensor& key, const Tensor& value
     shape.rows.places = checked_places(rows.places, shape.sizes.batch, shape.sizes.rows);
     shape.sizes.places = shape.rows.places.const_data_ptr<int64_t>();
   }
-  if (!drops_weights(rows.draws, rows.dropout)) return shape;
+  if (!drops_weights(rows.dropout)) return shape;
   shape.rows.draws = checked_draws(rows.draws, query.sizes(), first_row, key.size(2));
   shape.sizes.dropout = {rows.dropout, read<int64_t>(shape.rows.draws)};
   return shape;

@@ -41,15 +41,22 @@ Tensor words(const Tensor& seed, const Tensor& stream, const Tensor& element) {
 
 Tensor dropout_factors(const std::optional<Tensor>& draws, double dropout, const Tensor& query, const Tensor& key,
                        int64_t first_row) {
-  if (!kernels::drops_weights(draws.value_or(Tensor()), dropout)) return {};
-  const auto given = draws->is_cpu() ? kernels::checked_draws(*draws, query.sizes(), first_row, key.size(2)) : *draws;
+  if (!kernels::drops_weights(dropout)) return {};
+  const bool is_read = !draws || !draws->defined() || draws->is_cpu();
+  const auto given =
+      is_read ? kernels::checked_draws(draws.value_or(Tensor()), query.sizes(), first_row, key.size(2)) : *draws;
   const auto count = [&](int64_t size) { return at::arange(size, given.options()); };
   const auto shift = count(key.size(2)) - (count(query.size(2)).unsqueeze(1) + first_row);
-  const auto part = [&](int64_t i) { return given.select(3, i).unsqueeze(3); };
   const double kept = 1 - dropout;
-  const auto is_kept =
-      words(part(0), part(1), part(2) + shift) < static_cast<int64_t>(std::nearbyint(std::ldexp(kept, 32)));
-  return is_kept.to(kernels::widened(query).scalar_type()) * (kept > 0 ? 1 / kept : 0);
+  const auto limit = static_cast<int64_t>(std::nearbyint(std::ldexp(kept, 32)));
+  const auto dtype = kernels::widened(query).scalar_type();
+  auto factors = at::empty({query.size(0), query.size(1), query.size(2), key.size(2)}, query.options().dtype(dtype));
+  for (int64_t sample = 0; sample < query.size(0); ++sample)
+    for (int64_t head = 0; head < query.size(1); ++head) {
+      const auto part = [&](int64_t i) { return given[sample][head].select(1, i).unsqueeze(1); };
+      factors[sample][head].copy_(words(part(0), part(1), part(2) + shift) < limit);
+    }
+  return factors.mul_(kept > 0 ? 1 / kept : 0);
 }
 
 }  // namespace lockstep::composed

@@ -48,7 +48,7 @@ class Spoiler final : public Observer {
       const double amount = element.is_floating_point() ? 1e12 : 1024;
       if (element.scalar_type() == c10::kBool)
         element.logical_not_();
-      else if (element.scalar_type() == c10::kByte)
+      else if (element.scalar_type() == c10::kByte || (element.scalar_type() == c10::kLong && largest > 1e18))
         element.bitwise_not_();  // nothing is larger than what may be there
       else
         element.fill_(largest * 2 + amount);

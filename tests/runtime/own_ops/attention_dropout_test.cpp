@@ -1,6 +1,7 @@
 // Attention that drops weights: those that are left, scaled up, whoever holds which part of the matrix.
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -37,7 +38,7 @@ class AttentionDropout : public ::testing::Test {
  protected:
   /// `layout` of the query; keys and values are whole where it cuts positions. Rows `first` and on of the batch.
   Results run(const char* axes, const char* layout, const char* key_layout, double dropout, const Inputs& in,
-              int64_t first = 0, Numerics numerics = Numerics::kCanonical) {
+              int64_t first = 0, Numerics numerics = Numerics::kCanonical, bool causal = true) {
     const auto world = testing::simulated_world(parse_axes(axes), {.numerics = numerics});
     const auto& mesh = world->mesh(axes);
     RunContext::current().begin_microbatch(/*step=*/1, /*microbatch=*/0);
@@ -48,8 +49,8 @@ class AttentionDropout : public ::testing::Test {
       return distribute(plain, Layout::parse(mesh, text)).requires_grad_();
     };
     const auto query = put(in.query, layout), key = put(in.key, key_layout), value = put(in.value, key_layout);
-    const auto output = at::scaled_dot_product_attention(query, key, value, {}, dropout, /*is_causal=*/true,
-                                                         std::nullopt, /*enable_gqa=*/true);
+    const auto output =
+        at::scaled_dot_product_attention(query, key, value, {}, dropout, causal, std::nullopt, /*enable_gqa=*/true);
     output.backward(put(in.gradient, layout).detach());
     return {gather(output.detach()), gather(query.grad()), gather(key.grad()), gather(value.grad())};
   }
@@ -117,11 +118,14 @@ TEST_F(AttentionDropout, HasOneDevicesBitsOnAnyLayout) {
                              {"a=2", "[a=R]", "[a=R]"},
                              {"a=2,b=3", "[a=S(0), b=S(1)]", "[a=S(0), b=S(1)]"},
                              {"a=2,b=2", "[a=S(0), b=S(2)]", "[a=S(0), b=R]"}};
-  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
-    const auto in = to(in_, dtype);
-    const auto expected = on_one_device(0.3, in);
+  auto fewer_keys = in_;
+  fewer_keys.key = in_.key.narrow(2, 0, 40), fewer_keys.value = in_.value.narrow(2, 0, 40);
+  for (const auto& [dtype, causal, all] :
+       {std::tuple{at::kFloat, true, &in_}, {at::kBFloat16, true, &in_}, {at::kFloat, false, &fewer_keys}}) {
+    const auto in = to(*all, dtype);
+    const auto expected = run("a=1", "[]", "[]", 0.3, in, 0, Numerics::kCanonical, causal);
     for (const auto& each : kCases) {
-      const auto results = run(each.axes, each.layout, each.key_layout, 0.3, in);
+      const auto results = run(each.axes, each.layout, each.key_layout, 0.3, in, 0, Numerics::kCanonical, causal);
       for (size_t i = 0; i < 4; ++i)
         EXPECT_TRUE(same_bits(results[i], expected[i])) << each.axes << " " << each.layout << ", result " << i;
     }
@@ -211,7 +215,7 @@ TEST_F(AttentionDropout, HasNoSecondDerivative) {
               torch::autograd::grad({output.sum()}, {query}, {}, /*retain_graph=*/true, /*create_graph=*/true);
             }),
             "attention in packed documents, or with dropout, has no second derivative; set training.pack_documents = "
-            "false and model.attention_dropout = 0");
+            "false and model.attention_dropout = 0 (dropout_p of scaled_dot_product_attention)");
 }
 
 /// What attention without dropout refuses, too: its parts would broadcast.
@@ -236,7 +240,16 @@ TEST_F(AttentionDropout, RefusesWhatDoesNotFit) {
       refused(heads, 0.3),
       "mesh::document_attention: query [4, 1, 64, 8], key [4, 3, 64, 8] and value [4, 3, 64, 8] do not fit: expected "
       "[b, h*g, l, d], [b, h, s, d], [b, h, s, e]");
-  EXPECT_NE(refused(in_, 1.5), "");
+  EXPECT_EQ(refused(dtypes, 0.3),
+            "mesh::document_attention: query, key and value have dtypes Float, Float and BFloat16; expected one");
+  for (const double share : {1.5, -0.1}) EXPECT_THAT(refused(in_, share), ::testing::HasSubstr("should be in [0, 1]"));
+  EXPECT_EQ(refused(in_, std::nan("")), "dropout probability nan should be in [0, 1]");
+  const auto world = testing::simulated_world(parse_axes("a=2"), {});
+  const auto key = distribute(in_.key, Layout::replicated(world->mesh("a=2")));
+  EXPECT_EQ(testing::message_of<BadInput>([&] {
+              at::scaled_dot_product_attention(in_.query, key, key, {}, 0.3, true, std::nullopt, /*enable_gqa=*/true);
+            }),
+            "attention: the query is a plain tensor beside tensors of a mesh; distribute() it");
 }
 
 }  // namespace

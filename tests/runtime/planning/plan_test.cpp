@@ -1,12 +1,17 @@
 // What a plan says of itself, and what its dimensions are called.
 #include "runtime/planning/plan.h"
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "fuzz/cases/tensors.h"
 #include "runtime/planning/op_sharding.h"
+#include "runtime/redistribution/redistribute.h"
+#include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
 namespace {
@@ -21,6 +26,19 @@ TEST(Plan, SaysHowOperandsAndResultsLie) {
   plan.wanted = {spec("[tp=S(0)]"), nullptr};
   plan.results = {spec("[tp=S(1)]"), spec("[tp=R]"), spec("[tp=P(sum)]")};
   EXPECT_EQ(layouts_of(plan), "[tp=S(0)], plain -> [tp=S(1)], [tp=R], [tp=P(sum)]");
+}
+
+/// On an axis of one rank, too, what is cut stays so beside a large tensor that is not: gradients know samples by it.
+TEST(Plan, OfOneRankKeepsCutsAsThatOfTwoDoes) {
+  for (const int64_t ranks : {1, 2}) {
+    const auto world = testing::simulated_world({{"dp", ranks}});
+    const auto& mesh = world->mesh(fmt::format("dp={}", ranks));
+    const auto on_mesh = [&](const char* layout) {
+      return distribute(at::ones({4, 2048}), Layout::parse(mesh, layout));
+    };
+    const auto sum = on_mesh("[dp=S(0)]") + on_mesh("[dp=R]");
+    EXPECT_EQ(layout_of(sum).text(), "[dp=S(0)]") << ranks;
+  }
 }
 
 /// More dimensions than there are letters: each still has a label of its own, no letter's, and the same in both.

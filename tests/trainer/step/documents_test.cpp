@@ -204,19 +204,27 @@ TEST(Documents, KeepWhatAttentionGave) {
     }
     int count = 0;
   };
-  const auto runs = [](const char* option) {
+  const auto runs = [](const char* option, double dropout) {
     auto job = testing::small_job();
-    job.training.pack_documents = true;
+    job.training.pack_documents = !(dropout > 0);
     job.activation_checkpoint.mode = "selective", job.activation_checkpoint.selective_ac_option = option;
-    TrainingRun run(job, testing::small_llama_on("dp_shard=2"));
+    auto options = testing::small_llama_on("dp_shard=2");
+    options.make_model = [=] {
+      auto llama = testing::small_llama_options();
+      llama.attention_dropout = dropout;
+      return std::make_unique<models::Llama>(llama);
+    };
+    TrainingRun run(job, std::move(options));
     Count count;
     run.world().observers().add(&count);
     run.step(1, testing::batch_for(job, 1), 1e-2);
     run.world().observers().remove(&count);
     return count.count;
   };
-  EXPECT_EQ(runs("op"), 2);
-  EXPECT_EQ(runs("1"), 4);
+  for (const double dropout : {0.0, 0.2}) {
+    EXPECT_EQ(runs("op", dropout), 2);
+    EXPECT_EQ(runs("1", dropout), 4);
+  }
 }
 
 TEST(Documents, ThatDoNotFollowOneAnotherAreRefused) {

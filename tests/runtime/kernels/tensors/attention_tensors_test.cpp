@@ -137,16 +137,19 @@ TEST(AttentionTensors, InDocumentsAreThoseOfEachAlone) {
   EXPECT_TRUE(beside.select(2, 1).isnan().all().item<bool>());
 }
 
-/// The composed form draws the same factors, and computes the same but for rounding.
+/// The composed form draws the same factors, and computes the same but for rounding: of documents, of rows that are no
+/// first ones, and beyond what 32 bits count.
 TEST(AttentionTensors, ThatDropsIsTheComposedForm) {
-  for (const auto dtype : {c10::kFloat, c10::kDouble}) {
-    const Attention a(2, 2, 2, 37, 37, 8, true, 0, dtype);
-    const auto places = at::arange(37).expand({2, 37});
-    const auto draws = kernels::attention_draws(a.query, 37, 0);
-    const auto both = [&](auto&& forward, auto&& backward) {
-      const auto [output, log_sum] = forward(a.query, a.key, a.value, places, draws, 0.3, kScale, 0);
+  for (const auto& [dtype, first_row, share] :
+       {std::tuple{c10::kFloat, 0, 0.3}, {c10::kFloat, 5, 0.75}, {c10::kDouble, 3, 0.3}, {c10::kDouble, 0, 1.0}}) {
+    const Attention a(2, 2, 2, 37, 37 + first_row, 8, true, first_row, dtype);
+    const auto places = at::arange(37).remainder(23).expand({2, 37});
+    auto draws = kernels::attention_draws(a.query, 37 + first_row, first_row);
+    draws.select(3, 2).add_((int64_t{5} << 33) + 1);
+    const auto both = [&, first_row = first_row, share = share](auto&& forward, auto&& backward) {
+      const auto [output, log_sum] = forward(a.query, a.key, a.value, places, draws, share, kScale, first_row);
       const auto [dq, dk, dv] =
-          backward(a.gradient, a.query, a.key, a.value, output, log_sum, places, draws, 0.3, kScale, 0);
+          backward(a.gradient, a.query, a.key, a.value, output, log_sum, places, draws, share, kScale, first_row);
       return std::vector<Tensor>{output, log_sum, dq, dk, dv};
     };
     const auto ours = both(kernels::document_attention, kernels::document_attention_backward);
@@ -154,6 +157,19 @@ TEST(AttentionTensors, ThatDropsIsTheComposedForm) {
     for (size_t i = 0; i < ours.size(); ++i)
       EXPECT_LT(worst(composed[i], ours[i].to(c10::kDouble)), dtype == c10::kDouble ? 1e-12 : 1e-5) << i;
   }
+}
+
+/// float16, which no kernel of ours takes, drops what float32 drops.
+TEST(AttentionTensors, ThatDropsIn16BitsIsTheComposedForm) {
+  const Attention a(1, 2, 2, 37, 37, 8, true);
+  const auto places = at::arange(37).unsqueeze(0);
+  const auto draws = kernels::attention_draws(a.query, 37, 0);
+  const auto half = [](const Tensor& x) { return x.to(c10::kHalf); };
+  const auto [expected, log_sum] = kernels::document_attention(a.query, a.key, a.value, places, draws, 0.5, kScale, 0);
+  const auto [output, sum] =
+      kernels::document_attention(half(a.query), half(a.key), half(a.value), places, draws, 0.5, kScale, 0);
+  EXPECT_EQ(output.scalar_type(), c10::kHalf);
+  EXPECT_LT(worst(output, expected.to(c10::kDouble)), 2e-2);
 }
 
 TEST(AttentionTensors, RefusesDrawsThatNoQueryHas) {
@@ -166,7 +182,7 @@ TEST(AttentionTensors, RefusesDrawsThatNoQueryHas) {
   };
   EXPECT_EQ(message(good), "no such error");
   EXPECT_EQ(message(std::nullopt, 0), "no such error");
-  EXPECT_EQ(message(std::nullopt), "attention drops a share 0.5 of its weights, and has no draws that say which");
+  EXPECT_EQ(message(std::nullopt), "attention drops some of its weights, and has no draws that say which");
   EXPECT_EQ(message(good, 1.5), "dropout probability 1.5 should be in [0, 1]");
   EXPECT_THAT(message(good.to(c10::kInt)),
               ::testing::HasSubstr("draws are Int [2, 1, 3, 3], expected Long [2, 1, 3, 3]"));

@@ -8,7 +8,7 @@
 
 #include "runtime/context/world.h"
 #include "tests/support/small_models.h"
-#include "tests/trainer/sharding/context_traffic.h"
+#include "tests/trainer/attention/context_traffic.h"
 #include "tests/trainer/stages/two_steps.h"
 #include "trainer/attention/query_rows.h"
 
