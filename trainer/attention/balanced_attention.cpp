@@ -21,7 +21,15 @@ using torch::autograd::variable_list;
 
 constexpr int kLength = 2;
 
-enum Kind : uint8_t { kQuery, kOutput, kGradient, kQueryGradient, kKeyGradient, kValueGradient, kRowInputs };
+enum Kind : uint8_t {
+  kQuery,
+  kOutput,
+  kGradient,
+  kQueryGradient,
+  kKeyGradient,
+  kValueGradient,
+  kRowInputs
+};  // and the next one
 
 bool is_canonical(const Tensor& x) { return layout_of(x).mesh().world().canonical(); }
 

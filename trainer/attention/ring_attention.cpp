@@ -39,7 +39,7 @@ enum Kind : uint8_t {
   kQueryGradient,
   kKeyGradient,
   kValueGradient,
-  kRowInputs
+  kRowInputs  ///< and the next one
 };
 
 /// Which parts keys pass by: from the one that has them on, and round, those that attend to them.

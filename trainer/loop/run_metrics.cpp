@@ -8,6 +8,7 @@
 
 #include "runtime/context/world.h"
 #include "trainer/job/job.h"
+#include "trainer/sharding/mesh_hooks.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -30,7 +31,7 @@ std::optional<GpuMemory> gpu_memory(c10::Device device) {
 RunMetrics::RunMetrics(const Job& job, TrainingRun& run)
     : job_(job),
       run_(run),
-      meter_(run.mesh()),
+      meter_(run.mesh(), compute_dtype(job)),
       memory_(memory_of(run.state())),
       operations_per_token_(run.model().operations_per_token(job.training.seq_len)) {}
 

@@ -8,6 +8,7 @@
 #include "runtime/kernels/tensors/parallel_workers.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "trainer/launch/rank_texts.h"
+#include "trainer/measure/device_speed.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -16,8 +17,10 @@ namespace {
 enum Column { kLoss, kTokens, kData, kWaited, kPeak, kColumns };
 
 /// With the threads that kernels have. Processes on one machine share it: they measure together.
-double peak_of_this_process(const Mesh& mesh) {
+double peak_of_this_process(const Mesh& mesh, c10::ScalarType compute) {
   if (mesh.world().transport()) any_rank(mesh, false);
+  const auto device = mesh.world().shard_device();
+  if (device.is_cuda()) return device_product_speed(device, compute);
   static const double peak = kernels::product_speed(kernels::parallel_workers(/*operations=*/1e9));
   return peak;
 }
@@ -33,8 +36,8 @@ std::optional<double> largest_mean(const at::Tensor& rows) {
 
 }  // namespace
 
-StepMeter::StepMeter(const Mesh& mesh)
-    : mesh_(mesh), peak_operations_(mesh.world().shard_device().is_cuda() ? 0 : peak_of_this_process(mesh)) {}
+StepMeter::StepMeter(const Mesh& mesh, c10::ScalarType compute)
+    : mesh_(mesh), peak_operations_(peak_of_this_process(mesh, compute)) {}
 
 void StepMeter::begin() {
   begin_ = Clock::now();

@@ -21,9 +21,9 @@ struct StepMeasures {
 /// Times the steps of a run on a mesh.
 class StepMeter {
  public:
-  /// Measures what the process's threads reach at best (product_speed(), once in a process), all processes at the same
-  /// time; not where a GPU computes. A collective.
-  explicit StepMeter(const Mesh& mesh);
+  /// Measures what the process reaches at best, all processes at the same time: its threads (product_speed(), once in a
+  /// process), or the GPU that computes, in products of `compute` (device_product_speed()). A collective.
+  explicit StepMeter(const Mesh& mesh, c10::ScalarType compute = c10::kFloat);
 
   /// The step begins: its batch is wanted.
   void begin();

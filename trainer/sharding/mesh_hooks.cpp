@@ -16,11 +16,12 @@
 #include "trainer/sharding/activation_checkpoint.h"
 
 namespace lockstep::trainer {
-namespace {
 
 c10::ScalarType compute_dtype(const Job& job) {
   return job.training.mixed_precision_param == "bfloat16" ? c10::kBFloat16 : c10::kFloat;
 }
+
+namespace {
 
 using Blocks = std::vector<models::Module*>;
 

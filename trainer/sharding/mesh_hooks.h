@@ -34,6 +34,9 @@ struct BlockOptions {
   GradientTaker gradient_taker = {};  ///< nobody: autograd
 };
 
+/// What parameters and activations of a job's model are computed in.
+c10::ScalarType compute_dtype(const Job& job);
+
 /// How a job wants a model's blocks run, as torchtitan would: activation_checkpoint counts layers from 1
 /// (Model::blocks), the n-th of every n are recomputed; the last block's parameters, which backward needs at once, stay
 /// gathered unless fsdp_reshard_after_forward is "always".

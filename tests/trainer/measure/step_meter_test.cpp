@@ -10,7 +10,9 @@
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
 #include "runtime/dispatch/backend.h"
+#include "runtime/kernels/speed/machine_speed.h"
 #include "trainer/launch/rank_texts.h"
+#include "trainer/measure/device_speed.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -50,6 +52,14 @@ TEST(StepMeter, HasTheWorstOfAllRanksOnEach) {
     EXPECT_LT(*measures.communication_seconds, 5);
     EXPECT_GT(measures.peak_operations, 1e8);
   }
+}
+
+/// A CPU is a device, too: what LibTorch reaches there is no other order of magnitude than what our own kernels do.
+TEST(StepMeter, MeasuresProductsOfADevice) {
+  const double own = kernels::product_speed(kernels::thread_workers(1));
+  const double found = device_product_speed(c10::kCPU, c10::kFloat);
+  EXPECT_GT(found, own / 20);
+  EXPECT_LT(found, own * 20);
 }
 
 TEST(StepMeter, ARankWithoutTokensHasNoMean) {

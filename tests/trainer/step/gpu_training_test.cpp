@@ -5,6 +5,7 @@
 #include "rng/cuda_fill.h"
 #include "tests/support/small_models.h"
 #include "trainer/job/batching.h"
+#include "trainer/measure/step_meter.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -40,6 +41,21 @@ TEST(GpuTraining, IsTheCpusButForRounding) {
       EXPECT_NEAR(gpu.norms[i], cpu.norms[i], 1e-3 * cpu.norms[i]) << mesh << " step " << i + 1;
     }
   }
+}
+
+/// What a step's speed is a share of.
+TEST(GpuTraining, HasAPeakOfItsOwnProducts) {
+  if (const auto reason = rng::cuda_unavailable_reason(); !reason.empty())
+    GTEST_SKIP() << "NOT CHECKED: products on a GPU (" << reason << ")";
+  auto job = testing::native_job();
+  job.training.device = "cuda";
+  TrainingRun::Options options;
+  options.mesh = parse_mesh("dp_shard=2");
+  options.make_model = testing::small_llama;
+  TrainingRun run(job, options);
+  StepMeter meter(run.mesh(), c10::kFloat);
+  meter.begin();
+  EXPECT_GT(meter.end({}).peak_operations, 1e8);
 }
 
 TEST(GpuTraining, WithoutCudaIsAClearError) {
