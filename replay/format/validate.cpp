@@ -69,9 +69,8 @@ void check_positions(const StepRecording& r) {
   require(r.positions.size() == r.tokens.size(), "/batch has {} tokens and {} positions", r.tokens.size(),
           r.positions.size());
   const auto length = static_cast<std::size_t>(r.seq_len);
-  const auto wrong = first_wrong_place(std::span(r.positions), length);
-  require(!wrong, "/batch/positions has {} at [{}, {}]", wrong ? r.positions[*wrong] : 0, wrong ? *wrong / length : 0,
-          wrong ? *wrong % length : 0);
+  if (const auto wrong = first_wrong_place(std::span(r.positions), length))
+    fail<BadInput>("/batch/positions has {} at [{}, {}]", r.positions[*wrong], *wrong / length, *wrong % length);
 }
 
 void check_batch(const StepRecording& r) {

@@ -55,17 +55,6 @@ struct Attention : torch::autograd::Function<Attention> {
   }
 };
 
-/// [b, l], laid out as the rows of a query.
-Layout rows_layout(const Layout& query) {
-  auto placements = query.placements();
-  for (auto& placement : placements)
-    if (placement.is_shard() && placement.dim == 2)
-      placement.dim = 1;
-    else if (!placement.is_shard() || placement.dim != 0)
-      placement = Placement::replicate();
-  return Layout(query.mesh(), std::move(placements));
-}
-
 /// With dropout. The places say that no row is hidden from a key before it; without `causal` none is hidden at all.
 ///
 /// Which weights are dropped is a function of the step, the module and the element [sample, head, query, key] of the
@@ -77,8 +66,7 @@ Tensor attention_with_dropout(const Tensor& query, const Tensor& key, const Tens
   if (key.dim() != 4)
     fail<BadInput>("attention: key should be [batch, heads, length, size]; it has {} dimensions", key.dim());
   const int64_t first_row = causal ? 0 : key.size(2);
-  const auto whole = at::arange(first_row, first_row + query.size(2), at::kLong).expand({query.size(0), query.size(2)});
-  const auto places = distribute(whole.contiguous(), rows_layout(layout_of(query)));
+  const auto places = mesh_ops::places_of_one_document(query, first_row);
   const auto draws = mesh_ops::attention_draws(query, key.size(2), first_row);
   return std::get<0>(mesh_ops::document_attention(query, key, value, places, {draws, dropout}, scale, first_row));
 }
@@ -125,6 +113,12 @@ OwnOpFamily attention() { return {kOps, register_derivatives}; }
 }  // namespace own_ops
 
 namespace mesh_ops {
+
+Tensor places_of_one_document(const Tensor& query, int64_t first_row) {
+  const auto places = at::arange(first_row, first_row + query.size(2), at::kLong);
+  return distribute(places.expand({query.size(0), query.size(2)}).contiguous(),
+                    Layout::replicated(layout_of(query).mesh()));
+}
 
 std::tuple<Tensor, Tensor> attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
                                      double scale, int64_t first_row) {

@@ -83,6 +83,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> document_attention_backward(
     const at::Tensor& output, const at::Tensor& log_sum, const at::Tensor& places, const Dropout& dropout, double scale,
     int64_t first_row = 0);
 
+/// The places [b, l] of a query's rows in samples that are one document each, where row i is at first_row + i; whole on
+/// all ranks. REQUIRES: the query is sharded.
+at::Tensor places_of_one_document(const at::Tensor& query, int64_t first_row = 0);
+
 /// attention() of keys that come block by block, in their order, in canonical numerics' bits: for sequences that no
 /// rank has whole. Blocks but the last have a multiple of 256 keys. `sums` [b, h*g, l, e] and `weights` [b, h*g, l,
 /// 18], in float32 for bfloat16, are what queries have summed so far, all 0 before the first block; query row i attends

@@ -21,16 +21,6 @@ using torch::autograd::variable_list;
 
 constexpr int kLength = 2;
 
-enum Kind : uint8_t {
-  kQuery,
-  kOutput,
-  kGradient,
-  kQueryGradient,
-  kKeyGradient,
-  kValueGradient,
-  kRowInputs
-};  // and the next one
-
 bool is_canonical(const Tensor& x) { return layout_of(x).mesh().world().canonical(); }
 
 Tensor gathered(const Tensor& x) {
@@ -139,7 +129,7 @@ struct Attention : torch::autograd::Function<Attention> {
     const QueryRows rows(spec_of(query), Balance::kHeadTail);
     variable_list saved{gathered(key), gathered(value), {}};
     const auto queries = rows.spread(query, kQuery);
-    const RowInputsOfHalves theirs(rows, *beside, kRowInputs);
+    const RowInputsOfHalves theirs(rows, *beside);
     Halves outputs(queries.size()), log_sums(queries.size());
     rows.for_each_here([&](int64_t part) {
       attend(rows, part, {rows, part, saved[0], saved[1]}, queries, theirs, outputs, log_sums);

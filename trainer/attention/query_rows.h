@@ -16,6 +16,20 @@ namespace lockstep::trainer {
 /// kHeadTail: causal attention has as many keys on every part.
 enum class Balance : uint8_t { kNone, kHeadTail };
 
+/// What one call of attention sends from part to part, each under a tag of its own (QueryRows::tag()).
+enum Sent : uint8_t {
+  kKey,
+  kValue,
+  kQuery,
+  kOutput,
+  kGradient,
+  kQueryGradient,
+  kKeyGradient,
+  kValueGradient,
+  kPlaces,
+  kDraws
+};
+
 /// Which query rows of a cut sequence are computed where. Balanced, each part keeps its first half and has the second
 /// half of its partner, the part as far from the end as it is from the beginning; else its second half is empty. Under
 /// canonical numerics halves end between leaves of the tree over rows.
@@ -66,7 +80,7 @@ class QueryRows {
   /// What was kept, from `next` on, which is left behind it; of a part's own rows out of `whole`, if it is defined.
   Halves restored(const at::Tensor& whole, const at::Tensor*& next) const;
 
-  /// Of a transfer; `kind` < 16 tells those of one call from one another, and `of` < 2^20 those of a kind.
+  /// Of a transfer; `kind` (Sent) tells those of one call from one another, and `of` < 2^20 those of a kind.
   uint64_t tag(uint64_t kind, int64_t of = 0) const { return number_ << 24 | static_cast<uint64_t>(of) << 4 | kind; }
 
  private:

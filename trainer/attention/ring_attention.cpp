@@ -30,18 +30,6 @@ using torch::autograd::variable_list;
 
 using Halves = QueryRows::Halves;
 
-enum Kind : uint8_t {
-  kKey,
-  kValue,
-  kQuery,
-  kOutput,
-  kGradient,
-  kQueryGradient,
-  kKeyGradient,
-  kValueGradient,
-  kRowInputs  ///< and the next one
-};
-
 /// Which parts keys pass by: from the one that has them on, and round, those that attend to them.
 class Way {
  public:
@@ -212,7 +200,7 @@ struct Ring : torch::autograd::Function<Ring> {
     const at::AutoDispatchBelowAutograd below;
     const QueryRows rows(spec_of(query), balance);
     const auto queries = rows.spread(query, kQuery);
-    const RowInputsOfHalves theirs(rows, *beside, kRowInputs);
+    const RowInputsOfHalves theirs(rows, *beside);
     auto work = parts_of(rows, queries, theirs, key, value);
     attend(rows, work);
     Halves outputs(queries.size()), log_sums(queries.size());

@@ -1,34 +1,23 @@
 #include "trainer/attention/row_inputs.h"
 
-#include <ATen/Functions.h>
-
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {
-namespace {
 
 using at::Tensor;
-
-/// Of samples that are one document each.
-Tensor places_of_rows(const Tensor& query) {
-  const auto places = at::arange(query.size(2), at::kLong).expand({query.size(0), query.size(2)});
-  return distribute(places.contiguous(), Layout::replicated(layout_of(query).mesh()));
-}
-
-}  // namespace
 
 RowInputs row_inputs(const Tensor& query, const AttentionOptions& options) {
   if (!mesh_ops::drops_weights(options.dropout)) return {beside_query(options.places, query)};
   const auto draws = mesh_ops::attention_draws(query, query.size(2));
-  const auto places = options.places.defined() ? options.places : places_of_rows(query);
+  const auto places = options.places.defined() ? options.places : mesh_ops::places_of_one_document(query);
   return {beside_query(places, query), redistribute_values(draws, layout_of(query), "redistribute"), options.dropout};
 }
 
-RowInputsOfHalves::RowInputsOfHalves(const QueryRows& rows, const RowInputs& whole, uint64_t kind)
+RowInputsOfHalves::RowInputsOfHalves(const QueryRows& rows, const RowInputs& whole)
     : has_places_(whole.places.defined()), dropout_(whole.dropout) {
-  if (has_places_) places_ = rows.spread(whole.places, kind);
-  if (dropout_ > 0) draws_ = rows.spread(whole.draws, kind + 1);
+  if (has_places_) places_ = rows.spread(whole.places, kPlaces);
+  if (dropout_ > 0) draws_ = rows.spread(whole.draws, kDraws);
 }
 
 RowInputsOfHalves::RowInputsOfHalves(const QueryRows& rows, bool has_places, double dropout, const Tensor*& next)

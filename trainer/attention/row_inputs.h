@@ -32,8 +32,7 @@ RowInputs row_inputs(const at::Tensor& query, const AttentionOptions& options);
 /// The same where rows are computed with.
 class RowInputsOfHalves {
  public:
-  /// `kind`, and kind + 1: of transfers (QueryRows::tag()).
-  RowInputsOfHalves(const QueryRows& rows, const RowInputs& whole, uint64_t kind);
+  RowInputsOfHalves(const QueryRows& rows, const RowInputs& whole);
   /// What keep() has appended, from `next` on, which is left behind it.
   RowInputsOfHalves(const QueryRows& rows, bool has_places, double dropout, const at::Tensor*& next);
 

@@ -104,10 +104,10 @@ at::Tensor MeshHooks::attend(const at::Tensor& query, const at::Tensor& key, con
                              const Attention& attention) {
   const auto& method = options_.rotate_method;
   const bool is_cut = !layout_of(query).cutters(kLength).empty();
-  if (is_cut && !cache_ && method == kRing)
-    return ring_attention(query, key, value, {attention.places, attention.dropout}, options_.balances_attention);
+  const AttentionOptions with{attention.places, attention.dropout};
+  if (is_cut && !cache_ && method == kRing) return ring_attention(query, key, value, with, options_.balances_attention);
   if (is_cut && !cache_ && method != kUlysses && options_.balances_attention)
-    return balanced_attention(query, key, value, {attention.places, attention.dropout});
+    return balanced_attention(query, key, value, with);
   if (!is_cut || cache_ || method != kUlysses)
     return attention.run(query, whole_sequences(key), whole_sequences(value));
   const int64_t group = key.size(1) > 0 ? query.size(1) / key.size(1) : 1;
