@@ -19,20 +19,23 @@ function(emulated_kernels name)
   endif()
   target_include_directories(${name} BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support/gpu/emulated_cuda)
 endfunction()
-file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/kernels/cuda/*.cu)
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/kernels/cuda/*.cu
+     ${CMAKE_SOURCE_DIR}/runtime/kernels/cuda/canonical/*.cu)
 emulated_kernels(emulated_op_kernels ${kernels})
 target_compile_definitions(emulated_op_kernels PRIVATE LOCKSTEP_MAX_GRID=3)
 emulated_kernels(emulated_kernels ${CMAKE_SOURCE_DIR}/rng/cuda_fill.cu ${CMAKE_SOURCE_DIR}/replay/capture/cuda_queue.cu)
 
 add_executable(test_pretend_gpu support/gpu/pretend_gpu_test.cpp rng/cuda_fill_test.cpp 
-  trainer/step/gpu_training_test.cpp   trainer/recording/device_reader_test.cpp trainer/recording/replay_device_test.cpp
-  trainer/verify/gpu_run_check_test.cpp)
+  trainer/gpu/training_test.cpp trainer/gpu/device_reader_test.cpp trainer/gpu/replay_device_test.cpp
+  trainer/gpu/run_check_test.cpp)
 target_link_libraries(test_pretend_gpu PRIVATE pretend_gpu lockstep_flags Lockstep::trainer
   GTest::gtest GTest::gmock GTest::gtest_main RapidCheck::rapidcheck)
 if(LOCKSTEP_SANITIZE)
   target_sources(test_pretend_gpu PRIVATE support/gpu/pretend_kernels.cpp)
 else()
-  target_sources(test_pretend_gpu PRIVATE trainer/step/gpu_kernels_test.cpp trainer/state/gpu_digest_test.cpp)
+  target_sources(test_pretend_gpu PRIVATE trainer/gpu/kernels_test.cpp trainer/gpu/digest_test.cpp
+    trainer/gpu/canonical_rows_test.cpp trainer/gpu/canonical_sums_test.cpp trainer/gpu/canonical_products_test.cpp
+    trainer/gpu/canonical_attention_test.cpp)
   target_link_libraries(test_pretend_gpu PRIVATE emulated_kernels emulated_op_kernels)
 endif()
 target_compile_definitions(test_pretend_gpu PRIVATE LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "core/elementary/instruction_set.h"
+#include "core/elementary/portable.h"
 #include "runtime/kernels/products/product_loops.h"
 
 /// Scaled dot product attention on raw memory, causal or not, with groups of query heads that share a key-value head.
@@ -37,7 +38,7 @@ struct HeadTensor {
   T* data;
   int64_t batch_stride, head_stride, row_stride, element_stride;
 
-  HeadTensor at(int64_t batch, int64_t head) const {
+  LOCKSTEP_PORTABLE HeadTensor at(int64_t batch, int64_t head) const {
     return {data + batch * batch_stride + head * head_stride, batch_stride, head_stride, row_stride, element_stride};
   }
 };
@@ -64,12 +65,12 @@ struct AttentionShape {
   const int64_t* places = nullptr;
   AttentionDropout dropout = {};
 
-  int64_t keys_of(int64_t row) const {
+  LOCKSTEP_PORTABLE int64_t keys_of(int64_t row) const {
     const int64_t seen = first_row + row + 1;
     return !causal || seen > keys ? keys : (seen > 0 ? seen : 0);
   }
   /// Row i of a batch attends keys first_key_of() .. keys_of() - 1; none if there are none.
-  int64_t first_key_of(int64_t batch_index, int64_t row) const {
+  LOCKSTEP_PORTABLE int64_t first_key_of(int64_t batch_index, int64_t row) const {
     if (places == nullptr) return 0;
     const int64_t first = first_row + row - places[batch_index * rows + row];
     return first > keys ? keys : (first > 0 ? first : 0);

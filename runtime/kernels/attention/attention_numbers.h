@@ -3,7 +3,6 @@
 
 #include "core/elementary/elementary.h"
 #include "core/elementary/portable.h"
-#include "runtime/kernels/simd/lanes.h"
 
 /// The scalar steps of attention, shared by the kernels and their oracle.
 namespace lockstep::kernels {

@@ -6,6 +6,7 @@
 
 #include "rng/philox.h"
 #include "runtime/kernels/attention/attention_numbers.h"
+#include "runtime/kernels/simd/lanes.h"
 
 namespace lockstep::kernels {
 namespace {

@@ -3,6 +3,7 @@
 #include "runtime/kernels/attention/attention_numbers.h"
 #include "runtime/kernels/attention/attention_work.h"
 #include "runtime/kernels/products/product_pack.h"
+#include "runtime/kernels/simd/lanes.h"
 #include "runtime/kernels/simd/scratch.h"
 #include "runtime/kernels/simd/tile.h"
 

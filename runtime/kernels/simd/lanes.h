@@ -3,12 +3,11 @@
 #include <utility>
 
 #include "core/elementary/portable.h"
+#include "runtime/kernels/simd/lane_count.h"
 
 /// Sums of what lies side by side, in an order that every vector width can keep: element i belongs to lane i mod 16, a
 /// lane is one chain in ascending order from +0, then lanes 8 apart are added, then 4, 2 and 1 apart.
 namespace lockstep::kernels {
-
-constexpr int kSumLanes = 16;
 
 namespace detail {
 /// Vectors of 32 bytes: compilers take longer ones apart, number by number, where the machine has none.

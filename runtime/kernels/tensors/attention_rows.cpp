@@ -26,7 +26,8 @@ at::Tensor checked_places(const at::Tensor& places, int64_t batch, int64_t rows)
     fail<BadInput>("attention in documents: places are {} {}, expected Long [{}, {}]",
                    c10::toString(places.scalar_type()), c10::str(places.sizes()), batch, rows);
   auto dense = places.contiguous();
-  const auto* data = dense.const_data_ptr<int64_t>();
+  const auto read = dense.cpu();  // what lies on a GPU is waited for
+  const auto* data = read.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < batch * rows; ++i) {
     const bool is_known = data[i] >= 0 && data[i] < kMostPlaces;
     if (is_known && (i % rows == 0 || data[i] <= data[i - 1] + 1)) continue;
@@ -50,7 +51,8 @@ at::Tensor checked_draws(const at::Tensor& draws, at::IntArrayRef query, int64_t
     fail<BadInput>("attention with dropout: draws are {} {}, expected Long {}", c10::toString(draws.scalar_type()),
                    c10::str(draws.sizes()), c10::str(c10::IntArrayRef(expected)));
   auto dense = draws.contiguous();
-  const auto* data = dense.const_data_ptr<int64_t>();
+  const auto read = dense.cpu();
+  const auto* data = read.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < draws.numel() / kDrawsOfRow; ++i) {
     const int64_t place = first_row + i % query[2], own = data[i * kDrawsOfRow + 2];
     if (own >= 0 && own < kMostElements && own >= place && own - place < kMostElements - keys) continue;

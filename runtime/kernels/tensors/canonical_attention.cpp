@@ -5,6 +5,8 @@
 
 #include "core/error.h"
 #include "runtime/kernels/attention/attention_loops.h"
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/attention_rows.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
 
@@ -89,6 +91,33 @@ void dispatch(const Tensor& tensor, const Function& f) {
   }
 }
 
+void require_small_heads(const AttentionShape& shape) {
+  if (std::max(shape.depth, shape.width) > cuda::canonical::kMostHeadElements)
+    fail<BadInput>("canonical attention on a GPU takes heads of at most {} elements, not {} and {}",
+                   cuda::canonical::kMostHeadElements, shape.depth, shape.width);
+}
+
+/// On the device that has the queries.
+template <class Input, class T>
+void forward(const AttentionForward<Input, T>& work, const Tensor& query) {
+  if constexpr (std::is_same_v<T, float>)
+    if (query.is_cuda()) return require_small_heads(work.shape), cuda::canonical::attention_forward(work);
+  (void)is_on_gpu(query, "attention");
+  attention_forward<Input, T>(work, workers_for(work.shape));
+}
+
+template <class Input, class T>
+void backward(const AttentionBackward<Input, T>& work, const Tensor& query) {
+  if constexpr (std::is_same_v<T, float>)
+    if (query.is_cuda()) {
+      require_small_heads(work.shape);
+      const Tensor shared = at::empty(query.sizes().slice(0, 3), query.options().dtype(c10::kFloat));
+      return cuda::canonical::attention_backward(work, to_floats(shared));
+    }
+  (void)is_on_gpu(query, "attention_backward");
+  attention_backward<Input, T>(work, workers_for(work.shape));
+}
+
 }  // namespace
 
 std::tuple<Tensor, Tensor> canonical_attention(const Tensor& query, const Tensor& key, const Tensor& value, bool causal,
@@ -98,9 +127,8 @@ std::tuple<Tensor, Tensor> canonical_attention(const Tensor& query, const Tensor
   const Tensor output = empty_heads({query.size(0), query.size(1), query.size(2), value.size(3)}, query);
   const Tensor log_sum = empty_heads({query.size(0), query.size(1), query.size(2)}, query);
   dispatch(query, [&]<class Input, class T>(Input, T) {
-    attention_forward<Input, T>(
-        {shape, read<Input>(query), read<Input>(key), read<Input>(value), write<T>(output), write<T>(log_sum)},
-        workers_for(shape));
+    forward<Input, T>(
+        {shape, read<Input>(query), read<Input>(key), read<Input>(value), write<T>(output), write<T>(log_sum)}, query);
   });
   return {output.to(query.scalar_type()), log_sum};
 }
@@ -151,7 +179,7 @@ std::tuple<Tensor, Tensor, Tensor> gradients_of(const BackwardInputs& in) {
   };
   const Tensor dk = empty_nodes(in.key), dv = empty_nodes(in.value);
   dispatch(in.query, [&]<class Input, class T>(Input, T) {
-    attention_backward<Input, T>(backward_work<Input, T>(in, dq, dk, dv), workers_for(in.shape));
+    backward<Input, T>(backward_work<Input, T>(in, dq, dk, dv), in.query);
   });
   return {dq, dk, dv};
 }
@@ -196,15 +224,15 @@ std::tuple<Tensor, Tensor> over_block(const Tensor& query, const Tensor& key, co
   const Tensor before[] = {sums.contiguous(), weights.contiguous()};
   const Tensor after[] = {at::empty_like(before[0]), at::empty_like(before[1])};
   dispatch(query, [&]<class Input, class T>(Input, T) {
-    attention_forward<Input, T>({shape,
-                                 read<Input>(query),
-                                 read<Input>(key),
-                                 read<Input>(value),
-                                 {},
-                                 {},
-                                 {read<T>(before[0]), read<T>(before[1])},
-                                 {write<T>(after[0]), write<T>(after[1])}},
-                                workers_for(shape));
+    forward<Input, T>({shape,
+                       read<Input>(query),
+                       read<Input>(key),
+                       read<Input>(value),
+                       {},
+                       {},
+                       {read<T>(before[0]), read<T>(before[1])},
+                       {write<T>(after[0]), write<T>(after[1])}},
+                      query);
   });
   return {after[0], after[1]};
 }
@@ -240,14 +268,14 @@ std::tuple<Tensor, Tensor> attention_result(const Tensor& sums, const Tensor& we
   shape.keys = 0;
   const Tensor before[] = {sums.contiguous(), weights.contiguous()};
   dispatch(sums, [&]<class Input, class T>(Input, T) {
-    attention_forward<Input, T>({shape,
-                                 read<Input>(query),
-                                 read<Input>(key),
-                                 read<Input>(value),
-                                 write<T>(output),
-                                 write<T>(log_sum),
-                                 {read<T>(before[0]), read<T>(before[1])}},
-                                workers_for(shape));
+    forward<Input, T>({shape,
+                       read<Input>(query),
+                       read<Input>(key),
+                       read<Input>(value),
+                       write<T>(output),
+                       write<T>(log_sum),
+                       {read<T>(before[0]), read<T>(before[1])}},
+                      query);
   });
   return {output, log_sum};
 }

@@ -1,3 +1,5 @@
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/canonical_products.h"
 
 #include <ATen/ExpandUtils.h>
@@ -45,8 +47,19 @@ ProductOutput<T> output_of(const Tensor& out) {
   return {out.mutable_data_ptr<T>(), out.stride(1), out.stride(0)};
 }
 
+void multiply_on_gpu(const Tensor& a, const Tensor& b, const Contraction& contraction, const Tensor& out) {
+  with_types(a.scalar_type(), [&]<class Input, class T>(Input*, T*) {
+    if constexpr (std::is_same_v<T, double>)
+      (void)is_on_gpu(a, "a product");
+    else
+      cuda::canonical::product<Input>(a.size(0), b.size(0), factor_of<Input>(a), factor_of<Input>(b), contraction,
+                                      output_of<T>(out));
+  });
+}
+
 /// a [m, samples, k], b [n, samples, k] -> out [nodes, m, n].
 void multiply(const Tensor& a, const Tensor& b, const Contraction& contraction, const Tensor& out) {
+  if (a.is_cuda()) return multiply_on_gpu(a, b, contraction, out);
   const double operations = static_cast<double>(a.numel()) * static_cast<double>(b.size(0));
   const Workers workers = parallel_workers(operations);
   with_types(a.scalar_type(), [&]<class Input, class T>(Input*, T*) {
@@ -128,6 +141,7 @@ Tensor empty_nodes(const Contraction& contraction, std::vector<int64_t> sizes, c
 
 void sum_outer_products(const Tensor& left, const Tensor& right, const ProductPlan& plan, const Tensor& out) {
   if (plan.positions == 0 || out.numel() == 0) return;
+  if (left.is_cuda()) fail<BadInput>("products of experts have no canonical form on a GPU");
   const auto a = left.t().unsqueeze(1), b = right.t().unsqueeze(1);
   const Workers workers = parallel_workers(static_cast<double>(a.numel()) * static_cast<double>(b.size(0)));
   with_types(left.scalar_type(), [&]<class Input, class T>(Input*, T*) {

@@ -1,7 +1,12 @@
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/canonical_sums.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
 
 #include "runtime/kernels/sums/integer_sum_loops.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
@@ -38,6 +43,10 @@ Tensor ordered_sum(const Tensor& x, int64_t dim, const Summands& summands) {
   auto out = at::empty(behind_nodes(summands, rest), wide.options());
   const loops::OrderedSum sum{summands.tree, summands.first, product_of(x.sizes().slice(0, at)), summands.count,
                               product_of(x.sizes().slice(at + 1))};
+  if (is_on_gpu(wide, "a sum")) {
+    cuda::canonical::ordered_sum(sum, floats(wide), to_floats(out));
+    return out;
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_sum", [&] {
     loops::ordered_sum(sum, wide.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>());
   });
@@ -53,6 +62,10 @@ Tensor ordered_exponential_sum(const Tensor& logits, const Tensor& shift, const 
   const auto wide = widened(logits), s = shift.to(wide.scalar_type()).contiguous();
   auto out = at::empty(behind_nodes(summands, s.sizes()), wide.options());
   const loops::OrderedSum sum{summands.tree, summands.first, s.numel(), summands.count, 1};
+  if (is_on_gpu(wide, "a sum of exponentials")) {
+    cuda::canonical::ordered_exponential_sum(sum, floats(wide), floats(s), to_floats(out));
+    return out;
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_exponential_sum", [&] {
     loops::ordered_exponential_sum(sum, wide.const_data_ptr<scalar_t>(), s.const_data_ptr<scalar_t>(),
                                    out.mutable_data_ptr<scalar_t>());
@@ -65,6 +78,10 @@ Tensor ordered_norm_gradient(const Tensor& g, const Tensor& x, const Tensor& r, 
   const auto reciprocal = r.to(wide.scalar_type()).contiguous();
   auto out = at::empty(behind_nodes(summands, {x.size(0), x.size(-1)}), wide.options());
   const loops::OrderedSum sum{summands.tree, summands.first, x.size(0), summands.count, x.size(-1)};
+  if (is_on_gpu(wide, "a norm's gradient")) {
+    cuda::canonical::ordered_norm_gradient(sum, floats(gradient), floats(wide), floats(reciprocal), to_floats(out));
+    return out;
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_norm_gradient", [&] {
     loops::ordered_norm_gradient(sum, gradient.const_data_ptr<scalar_t>(), wide.const_data_ptr<scalar_t>(),
                                  reciprocal.const_data_ptr<scalar_t>(), out.mutable_data_ptr<scalar_t>());
@@ -79,6 +96,13 @@ Tensor ordered_table_gradient(const Tensor& gradient, const Tensor& tokens, cons
   auto out = at::empty({node_count(samples), rows, width}, wide.options());
   const loops::TableGradient shape{samples.tree, samples.first, samples.count, length,
                                    width,        index.numel(), first_row,     rows};
+  if (is_on_gpu(wide, "a table's gradient")) {
+    const auto [sorted, positions] = at::sort(index.flatten(), /*stable=*/true, /*dim=*/0, /*descending=*/false);
+    const auto starts = at::searchsorted(sorted, at::arange(first_row, first_row + rows + 1, sorted.options()));
+    cuda::canonical::table_gradient(shape, positions.const_data_ptr<int64_t>(), starts.const_data_ptr<int64_t>(),
+                                    floats(wide), to_floats(out));
+    return out;
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "ordered_table_gradient", [&] {
     loops::table_gradient(shape, index.const_data_ptr<int64_t>(), wide.const_data_ptr<scalar_t>(),
                           out.mutable_data_ptr<scalar_t>());
@@ -92,8 +116,32 @@ Tensor rms_norm_weight_gradient(const Tensor& gradient, const Tensor& x, const T
   return only_node(nodes).to(x.scalar_type());
 }
 
+namespace {
+
+// Sums of integers are the same in any order: LibTorch's.
+
+Tensor fixed_point_sum_on_gpu(const Tensor& x) {
+  const auto is_taken = at::lt(at::abs(x), loops::FixedPoint::kLimit);
+  const auto scaled = at::mul(at::where(is_taken, x, 0).to(c10::kDouble), std::ldexp(1.0, loops::FixedPoint::kBits));
+  const auto refused = at::sum(at::logical_not(is_taken), c10::kLong);
+  return at::stack({at::sum(at::round(scaled).to(c10::kLong)), refused});
+}
+
+Tensor scaled_squares_on_gpu(const Tensor& x, double scale) {
+  constexpr double kLimit = loops::WideSum::kLimit;
+  const auto size = at::abs(at::mul(x.to(c10::kDouble), scale));
+  const auto integer = at::round(at::where(at::le(size, kLimit), size, kLimit)).to(c10::kLong);
+  const auto square = at::mul(integer, integer);
+  const auto low = at::sum(at::bitwise_and(square, int64_t{0xffffffff}));
+  const auto high = at::add(at::sum(at::__rshift__(square, 32)), at::__rshift__(low, 32));
+  return at::stack({high, at::bitwise_and(low, int64_t{0xffffffff})});
+}
+
+}  // namespace
+
 Tensor fixed_point_sum(const Tensor& x) {
   const auto wide = widened(x);
+  if (is_on_gpu(wide, "fixed_point_sum")) return fixed_point_sum_on_gpu(wide);
   loops::FixedPoint sum;
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "fixed_point_sum",
                              [&] { sum = loops::fixed_point_sum(wide.numel(), wide.const_data_ptr<scalar_t>()); });
@@ -102,6 +150,7 @@ Tensor fixed_point_sum(const Tensor& x) {
 
 Tensor absolute_maximum(const Tensor& x) {
   const auto wide = widened(x);
+  if (is_on_gpu(wide, "absolute_maximum")) return wide.numel() > 0 ? at::amax(at::abs(wide)) : at::zeros({}, wide.options());
   auto out = at::empty({}, wide.options());
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "absolute_maximum", [&] {
     *out.mutable_data_ptr<scalar_t>() = loops::absolute_maximum(wide.numel(), wide.const_data_ptr<scalar_t>());
@@ -111,6 +160,7 @@ Tensor absolute_maximum(const Tensor& x) {
 
 Tensor scaled_squares(const Tensor& x, double scale) {
   const auto wide = widened(x);
+  if (is_on_gpu(wide, "scaled_squares")) return scaled_squares_on_gpu(wide, scale);
   loops::WideSum sum;
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "scaled_squares", [&] {
     sum = loops::scaled_squares(wide.numel(), wide.const_data_ptr<scalar_t>(), scale);

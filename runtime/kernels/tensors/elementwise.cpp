@@ -1,3 +1,5 @@
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/elementwise.h"
 
 #include <ATen/Dispatch.h>
@@ -15,6 +17,10 @@ using at::Tensor;
 
 Tensor apply(loops::Function function, const Tensor& x) {
   const auto wide = widened(x), out = at::empty_like(wide);
+  if (is_on_gpu(wide, "an elementwise function")) {
+    cuda::canonical::apply(function, wide.numel(), floats(wide), to_floats(out));
+    return out.to(x.scalar_type());
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "elementwise", [&] {
     const auto* from = wide.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
@@ -26,6 +32,10 @@ Tensor apply(loops::Function function, const Tensor& x) {
 
 Tensor apply(loops::Gradient gradient, const Tensor& g, const Tensor& x) {
   const auto wide = widened(x), slope = g.to(wide.scalar_type()).contiguous(), out = at::empty_like(wide);
+  if (is_on_gpu(wide, "an elementwise function's gradient")) {
+    cuda::canonical::apply(gradient, wide.numel(), floats(slope), floats(wide), to_floats(out));
+    return out.to(x.scalar_type());
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "elementwise_gradient", [&] {
     const auto *from = wide.const_data_ptr<scalar_t>(), *slopes = slope.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();

@@ -3,6 +3,9 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
+#include "runtime/kernels/cuda/cuda_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/row_parts.h"
 #include "runtime/kernels/tensors/widened.h"
@@ -28,6 +31,10 @@ Tensor swiglu(const Tensor& both) {
   auto sizes = both.sizes().vec();
   sizes.erase(sizes.end() - 2);
   const auto out = at::empty(sizes, wide.options());
+  if (is_on_gpu(wide, "swiglu")) {
+    cuda::canonical::swiglu(gate_rows(wide), floats(wide), to_floats(out));
+    return out.to(both.scalar_type());
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "swiglu", [&] {
     const auto* from = wide.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
@@ -41,6 +48,10 @@ Tensor swiglu(const Tensor& both) {
 Tensor swiglu_backward(const Tensor& gradient, const Tensor& both) {
   const auto wide = widened(both), g = gradient.to(wide.scalar_type()).contiguous();
   const auto out = at::empty_like(wide);
+  if (is_on_gpu(wide, "swiglu_backward")) {
+    cuda::canonical::swiglu_backward(gate_rows(wide), floats(g), floats(wide), to_floats(out));
+    return out.to(both.scalar_type());
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "swiglu_backward", [&] {
     const auto *slopes = g.const_data_ptr<scalar_t>(), *from = wide.const_data_ptr<scalar_t>();
     auto* to = out.mutable_data_ptr<scalar_t>();
@@ -59,6 +70,13 @@ Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines,
   if (wide.stride(3) != 1) wide = wide.contiguous();
   const auto c = cosines.to(wide.scalar_type()).contiguous(), s = sines.to(wide.scalar_type()).contiguous();
   const auto y = empty_heads(wide);
+  if (is_on_gpu(wide, "rotate_pairs")) {
+    if (wide.numel() > 0)
+      cuda::rotate_pairs(cuda::Element::kFloat32, {wide.size(0), wide.size(1), wide.size(2), wide.size(3)},
+                         {wide.stride(0), wide.stride(1), wide.stride(2)}, floats(wide), floats(c), floats(s), back,
+                         to_floats(y));
+    return y.to(x.scalar_type());
+  }
   const loops::HeadShape shape{wide.size(0),   wide.size(1),   wide.size(2),  wide.size(3),
                                wide.stride(0), wide.stride(1), wide.stride(2)};
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "rotate_pairs", [&] {

@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
+#include "runtime/kernels/cuda/cuda_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/row_parts.h"
 
@@ -37,6 +39,12 @@ void adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, 
   const Written p(parameter), m(mean), v(square);
   const auto g = gradient.to(parameter.scalar_type()).contiguous();
   LOCKSTEP_CHECK_EQ(g.numel(), parameter.numel());
+  if (is_on_gpu(parameter, "adamw")) {
+    cuda::adamw(parameter.numel(), p.data<float>(), floats(g), m.data<float>(), v.data<float>(),
+                loops::adamw_step<float>(learning_rate, beta1, beta2, epsilon, weight_decay, correction1, correction2,
+                                         gradient_scale));
+    return;
+  }
   AT_DISPATCH_FLOATING_TYPES(parameter.scalar_type(), "adamw", [&] {
     const auto step = loops::adamw_step<scalar_t>(learning_rate, beta1, beta2, epsilon, weight_decay, correction1,
                                                   correction2, gradient_scale);

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/kernels/tensors/row_parts.h"
 #include "runtime/kernels/tensors/widened.h"
@@ -24,6 +26,11 @@ std::tuple<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, doubl
   auto sizes = x.sizes().vec();
   sizes.pop_back();
   const auto reciprocal = at::empty(sizes, wide.options());
+  if (is_on_gpu(wide, "rms_norm")) {
+    cuda::canonical::rms_norm(rows_of(wide), floats(wide), floats(wide_weight), to_floats(y), to_floats(reciprocal),
+                              static_cast<float>(epsilon));
+    return {y.to(x.scalar_type()), reciprocal};
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "rms_norm", [&] {
     const auto *from = wide.const_data_ptr<scalar_t>(), *weights = wide_weight.const_data_ptr<scalar_t>();
     auto *to = y.mutable_data_ptr<scalar_t>(), *reciprocals = reciprocal.mutable_data_ptr<scalar_t>();
@@ -42,6 +49,12 @@ Tensor norm_backward(const Tensor& gradient, const Tensor& x, const Tensor& reci
                      const Tensor& dw) {
   const auto wide = widened(x), g = beside(gradient, wide), r = beside(reciprocal, wide), w = beside(weight, wide);
   const auto dx = at::empty_like(wide);
+  if (is_on_gpu(wide, "rms_norm_backward")) {
+    LOCKSTEP_CHECK(!dw.defined(), "on a GPU the weight's gradient is an op of its own");
+    cuda::canonical::rms_norm_input_gradient(rows_of(wide), floats(g), floats(wide), floats(r), floats(w),
+                                             to_floats(dx));
+    return dx.to(x.scalar_type());
+  }
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "rms_norm_backward", [&] {
     const auto *slopes = g.const_data_ptr<scalar_t>(), *from = wide.const_data_ptr<scalar_t>();
     const auto *reciprocals = r.const_data_ptr<scalar_t>(), *weights = w.const_data_ptr<scalar_t>();
@@ -101,8 +114,13 @@ Tensor cross_entropy_backward(const Tensor& gradient, const Tensor& logits, cons
                               const Tensor& target) {
   const auto wide = widened(logits), g = beside(gradient, wide), shift = beside(log_sum, wide);
   const auto classes = target.contiguous();
-  require_classes(classes, logits.size(-1));
   const auto result = at::empty_like(wide);
+  if (is_on_gpu(wide, "cross_entropy_backward")) {  // whose kernel writes nowhere else
+    cuda::canonical::cross_entropy_backward(rows_of(wide), floats(g), floats(wide), floats(shift),
+                                            classes.const_data_ptr<int64_t>(), to_floats(result));
+    return result.to(logits.scalar_type());
+  }
+  require_classes(classes, logits.size(-1));
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "cross_entropy_backward", [&] {
     const auto *slopes = g.const_data_ptr<scalar_t>(), *from = wide.const_data_ptr<scalar_t>();
     const auto* shifts = shift.const_data_ptr<scalar_t>();

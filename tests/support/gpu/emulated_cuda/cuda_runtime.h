@@ -85,6 +85,13 @@ class EmulatedBlock {
     return result;
   }
 
+  /// Waits until all members have come to as many of these, or exchanges.
+  void synchronize_warp(unsigned members) {
+    LOCKSTEP_CHECK(!is_direct_, "threads of a later block wait for each other, those of the first did not");
+    has_waited_ = true;
+    meet(members);
+  }
+
   /// Waits until all threads of the block have come to as many of these; one that has ended never comes.
   void synchronize() {
     LOCKSTEP_CHECK(!is_direct_, "threads of a later block wait for each other, those of the first did not");
@@ -140,10 +147,13 @@ class EmulatedBlock {
 template <class Argument>
 void open_memory(Opened& opened, const Argument& argument) {
   if constexpr (std::is_pointer_v<Argument>) opened.add(argument);
+  if constexpr (requires { argument.memory(); })
+    for (const void* start : argument.memory()) opened.add(start);
 }
 
 }  // namespace lockstep::testing
 
+inline void __syncwarp(unsigned members) { lockstep::testing::EmulatedBlock::current().synchronize_warp(members); }
 inline void __syncthreads() { lockstep::testing::EmulatedBlock::current().synchronize(); }
 
 inline uint64_t __shfl_sync(unsigned members, uint64_t value, int lane, int width) {
