@@ -1,6 +1,7 @@
 // A step of AdamW: pointwise on a parameter, its gradient and its state.
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/direct_call.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
 
@@ -14,7 +15,8 @@ constexpr OwnOp kOps[] = {
                "float gradient_scale) -> ()",
      .on_cpu = kernel<kernels::adamw>,
      .on_gpu = kernel<on_gpu::adamw>,
-     .rule = {"mesh::adamw", "optimizer", "...,...,...,...->...", "-"}},
+     .rule = {"mesh::adamw", "optimizer", "...,...,...,...->...", "-"},
+     .canonical = {direct_call<kernels::adamw>, Rule::kPlain, true}},
 };
 
 }  // namespace

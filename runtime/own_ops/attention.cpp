@@ -96,14 +96,14 @@ constexpr OwnOp kOps[] = {
      .on_gpu = kernel<on_gpu::attention>,
      .rule = {"mesh::attention", "attention", "b(h*g)ld,bhsd,bhse->b(h*g)le,b(h*g)l", "-", Rule::kNoReduce,
               whole_sharding, whole_shapes, from_first_row<0>},
-     .canonical = {canonical_attention}},
+     .canonical = {canonical_attention, Rule::kPlain, true}},
     {.schema = "attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
                "Tensor log_sum, bool causal, float scale, int first_row) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_backward>,
      .on_gpu = kernel<on_gpu::attention_backward>,
      .rule = {"mesh::attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
               whole_backward_sharding, whole_backward_shapes, from_first_row<1>},
-     .canonical = {canonical_attention_backward}},
+     .canonical = {canonical_attention_backward, Rule::kPlain, true}},
 };
 
 }  // namespace

@@ -118,30 +118,40 @@ constexpr OwnOp kOps[] = {
     {.schema = "attention_over(Tensor query, Tensor key, Tensor value, Tensor sums, Tensor weights, bool causal, "
                "float scale, int first_row) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_over>,
+     .on_gpu = kernel<kernels::attention_over>,
      .rule = {"mesh::attention_over", "attention", "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)lw->b(h*g)le,b(h*g)lw", "-",
-              Rule::kNoReduce, over_sharding, over_shapes, from_first_row<0>}},
+              Rule::kNoReduce, over_sharding, over_shapes, from_first_row<0>},
+     .canonical = {.on_gpu = true}},
     {.schema = "attention_result(Tensor sums, Tensor weights) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_result>,
+     .on_gpu = kernel<kernels::attention_result>,
      .rule = {"mesh::attention_result", "attention", "bhle,bhlw->bhle,bhl", "-", Rule::kNoReduce, result_sharding,
-              result_shapes}},
+              result_shapes},
+     .canonical = {.on_gpu = true}},
     {.schema = "attention_over_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
                "Tensor log_sum, Tensor query_gradient, bool causal, float scale, int first_row, int first, "
                "int all_rows) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::attention_over_backward>,
+     .on_gpu = kernel<kernels::attention_over_backward>,
      .rule = {"mesh::attention_over_backward", "attention", "...->b(h*g)ld,nbhsd,nbhse", "-", Rule::kNoReduce,
-              over_backward_sharding, over_backward_shapes}},
+              over_backward_sharding, over_backward_shapes},
+     .canonical = {.on_gpu = true}},
     {.schema = "document_attention_over(Tensor query, Tensor key, Tensor value, Tensor sums, Tensor weights, "
                "Tensor places, Tensor? draws, float dropout, float scale, int first_row) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::document_attention_over>,
+     .on_gpu = kernel<kernels::document_attention_over>,
      .rule = {"mesh::document_attention_over", "attention",
               "b(h*g)ld,bhsd,bhse,b(h*g)le,b(h*g)lw,bl,b(h*g)lr->b(h*g)le,b(h*g)lw", "-", Rule::kNoReduce,
-              document_over_sharding, document_over_shapes, from_first_row<0>}},
+              document_over_sharding, document_over_shapes, from_first_row<0>},
+     .canonical = {.on_gpu = true}},
     {.schema = "document_attention_over_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, "
                "Tensor output, Tensor log_sum, Tensor query_gradient, Tensor places, Tensor? draws, float dropout, "
                "float scale, int first_row, int first, int all_rows) -> (Tensor, Tensor, Tensor)",
      .on_cpu = kernel<kernels::document_attention_over_backward>,
+     .on_gpu = kernel<kernels::document_attention_over_backward>,
      .rule = {"mesh::document_attention_over_backward", "attention", "...->b(h*g)ld,nbhsd,nbhse", "-", Rule::kNoReduce,
-              document_over_backward_sharding, document_over_backward_shapes}},
+              document_over_backward_sharding, document_over_backward_shapes},
+     .canonical = {.on_gpu = true}},
 };
 
 }  // namespace

@@ -60,7 +60,8 @@ constexpr OwnOp kOps[] = {
     {.schema = "attention_draws(Tensor query, int keys, int first_row) -> Tensor",
      .on_cpu = kernel<kernels::attention_draws>,
      .on_gpu = kernel<kernels::attention_draws>,
-     .rule = {"mesh::attention_draws", "attention", "bhld->bhlr", "-", Rule::kRandom, sharding, shapes, local_draws}},
+     .rule = {"mesh::attention_draws", "attention", "bhld->bhlr", "-", Rule::kRandom, sharding, shapes, local_draws},
+     .canonical = {.on_gpu = true}},
 };
 
 }  // namespace

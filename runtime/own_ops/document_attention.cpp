@@ -105,7 +105,7 @@ constexpr OwnOp kOps[] = {
      .on_gpu = kernel<composed::document_attention>,
      .rule = {"mesh::document_attention", "attention", "b(h*g)ld,bhsd,bhse,bl,b(h*g)lr->b(h*g)le,b(h*g)l", "-",
               Rule::kNoReduce, sharding, shapes, from_first_row<0>},
-     .canonical = {canonical_document_attention}},
+     .canonical = {canonical_document_attention, Rule::kPlain, true}},
     {.schema = "document_attention_backward(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor output, "
                "Tensor log_sum, Tensor places, Tensor? draws, float dropout, float scale, int first_row) -> "
                "(Tensor, Tensor, Tensor)",
@@ -113,7 +113,7 @@ constexpr OwnOp kOps[] = {
      .on_gpu = kernel<composed::document_attention_backward>,
      .rule = {"mesh::document_attention_backward", "attention", "...->b(h*g)ld,bhsd,bhse", "-", Rule::kPlain,
               backward_sharding, backward_shapes, from_first_row<1>},
-     .canonical = {canonical_document_attention_backward}},
+     .canonical = {canonical_document_attention_backward, Rule::kPlain, true}},
 };
 
 }  // namespace

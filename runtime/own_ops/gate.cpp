@@ -5,6 +5,7 @@
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/direct_call.h"
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -61,11 +62,13 @@ constexpr OwnOp kOps[] = {
     {.schema = "swiglu(Tensor both) -> Tensor",
      .on_cpu = kernel<kernels::swiglu>,
      .on_gpu = kernel<on_gpu::swiglu>,
-     .rule = {"mesh::swiglu", "row", "...Tw->...w", "-", Rule::kNoReduce | Rule::kOfRows, nullptr, gated_shape}},
+     .rule = {"mesh::swiglu", "row", "...Tw->...w", "-", Rule::kNoReduce | Rule::kOfRows, nullptr, gated_shape},
+     .canonical = {direct_call<kernels::swiglu>, Rule::kPlain, true}},
     {.schema = "swiglu_backward(Tensor gradient, Tensor both) -> Tensor",
      .on_cpu = kernel<kernels::swiglu_backward>,
      .on_gpu = kernel<on_gpu::swiglu_backward>,
-     .rule = {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kOfRows, nullptr, gradient_shape}},
+     .rule = {"mesh::swiglu_backward", "row", "...w,...Tw->...Tw", "e-", Rule::kOfRows, nullptr, gradient_shape},
+     .canonical = {direct_call<kernels::swiglu_backward>, Rule::kPlain, true}},
 };
 
 }  // namespace

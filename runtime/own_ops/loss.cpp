@@ -9,6 +9,7 @@
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/direct_call.h"
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -40,6 +41,11 @@ template <size_t kLogits>
 void local_classes(const LocalCall& call, torch::jit::Stack& stack) {
   call.set_argument(stack, "target", local_target(call, stack, kLogits));
   call.op.callBoxed(stack);
+}
+
+void canonical_class_gradient(const LocalCall& call, torch::jit::Stack& stack) {
+  call.set_argument(stack, "target", local_target(call, stack, 1));
+  direct_call<kernels::cross_entropy_backward>(call, stack);
 }
 
 void canonical_exponential_sum(const LocalCall& call, torch::jit::Stack& stack) {
@@ -132,17 +138,18 @@ constexpr OwnOp kOps[] = {
      .on_cpu = kernel<kernels::exponential_sum>,
      .on_gpu = kernel<on_gpu::exponential_sum>,
      .rule = {"mesh::exponential_sum", "row", "...v,...->...", "-", Rule::kPlain, nullptr, exponential_sum_shapes},
-     .canonical = {canonical_exponential_sum}},
+     .canonical = {canonical_exponential_sum, Rule::kPlain, true}},
     {.schema = "pick_class(Tensor logits, Tensor target) -> Tensor",
      .on_cpu = kernel<kernels::pick_class>,
      .on_gpu = kernel<composed::pick_class>,
      .rule = {"mesh::pick_class", "row", "...v,...->...", "e-", Rule::kPlain, nullptr, per_row, local_classes<0>},
-     .canonical = {local_disjoint<local_classes<0>>, Rule::kDisjoint}},
+     .canonical = {local_disjoint<local_classes<0>>, Rule::kDisjoint, true}},
     {.schema = "cross_entropy_backward(Tensor gradient, Tensor logits, Tensor log_sum, Tensor target) -> Tensor",
      .on_cpu = kernel<kernels::cross_entropy_backward>,
      .on_gpu = kernel<on_gpu::cross_entropy_backward>,
      .rule = {"mesh::cross_entropy_backward", "row", "...,...v,...,...->...v", "e---", Rule::kPlain, nullptr,
-              like_second, local_classes<1>}},
+              like_second, local_classes<1>},
+     .canonical = {canonical_class_gradient, Rule::kPlain, true}},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/direct_call.h"
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -170,7 +171,8 @@ constexpr OwnOp kOps[] = {
     {.schema = "rms_norm(Tensor x, Tensor weight, float epsilon) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::rms_norm>,
      .on_gpu = kernel<on_gpu::rms_norm>,
-     .rule = {"mesh::rms_norm", "row", "...D,D->...D,...", "-", Rule::kNoReduce, nullptr, rms_norm_shapes}},
+     .rule = {"mesh::rms_norm", "row", "...D,D->...D,...", "-", Rule::kNoReduce, nullptr, rms_norm_shapes},
+     .canonical = {direct_call<kernels::rms_norm>, Rule::kPlain, true}},
     {.schema = "rms_norm_backward(Tensor gradient, Tensor x, Tensor reciprocal, Tensor weight) -> (Tensor, Tensor)",
      .on_cpu = kernel<kernels::rms_norm_backward>,
      .on_gpu = kernel<on_gpu::rms_norm_backward>,
@@ -179,13 +181,16 @@ constexpr OwnOp kOps[] = {
      .canonical = {.traits = Rule::kNoReduce}},
     {.schema = "rms_norm_input_gradient(Tensor gradient, Tensor x, Tensor reciprocal, Tensor weight) -> Tensor",
      .on_cpu = kernel<kernels::rms_norm_input_gradient>,
+     .on_gpu = kernel<kernels::rms_norm_input_gradient>,
      .rule = {"mesh::rms_norm_input_gradient", "row", "...D,...D,...,D->...D", "e---", Rule::kPlain, nullptr,
-              like_second}},
+              like_second},
+     .canonical = {.on_gpu = true}},
     {.schema = "rms_norm_weight_gradient(Tensor gradient, Tensor x, Tensor reciprocal) -> Tensor",
      .on_cpu = kernel<kernels::rms_norm_weight_gradient>,
+     .on_gpu = kernel<kernels::rms_norm_weight_gradient>,
      .rule = {"mesh::rms_norm_weight_gradient", "row", "b...D,b...D,b...->bD", "e--", Rule::kPlain,
               weight_gradient_sharding, weight_gradient_shape},
-     .canonical = {canonical_weight_gradient}},
+     .canonical = {canonical_weight_gradient, Rule::kPlain, true}},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace lockstep {
 struct CanonicalForm {
   LocalFunction local = nullptr;   ///< null: that of the rule
   unsigned traits = Rule::kPlain;  ///< added to those of the rule
+  bool on_gpu = false;             ///< has these bits on a GPU, too
 };
 
 /// All that is known of one op in the dispatcher's namespace `mesh`. (Derivatives are registered by its family, since

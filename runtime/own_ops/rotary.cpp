@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/own_ops/direct_call.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
 
@@ -51,7 +52,8 @@ constexpr OwnOp kOps[] = {
     {.schema = "rotate_pairs(Tensor x, Tensor cosines, Tensor sines, bool back) -> Tensor",
      .on_cpu = kernel<kernels::rotate_pairs>,
      .on_gpu = kernel<on_gpu::rotate_pairs>,
-     .rule = {"mesh::rotate_pairs", "attention", "bhlD,lP,lP->bhlD", "e--", Rule::kPlain, nullptr, rotated_shape}},
+     .rule = {"mesh::rotate_pairs", "attention", "bhlD,lP,lP->bhlD", "e--", Rule::kPlain, nullptr, rotated_shape},
+     .canonical = {direct_call<kernels::rotate_pairs>, Rule::kPlain, true}},
 };
 
 }  // namespace

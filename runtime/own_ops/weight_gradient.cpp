@@ -44,7 +44,7 @@ constexpr OwnOp kOps[] = {
      .on_cpu = kernel<kOnCpu>,
      .on_gpu = kernel<composed::weight_gradient>,
      .rule = {"mesh::weight_gradient", "matmul", "...n,...k->nk", "ee", Rule::kPlain, nullptr, weight_gradient_shape},
-     .canonical = {canonical_weight_gradient, Rule::kSamples}},
+     .canonical = {canonical_weight_gradient, Rule::kSamples, true}},
 };
 
 }  // namespace

@@ -84,6 +84,7 @@ struct Rule {
     kAsIs,     ///< LibTorch's own call, or `local`, whose bits depend on values and global indices alone
     kOwnForm,  ///< another local call
   } canonical = Canonical::kRefuses;
+  bool canonical_on_gpu = false;  ///< the same bits on a GPU; others refuse to run there under canonical numerics
   const char* instead = nullptr;  ///< of kRefuses: what to write instead; null where nothing is known
 };
 

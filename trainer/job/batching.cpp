@@ -47,8 +47,6 @@ void require_device_offered(const Job& job, const Launch& launch) {
     fail<BadInput>(
         "training.device \"cuda\" in several processes carries no transfers between stages yet: "
         "parallelism.pipeline_parallel_degree must be 1.");
-  if (job.training.device == "cuda" && job.numerics.is_canonical())
-    fail<BadInput>("training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
 }
 
 void require_ring_offered(const Job& job, const Launch& launch) {

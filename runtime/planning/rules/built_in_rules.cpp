@@ -16,8 +16,7 @@ std::vector<CanonicalRule> forms_of_libtorchs_ops() {
   return all;
 }
 
-bool is_as_is(std::string_view op) {
-  const auto names = rules::canonical_as_is();
+bool is_in(std::span<const std::string_view> names, std::string_view op) {
   return std::binary_search(names.begin(), names.end(), op);
 }
 
@@ -30,10 +29,13 @@ std::vector<Rule> all_rows() {
         rules::convolution, rules::spectra, rules::indexing, rules::views, rules::matmul, rules::reductions,
         rules::rows, rules::embedding, rules::random, rules::factories})
     for (const auto& rule : family()) all.push_back(rule);
-  for (auto& rule : all)
-    if (is_as_is(rule.op)) rule.canonical = Rule::Canonical::kAsIs;
+  for (auto& rule : all) {
+    if (is_in(rules::canonical_as_is(), rule.op)) rule.canonical = Rule::Canonical::kAsIs;
+    rule.canonical_on_gpu = is_in(rules::canonical_on_gpu(), rule.op);
+  }
   for (const auto& op : all_own_ops()) {
     all.push_back(op.rule);
+    all.back().canonical_on_gpu = op.canonical.on_gpu;
     all.back().canonical = op.canonical.local ? Rule::Canonical::kOwnForm : Rule::Canonical::kAsIs;
   }
   for (auto& rule : all) {

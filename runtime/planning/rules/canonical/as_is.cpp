@@ -67,8 +67,6 @@ constexpr std::string_view kAsIs[] = {
     "detach",
     "diagonal",
     "diagonal_scatter",
-    "div.Scalar",
-    "div.Tensor",
     "empty.memory_format",
     "empty_like",
     "empty_permuted",

@@ -23,6 +23,9 @@ std::span<const CanonicalRule> canonical_sums();
 /// The ops that need no form: slices, offsets and meshes give the same bits (tests/runtime/planning/). Sorted.
 std::span<const std::string_view> canonical_as_is();
 
+/// Of those with a form, and of those without, the ops that have a CPU's bits on a GPU. Sorted.
+std::span<const std::string_view> canonical_on_gpu();
+
 /// Whether complex numbers, too, give the same bits by this op's form, or as it is: others refuse them.
 bool takes_complex(std::string_view op, bool own_form);
 

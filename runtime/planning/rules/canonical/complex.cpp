@@ -31,7 +31,7 @@ void local_product(const LocalCall& call, torch::jit::Stack& stack) {
 constexpr CanonicalRule kForms[] = {{"mul.Scalar", local_product}, {"mul.Tensor", local_product}};
 
 /// Of those that are canonical as they are, the ones that calculate.
-constexpr std::string_view kOfRealAlone[] = {"abs", "cumprod", "div.Scalar", "div.Tensor", "sgn", "square"};
+constexpr std::string_view kOfRealAlone[] = {"abs", "cumprod", "sgn", "square"};
 /// Forms that take complex numbers.
 constexpr std::string_view kOfComplexToo[] = {"add.Scalar",  "add.Tensor", "mul.Scalar", "mul.Tensor",
                                               "rsub.Scalar", "sub.Scalar", "sub.Tensor"};

@@ -78,6 +78,18 @@ void local_add(const LocalCall& call, torch::jit::Stack& stack) {
   leave_result(call, stack, self, sum, dtype);
 }
 
+/// A GPU multiplies by the reciprocal of a divisor that the host has: there it is brought to the GPU.
+void local_division(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto self = call.tensor(stack, "self");
+  const auto& other = call.argument(stack, "other");
+  const auto dtype = call.plan.results[0]->dtype;
+  const bool is_there = !self.is_cuda() || (other.isTensor() && other.toTensor().is_cuda());
+  if (is_there || !c10::isFloatingType(dtype)) return call.op.callBoxed(stack);
+  const auto options = self.options().dtype(dtype == c10::kDouble ? c10::kDouble : c10::kFloat);
+  const auto divisor = other.isTensor() ? other.toTensor().to(options) : at::full({}, other.toScalar(), options);
+  leave_result(call, stack, self, at::div(self.to(options), divisor), dtype);
+}
+
 void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {
   const auto factor = call.argument(stack, "value").toScalar();
   unfused(call, stack, {"self", "tensor1", "tensor2"},
@@ -126,6 +138,8 @@ constexpr CanonicalRule kElementwise[] = {
     {"addcdiv", local_rounded_once},
     {"addcmul", local_addcmul},
     {"cos", local_function<Function::kCos>},
+    {"div.Scalar", local_division},
+    {"div.Tensor", local_division},
     {"erf", local_function<Function::kErf>},
     {"exp", local_function<Function::kExp>},
     {"gelu", local_gelu},

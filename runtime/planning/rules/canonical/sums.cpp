@@ -57,7 +57,8 @@ void local_sum(const LocalCall& call, torch::jit::Stack& stack, bool all, bool m
   auto sum = x.dim() == 0 ? x.clone() : sum_dims(call, x, dims);
   if (mean) {
     const auto results = static_cast<double>(result.element_count());
-    sum = sum.div(results > 0 ? static_cast<double>(call.plan.wanted[0]->element_count()) / results : 1);
+    const double count = results > 0 ? static_cast<double>(call.plan.wanted[0]->element_count()) / results : 1;
+    sum = at::div(sum, at::full({}, count, sum.options()));  // by a number of the host a GPU would multiply
   }
   if (!result.layout.ordered_sum()) sum = sum.to(dtype);
   const at::IntArrayRef sizes = result.local_sizes[call.index];
