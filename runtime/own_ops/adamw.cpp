@@ -1,9 +1,9 @@
 // A step of AdamW: pointwise on a parameter, its gradient and its state.
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
-#include "runtime/own_ops/direct_call.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/planning/canonical_local.h"
 
 namespace lockstep {
 namespace own_ops {

@@ -4,9 +4,9 @@
 #include "core/error.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
-#include "runtime/own_ops/direct_call.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/planning/canonical_local.h"
 
 namespace lockstep {
 

@@ -9,6 +9,7 @@
 #include "runtime/context/scopes.h"
 #include "runtime/context/told_values.h"
 #include "runtime/dispatch/backend.h"
+#include "runtime/kernels/on_gpu/canonical_self_test.h"
 #include "runtime/kernels/self_test/self_test.h"
 #include "runtime/local_calls/decomposition.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -65,7 +66,10 @@ std::unique_ptr<World> make_world(const TrainingRun::Options& options, const Job
     require_gpu(options.local_ranks.empty() ? 0 : options.local_ranks[0]);
     world.device = c10::kCUDA;
   }
-  if (world.numerics == Numerics::kCanonical && !options.meta) kernels::require_self_test();
+  if (world.numerics == Numerics::kCanonical && !options.meta) {
+    kernels::require_self_test();
+    if (world.device == c10::kCUDA) on_gpu::require_canonical_self_test();
+  }
   return std::make_unique<World>(std::move(world));
 }
 

@@ -115,7 +115,7 @@ void multiply_batches(const Batches& batches, const Contraction& contraction, co
   };
   const int64_t count = batches.a.size(0), threads = at::get_num_threads();
   const double operations = static_cast<double>(batches.a.numel()) * static_cast<double>(batches.b.size(2));
-  if (count >= threads && operations >= kSmallProduct) {
+  if (!out.is_cuda() && count >= threads && operations >= kSmallProduct) {
     parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) one(i);
     });

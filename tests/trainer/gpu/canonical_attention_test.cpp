@@ -71,6 +71,9 @@ TEST_P(CanonicalAttention, OfDocumentsAndWithDropout) {
   expect_cpu_results(shape, {.places = places});
   expect_cpu_results(shape, {.draws = draws, .dropout = 0.3});
   expect_cpu_results(shape, {.places = places, .draws = draws, .dropout = 1});
+  // A document that begins within a block and goes on in the next.
+  expect_cpu_results({1, 1, 1, 300, 300, 0, 4, 4, true},
+                     {.places = at::cat({at::arange(5), at::arange(295)}).view({1, 300})});
 }
 
 constexpr int64_t kFirst = 256, kLast = 60, kRows = kFirst + kLast;
@@ -100,6 +103,17 @@ TEST_P(CanonicalAttention, OfKeysInBlocks) {
                                             true, 0.3, -kFirst, 0, kRows);
   };
   expect_cpu_bits("gradients", back, make(output.sizes()), query, key, value, output.to(query.scalar_type()), log_sum);
+}
+
+/// What no call before has left: the rows are NaN from there on.
+TEST_P(CanonicalAttention, OfAStateThatIsNone) {
+  const auto over = [](const Tensor& q, const Tensor& k, const Tensor& sums, const Tensor& weights) {
+    const auto [more, others] = kernels::attention_over(q, k, k, sums, weights, false, 0.3, 0);
+    return kernels::attention_result(more, others);
+  };
+  auto weights = make({1, 1, 3, kernels::kAttentionWeights}, c10::kFloat).abs();
+  weights[0][0][1][16] = NAN, weights[0][0][2][17] = 0;  // the highest exponent, and whether there is one
+  expect_cpu_bits("states", over, make({1, 1, 3, 8}), make({1, 1, 20, 8}), make({1, 1, 3, 8}, c10::kFloat), weights);
 }
 
 TEST_P(CanonicalAttention, KeepsNumbersThatAreNotFinite) {

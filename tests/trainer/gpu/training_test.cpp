@@ -4,7 +4,6 @@
 #include "core/error.h"
 #include "rng/cuda_fill.h"
 #include "tests/support/small_models.h"
-#include "trainer/job/batching.h"
 #include "trainer/measure/step_meter.h"
 
 namespace lockstep::trainer {
@@ -66,24 +65,6 @@ TEST(GpuTraining, WithoutCudaIsAClearError) {
   } catch (const BadInput& error) {
     EXPECT_STREQ(error.what(), "training.device = \"cuda\": built without CUDA (configure with -DLOCKSTEP_CUDA=ON)");
   }
-}
-
-TEST(GpuTraining, IsNotOfferedWithCanonicalNumerics) {
-  const auto problem = [](const Job& job) -> std::string {
-    try {
-      resolve(job, {});
-      return "";
-    } catch (const BadInput& error) {
-      return error.what();
-    }
-  };
-  auto job = testing::native_job();
-  job.training.device = "cuda";
-  EXPECT_EQ(problem(job), "");
-  job.record.folder = "traces";
-  EXPECT_EQ(problem(job), "");
-  job.numerics.mode = "canonical";
-  EXPECT_EQ(problem(job), "training.device \"cuda\" needs numerics.mode = \"native\": canonical numerics is for CPUs.");
 }
 
 }  // namespace

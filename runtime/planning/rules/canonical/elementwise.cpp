@@ -120,6 +120,8 @@ void local_power(const LocalCall& call, torch::jit::Stack& stack) {
   const double exponent = call.argument(stack, "exponent").toScalar().toDouble();
   if (std::find(std::begin(kExact), std::end(kExact), exponent) == std::end(kExact))
     fail<BadInput>("pow with exponent {} has no canonical form; 0.5, 1, 2, 3 and -0.5, -1, -2 have one", exponent);
+  if (exponent > -1 && exponent < 0 && call.tensor(stack, "self").is_cuda())  // by an approximation
+    fail<BadInput>("pow with exponent {} has no canonical form on a GPU; use x.sqrt().reciprocal()", exponent);
   local_rounded_once(call, stack);
 }
 

@@ -113,6 +113,8 @@ constexpr std::string_view kOnGpu[] = {
     "ones",
     "ones_like",
     "permute",
+    "pow.Tensor_Scalar",
+    "reciprocal",
     "relu",
     "roll",
     "round",

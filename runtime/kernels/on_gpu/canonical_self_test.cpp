@@ -1,0 +1,192 @@
+#include "runtime/kernels/on_gpu/canonical_self_test.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <chrono>
+#include <tuple>
+#include <vector>
+
+#include "core/error.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
+#include "runtime/kernels/tensors/canonical_sums.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/elementwise.h"
+#include "runtime/kernels/tensors/softmax.h"
+
+namespace lockstep::on_gpu {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+using kernels::Summands;
+
+/// No multiples of a tile, a leaf or a warp; sums of several leaves.
+constexpr int64_t kRows = 70, kColumns = 37, kLength = 300, kSamples = 3;
+
+/// On one device.
+struct Operands {
+  Tensor x, y;        ///< [kSamples, kRows, kLength]
+  Tensor heads;       ///< [1, 2, kLength, 12]
+  Tensor weight;      ///< [kColumns, kLength]
+  Tensor row;         ///< [kLength], float32
+  Tensor tokens;      ///< int64 [kSamples * kRows]
+};
+
+Operands operands_of(c10::ScalarType dtype) {
+  const auto generator = at::detail::createCPUGenerator(1);
+  const auto make = [&](c10::IntArrayRef sizes) {
+    const auto numbers = at::randn(sizes, generator, c10::kDouble);
+    return at::mul(numbers, at::exp(at::randn(sizes, generator, c10::kDouble))).to(dtype);
+  };
+  return {make({kSamples, kRows, kLength}),
+          make({kSamples, kRows, kLength}),
+          make({1, 2, kLength, 12}),
+          make({kColumns, kLength}),
+          make({kLength}).to(c10::kFloat),
+          at::arange(kSamples * kRows).mul(7).remainder(11)};
+}
+
+Operands there(const Operands& here) {
+  const auto to = [](const Tensor& tensor) { return tensor.to(c10::kCUDA); };
+  return {to(here.x), to(here.y), to(here.heads), to(here.weight), to(here.row), to(here.tokens)};
+}
+
+template <class... T>
+Tensors all_of(const std::tuple<T...>& results) {
+  return std::apply([](const auto&... each) { return Tensors{each...}; }, results);
+}
+
+struct Kernel {
+  const char* name;
+  Tensors (*run)(const Operands& of);
+};
+
+/// LibTorch's own, which forms are composed of.
+Tensors single_operations(const Operands& of) {
+  const auto &x = of.x, &y = of.y;
+  const auto wide = x.to(c10::kFloat), integers = at::round(at::mul(wide, 1000)).to(c10::kLong);
+  return {x + y,           x - y,
+          x * y,           at::mul(x, 0.1),
+          x / y,           at::sqrt(at::abs(wide)),
+          at::amax(x, -1), at::round(x),
+          at::sum(integers), at::where(at::gt(x, y), x, y),
+          wide.to(c10::kBFloat16), std::get<1>(at::sort(of.tokens, true, 0, false))};
+}
+
+Tensors attention(const Operands& of) {
+  const auto key = of.heads.narrow(1, 0, 1);
+  const auto [output, log_sum] = kernels::canonical_attention(of.heads, key, key, true, 0.3);
+  auto results = all_of(
+      kernels::canonical_attention_backward(of.heads, of.heads, key, key, output, log_sum, true, 0.3));
+  results.insert(results.end(), {output, log_sum});
+  return results;
+}
+
+Tensors functions(const Operands& of) {
+  using kernels::loops::Function;
+  Tensors results;
+  for (int f = 0; f <= static_cast<int>(Function::kGeluByTanh); ++f)
+    results.push_back(kernels::apply(static_cast<Function>(f), of.x));
+  return results;
+}
+
+Tensors adamw(const Operands& of) {
+  const auto parameter = of.row.clone(), mean = of.row * 0.5, square = of.row * of.row;
+  kernels::adamw(parameter, of.row, mean, square, 1e-2, 0.9, 0.95, 1e-8, 0.1, 0.19, 0.0975, 0.5);
+  return {parameter, mean, square};
+}
+
+Tensors norms(const Operands& of) {
+  auto results = all_of(kernels::rms_norm(of.x, of.row, 1e-5));
+  const auto reciprocal = results[1];
+  results.push_back(kernels::rms_norm_input_gradient(of.y, of.x, reciprocal, of.row));
+  results.push_back(kernels::rms_norm_weight_gradient(of.y, of.x, reciprocal));
+  return results;
+}
+
+Tensors losses(const Operands& of) {
+  const auto tree = SumTree::over_elements(kLength);
+  const auto logits = of.x.view({-1, kLength}), shift = at::amax(logits, -1).to(c10::kFloat);
+  return {kernels::ordered_exponential_sum(logits, shift, Summands::all(tree)),
+          kernels::cross_entropy_backward(shift, logits, shift, of.tokens),
+          kernels::ordered_table_gradient(logits, of.tokens, Summands::all(SumTree::over_samples(kSamples)), kRows, 0, 12),
+          kernels::fixed_point_sum(of.x), kernels::scaled_squares(of.x, 0x1p20), kernels::absolute_maximum(of.x)};
+}
+
+Tensors sums(const Operands& of) {
+  Tensors results;
+  for (int64_t dim = 0; dim < of.x.dim(); ++dim)
+    results.push_back(kernels::ordered_sum(of.x, dim, Summands::all(SumTree::over_elements(of.x.size(dim)))));
+  return results;
+}
+
+constexpr Kernel kKernels[] = {
+    {"single operations", single_operations},
+    {"products",
+     [](const Operands& of) {
+       return Tensors{kernels::linear(of.x, of.weight), kernels::weight_gradient(of.x, of.y, {})};
+     }},
+    {"sums", sums},
+    {"norms", norms},
+    {"gates",
+     [](const Operands& of) {
+       const auto both = of.x.view({kSamples, kRows / 2, 2, kLength});
+       return Tensors{kernels::swiglu(both), kernels::swiglu_backward(of.y.narrow(1, 0, kRows / 2), both)};
+     }},
+    {"softmax",
+     [](const Operands& of) {
+       return Tensors{kernels::softmax(of.x, -1), kernels::log_softmax(of.x, -1),
+                      kernels::softmax_backward(of.y, of.x, -1), kernels::log_softmax_backward(of.y, of.x, -1)};
+     }},
+    {"functions", functions},
+    {"losses", losses},
+    {"attention", attention},
+    {"AdamW", adamw},
+};
+
+/// NaN is NaN.
+bool same_bits(const Tensor& gpu, const Tensor& cpu) {
+  const auto found = gpu.cpu();
+  if (found.scalar_type() != cpu.scalar_type() || found.sizes() != cpu.sizes()) return false;
+  if (!cpu.is_floating_point()) return at::equal(found, cpu);
+  const auto is_nan = at::isnan(cpu);
+  const auto word = cpu.element_size() == 2 ? c10::kShort : c10::kInt;
+  const auto bits = [&](const Tensor& x) { return x.masked_fill(is_nan, 0).contiguous().view(word); };
+  return at::equal(is_nan, at::isnan(found)) && at::equal(bits(found), bits(cpu));
+}
+
+void compare(const Kernel& kernel, const Operands& here, const Operands& gpu, const Tamper& tamper,
+             SelfTestReport& report) {
+  const auto expected = kernel.run(here), found = kernel.run(gpu);
+  for (size_t i = 0; i < expected.size(); ++i, ++report.comparisons) {
+    if (tamper) tamper(kernel.name, found[i]);
+    if (!same_bits(found[i], expected[i]))
+      fail<Inconsistency>(
+          "canonical numerics on this GPU: result {} of the self-test's {} in {} has other bits than the CPU's. Set "
+          "training.device = \"cpu\" or numerics.mode = \"native\", and report it with the output of lockstep doctor",
+          i, kernel.name, c10::toString(here.x.scalar_type()));
+  }
+}
+
+}  // namespace
+
+SelfTestReport canonical_self_test(const Tamper& tamper) {
+  const auto start = std::chrono::steady_clock::now();
+  SelfTestReport report;
+  const at::NoGradGuard no_grad;
+  for (const auto dtype : {c10::kFloat, c10::kBFloat16}) {
+    const auto here = operands_of(dtype), gpu = there(here);
+    for (const auto& kernel : kKernels) compare(kernel, here, gpu, tamper, report);
+  }
+  report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+const SelfTestReport& require_canonical_self_test() {
+  static const auto report = canonical_self_test();
+  return report;
+}
+
+}  // namespace lockstep::on_gpu
