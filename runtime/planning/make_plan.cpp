@@ -107,8 +107,8 @@ class Maker {
 
   void check_on_gpu() const {
     if (mesh_.world().canonical() && mesh_.world().shard_device().is_cuda() && !plan_->rule->canonical_on_gpu)
-      fail<BadInput>(
-          "{} has no canonical form on a GPU; set numerics.mode = \"native\", or training.device = \"cpu\"", call_.op);
+      fail<BadInput>("{} has no canonical form on a GPU; set numerics.mode = \"native\", or training.device = \"cpu\"",
+                     call_.op);
   }
 
   void check_real() const {

@@ -1,5 +1,5 @@
 """Part 3: training on the GPU, one device and a simulated 2 x 2 mesh: what the README promises, as far as native numerics
-keep it."""
+keep it, and under canonical numerics with the bits of a CPU."""
 import shutil
 
 from gpu import jobs
@@ -30,6 +30,24 @@ def one_device_and_mesh(check):
                    ["--training.mixed_precision_param=bfloat16"])
     check.require(close(jobs.losses(bf16)[:1], jobs.losses(alone)[:1], 2e-2), "and bfloat16's, within 2e-2")
     return alone
+
+
+def canonical(check):
+    """A CPU's bits, on a mesh and in a replay."""
+    for compute in ("float32", "bfloat16"):
+        words = [f"--training.mixed_precision_param={compute}", "--numerics.mode=canonical"]
+        def train(name, *more, steps=1 if check.trial else 3):
+            name = f"canonical-{compute}-{name}"
+            return jobs.train(check, name, [*jobs.job(check, name, length=128, steps=steps), *words, *more])
+        cpu = train("cpu", "--training.device=cpu")["state_digest"]
+        check.require(train("alone")["state_digest"] == cpu, f"canonical numerics in {compute}: a CPU's state, {cpu}")
+    folder = check.out / "canonical-traces"
+    shutil.rmtree(folder, ignore_errors=True)
+    mesh = train("mesh", "--training.local_batch_size=1" if check.trial else "--training.local_batch_size=2", *jobs.MESH,
+                 "--record", folder, "-q")
+    check.require(mesh["state_digest"] == cpu, "and so has a 2 x 2 mesh")
+    done = check.run("canonical-replay", [check.binary("lockstep"), "replay", folder, "--rank", 1, "--device", "cpu"])
+    check.require("identical" in done.stdout, "its recording replays on a CPU bit by bit")
 
 
 def verify(check):
@@ -81,6 +99,7 @@ def processes(check, alone):
 
 def run(check):
     alone = one_device_and_mesh(check)
+    canonical(check)
     verify(check)
     resume(check, alone)
     replay(check)

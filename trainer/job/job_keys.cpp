@@ -113,7 +113,7 @@ constexpr Key kOthers[] = {
     {"training", "mixed_precision_reduce", at<&Job::training, &TrainingSection::mixed_precision_reduce>(), one_of(kFloat32),
      "Type of gradient reductions."},
     {"training", "device", at<&Job::training, &TrainingSection::device>(), one_of(kDevices),
-     "What computes; cuda needs native numerics and a build with CUDA (docs/gpu.md). (Not in torchtitan.)"},
+     "What computes; cuda needs a build with CUDA (docs/gpu.md). (Not in torchtitan.)"},
 
     {"parallelism", "data_parallel_replicate_degree",
      at<&Job::parallelism, &ParallelismSection::data_parallel_replicate_degree>(), kDegree,

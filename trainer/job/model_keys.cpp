@@ -36,8 +36,8 @@ constexpr Key kKeys[] = {
     {"model", "dropout", at<&Job::model, &ModelSection::dropout>(), kBelowOne,
      "Share of activations that training drops, instead of the flavor's. (Not in torchtitan.)"},
     {"model", "attention_dropout", at<&Job::model, &ModelSection::attention_dropout>(), kBelowOne,
-     "Share of attention's weights that training drops; the flavors drop none. On GPUs it holds the matrix of all weights. "
-     "Not of mlp. (Not in torchtitan.)"},
+     "Share of attention's weights that training drops; the flavors drop none. On GPUs, in native numerics, it holds the "
+     "matrix of all weights. Not of mlp. (Not in torchtitan.)"},
     {"model", "rope_theta", at<&Job::model, &ModelSection::rope_theta>(), kAboveZero,
      "Base of the rotations' frequencies, instead of the flavor's. Of llama3 and moe. (Not in torchtitan.)"},
     {"model", "rope_factor", at<&Job::model, &ModelSection::rope_factor>(), kFactor,

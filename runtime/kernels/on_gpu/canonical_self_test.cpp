@@ -27,11 +27,11 @@ constexpr int64_t kRows = 70, kColumns = 37, kLength = 300, kSamples = 3;
 
 /// On one device.
 struct Operands {
-  Tensor x, y;        ///< [kSamples, kRows, kLength]
-  Tensor heads;       ///< [1, 2, kLength, 12]
-  Tensor weight;      ///< [kColumns, kLength]
-  Tensor row;         ///< [kLength], float32
-  Tensor tokens;      ///< int64 [kSamples * kRows]
+  Tensor x, y;    ///< [kSamples, kRows, kLength]
+  Tensor heads;   ///< [1, 2, kLength, 12]
+  Tensor weight;  ///< [kColumns, kLength]
+  Tensor row;     ///< [kLength], float32
+  Tensor tokens;  ///< int64 [kSamples * kRows]
 };
 
 Operands operands_of(c10::ScalarType dtype) {
@@ -40,12 +40,9 @@ Operands operands_of(c10::ScalarType dtype) {
     const auto numbers = at::randn(sizes, generator, c10::kDouble);
     return at::mul(numbers, at::exp(at::randn(sizes, generator, c10::kDouble))).to(dtype);
   };
-  return {make({kSamples, kRows, kLength}),
-          make({kSamples, kRows, kLength}),
-          make({1, 2, kLength, 12}),
-          make({kColumns, kLength}),
-          make({kLength}).to(c10::kFloat),
-          at::arange(kSamples * kRows).mul(7).remainder(11)};
+  return {make({kSamples, kRows, kLength}), make({kSamples, kRows, kLength}),
+          make({1, 2, kLength, 12}),        make({kColumns, kLength}),
+          make({kLength}).to(c10::kFloat),  at::arange(kSamples * kRows).mul(7).remainder(11)};
 }
 
 Operands there(const Operands& here) {
@@ -67,19 +64,25 @@ struct Kernel {
 Tensors single_operations(const Operands& of) {
   const auto &x = of.x, &y = of.y;
   const auto wide = x.to(c10::kFloat), integers = at::round(at::mul(wide, 1000)).to(c10::kLong);
-  return {x + y,           x - y,
-          x * y,           at::mul(x, 0.1),
-          x / y,           at::sqrt(at::abs(wide)),
-          at::amax(x, -1), at::round(x),
-          at::sum(integers), at::where(at::gt(x, y), x, y),
-          wide.to(c10::kBFloat16), std::get<1>(at::sort(of.tokens, true, 0, false))};
+  return {x + y,
+          x - y,
+          x * y,
+          at::mul(x, 0.1),
+          x / y,
+          at::sqrt(at::abs(wide)),
+          at::amax(x, -1),
+          at::round(x),
+          at::sum(integers),
+          at::where(at::gt(x, y), x, y),
+          wide.to(c10::kBFloat16),
+          std::get<1>(at::sort(of.tokens, true, 0, false))};
 }
 
 Tensors attention(const Operands& of) {
   const auto key = of.heads.narrow(1, 0, 1);
   const auto [output, log_sum] = kernels::canonical_attention(of.heads, key, key, true, 0.3);
-  auto results = all_of(
-      kernels::canonical_attention_backward(of.heads, of.heads, key, key, output, log_sum, true, 0.3));
+  auto results =
+      all_of(kernels::canonical_attention_backward(of.heads, of.heads, key, key, output, log_sum, true, 0.3));
   results.insert(results.end(), {output, log_sum});
   return results;
 }
@@ -109,10 +112,13 @@ Tensors norms(const Operands& of) {
 Tensors losses(const Operands& of) {
   const auto tree = SumTree::over_elements(kLength);
   const auto logits = of.x.view({-1, kLength}), shift = at::amax(logits, -1).to(c10::kFloat);
-  return {kernels::ordered_exponential_sum(logits, shift, Summands::all(tree)),
-          kernels::cross_entropy_backward(shift, logits, shift, of.tokens),
-          kernels::ordered_table_gradient(logits, of.tokens, Summands::all(SumTree::over_samples(kSamples)), kRows, 0, 12),
-          kernels::fixed_point_sum(of.x), kernels::scaled_squares(of.x, 0x1p20), kernels::absolute_maximum(of.x)};
+  return {
+      kernels::ordered_exponential_sum(logits, shift, Summands::all(tree)),
+      kernels::cross_entropy_backward(shift, logits, shift, of.tokens),
+      kernels::ordered_table_gradient(logits, of.tokens, Summands::all(SumTree::over_samples(kSamples)), kRows, 0, 12),
+      kernels::fixed_point_sum(of.x),
+      kernels::scaled_squares(of.x, 0x1p20),
+      kernels::absolute_maximum(of.x)};
 }
 
 Tensors sums(const Operands& of) {

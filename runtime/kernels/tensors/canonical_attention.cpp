@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
-#include "runtime/kernels/attention/attention_loops.h"
 #include "runtime/kernels/cuda/canonical/canonical_kernels.h"
+#include "runtime/kernels/tensors/attention_shape.h"
 #include "runtime/kernels/tensors/gpu_numbers.h"
-#include "runtime/kernels/tensors/attention_rows.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
 
 namespace lockstep::kernels {
@@ -15,58 +14,10 @@ namespace {
 
 using at::Tensor;
 
-c10::ScalarType wide_of(const Tensor& tensor) {
-  return tensor.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-}
-
 /// [batch, heads, length, ...] with memory [batch, length, heads, ...].
 Tensor empty_heads(std::vector<int64_t> sizes, const Tensor& like) {
   std::swap(sizes[1], sizes[2]);
   return at::empty(sizes, like.options().dtype(wide_of(like))).transpose(1, 2);
-}
-
-template <class T>
-HeadTensor<const T> read(const Tensor& tensor) {
-  return {static_cast<const T*>(tensor.const_data_ptr()), tensor.stride(0), tensor.stride(1), tensor.stride(2),
-          tensor.dim() > 3 ? tensor.stride(3) : 1};
-}
-template <class T>
-HeadTensor<T> write(const Tensor& tensor) {
-  return {tensor.mutable_data_ptr<T>(), tensor.stride(0), tensor.stride(1), tensor.stride(2), 1};
-}
-
-void check(const Tensor& query, const Tensor& key, const Tensor& value) {
-  const bool fits = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 && query.size(0) == key.size(0) &&
-                    query.size(3) == key.size(3) && key.sizes().slice(0, 3).equals(value.sizes().slice(0, 3)) &&
-                    (key.size(1) == 0 ? query.size(1) == 0 : query.size(1) % key.size(1) == 0);
-  if (!fits)
-    fail<BadInput>("attention of sizes {}, {} and {}", fmt::join(query.sizes(), "x"), fmt::join(key.sizes(), "x"),
-                   fmt::join(value.sizes(), "x"));
-  if (query.scalar_type() != key.scalar_type() || query.scalar_type() != value.scalar_type())
-    fail<BadInput>("attention of {}, {} and {}", c10::toString(query.scalar_type()), c10::toString(key.scalar_type()),
-                   c10::toString(value.scalar_type()));
-}
-
-/// With what it points to.
-struct ShapeOfRows {
-  AttentionShape sizes;
-  AttentionRows rows = {};
-};
-
-ShapeOfRows shape_of(const Tensor& query, const Tensor& key, const Tensor& value, bool causal, double scale,
-                     int64_t first_row, const AttentionRows& rows = {}) {
-  check(query, key, value);
-  const int64_t heads = key.size(1);
-  ShapeOfRows shape{{query.size(0), heads, heads > 0 ? query.size(1) / heads : 1, query.size(2), key.size(2),
-                     key.size(3), value.size(3), causal, first_row, scale}};
-  if (rows.places.defined()) {
-    shape.rows.places = checked_places(rows.places, shape.sizes.batch, shape.sizes.rows);
-    shape.sizes.places = shape.rows.places.const_data_ptr<int64_t>();
-  }
-  if (!drops_weights(rows.dropout)) return shape;
-  shape.rows.draws = checked_draws(rows.draws, query.sizes(), first_row, key.size(2));
-  shape.sizes.dropout = {rows.dropout, read<int64_t>(shape.rows.draws)};
-  return shape;
 }
 
 Workers workers_for(const AttentionShape& shape) {
@@ -127,8 +78,9 @@ std::tuple<Tensor, Tensor> canonical_attention(const Tensor& query, const Tensor
   const Tensor output = empty_heads({query.size(0), query.size(1), query.size(2), value.size(3)}, query);
   const Tensor log_sum = empty_heads({query.size(0), query.size(1), query.size(2)}, query);
   dispatch(query, [&]<class Input, class T>(Input, T) {
-    forward<Input, T>(
-        {shape, read<Input>(query), read<Input>(key), read<Input>(value), write<T>(output), write<T>(log_sum)}, query);
+    forward<Input, T>({shape, read_heads<Input>(query), read_heads<Input>(key), read_heads<Input>(value),
+                       write_heads<T>(output), write_heads<T>(log_sum)},
+                      query);
   });
   return {output.to(query.scalar_type()), log_sum};
 }
@@ -151,20 +103,20 @@ AttentionBackward<Input, T> backward_work(const BackwardInputs& in, const Tensor
                          1};
   };
   AttentionBackward<Input, T> work{in.shape,
-                                   read<Input>(in.gradient),
-                                   read<Input>(in.query),
-                                   read<Input>(in.key),
-                                   read<Input>(in.value),
-                                   read<Input>(in.output),
-                                   read<T>(in.log_sum),
+                                   read_heads<Input>(in.gradient),
+                                   read_heads<Input>(in.query),
+                                   read_heads<Input>(in.key),
+                                   read_heads<Input>(in.value),
+                                   read_heads<Input>(in.output),
+                                   read_heads<T>(in.log_sum),
                                    in.rows.first,
                                    in.rows.total < 0 ? in.shape.rows : in.rows.total,
-                                   write<T>(dq),
+                                   write_heads<T>(dq),
                                    node(dk),
                                    node(dv),
                                    dk.stride(0),
                                    dv.stride(0)};
-  if (in.query_before.defined()) work.query_before = read<T>(in.query_before);
+  if (in.query_before.defined()) work.query_before = read_heads<T>(in.query_before);
   return work;
 }
 
@@ -225,13 +177,13 @@ std::tuple<Tensor, Tensor> over_block(const Tensor& query, const Tensor& key, co
   const Tensor after[] = {at::empty_like(before[0]), at::empty_like(before[1])};
   dispatch(query, [&]<class Input, class T>(Input, T) {
     forward<Input, T>({shape,
-                       read<Input>(query),
-                       read<Input>(key),
-                       read<Input>(value),
+                       read_heads<Input>(query),
+                       read_heads<Input>(key),
+                       read_heads<Input>(value),
                        {},
                        {},
-                       {read<T>(before[0]), read<T>(before[1])},
-                       {write<T>(after[0]), write<T>(after[1])}},
+                       {read_heads<T>(before[0]), read_heads<T>(before[1])},
+                       {write_heads<T>(after[0]), write_heads<T>(after[1])}},
                       query);
   });
   return {after[0], after[1]};
@@ -269,12 +221,12 @@ std::tuple<Tensor, Tensor> attention_result(const Tensor& sums, const Tensor& we
   const Tensor before[] = {sums.contiguous(), weights.contiguous()};
   dispatch(sums, [&]<class Input, class T>(Input, T) {
     forward<Input, T>({shape,
-                       read<Input>(query),
-                       read<Input>(key),
-                       read<Input>(value),
-                       write<T>(output),
-                       write<T>(log_sum),
-                       {read<T>(before[0]), read<T>(before[1])}},
+                       read_heads<Input>(query),
+                       read_heads<Input>(key),
+                       read_heads<Input>(value),
+                       write_heads<T>(output),
+                       write_heads<T>(log_sum),
+                       {read_heads<T>(before[0]), read_heads<T>(before[1])}},
                       query);
   });
   return {output, log_sum};

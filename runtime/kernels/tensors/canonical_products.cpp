@@ -1,5 +1,3 @@
-#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
-#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/canonical_products.h"
 
 #include <ATen/ExpandUtils.h>
@@ -9,7 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "core/error.h"
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
 #include "runtime/kernels/products/product_loops.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/join_nodes.h"
 #include "runtime/kernels/tensors/parallel.h"
 #include "runtime/kernels/tensors/parallel_workers.h"

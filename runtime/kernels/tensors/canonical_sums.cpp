@@ -1,5 +1,3 @@
-#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
-#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/canonical_sums.h"
 
 #include <ATen/Dispatch.h>
@@ -8,8 +6,10 @@
 
 #include <cmath>
 
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
 #include "runtime/kernels/sums/integer_sum_loops.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/widened.h"
 
 namespace lockstep::kernels {
@@ -150,7 +150,8 @@ Tensor fixed_point_sum(const Tensor& x) {
 
 Tensor absolute_maximum(const Tensor& x) {
   const auto wide = widened(x);
-  if (is_on_gpu(wide, "absolute_maximum")) return wide.numel() > 0 ? at::amax(at::abs(wide)) : at::zeros({}, wide.options());
+  if (is_on_gpu(wide, "absolute_maximum"))
+    return wide.numel() > 0 ? at::amax(at::abs(wide)) : at::zeros({}, wide.options());
   auto out = at::empty({}, wide.options());
   AT_DISPATCH_FLOATING_TYPES(wide.scalar_type(), "absolute_maximum", [&] {
     *out.mutable_data_ptr<scalar_t>() = loops::absolute_maximum(wide.numel(), wide.const_data_ptr<scalar_t>());

@@ -1,10 +1,10 @@
-#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
-#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/elementwise.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/row_parts.h"
 #include "runtime/kernels/tensors/widened.h"
 

@@ -5,8 +5,8 @@
 #include "core/error.h"
 #include "runtime/kernels/cuda/canonical/canonical_kernels.h"
 #include "runtime/kernels/cuda/cuda_kernels.h"
-#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/row_parts.h"
 #include "runtime/kernels/tensors/widened.h"
 

@@ -1,11 +1,11 @@
-#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
-#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/softmax.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
 #include "runtime/kernels/rows/softmax_loops.h"
+#include "runtime/kernels/tensors/gpu_numbers.h"
 #include "runtime/kernels/tensors/row_parts.h"
 #include "runtime/kernels/tensors/widened.h"
 

@@ -1,6 +1,7 @@
 // Canonical attention on a GPU beside the CPU's, in all bits: shared heads, masks that start later, documents, dropout,
 // keys in blocks, more keys than a block has.
 #include "runtime/kernels/tensors/canonical_attention.h"
+
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "tests/support/message_of.h"
 #include "tests/trainer/gpu/canonical_results.h"
@@ -22,8 +23,8 @@ class CanonicalAttention : public testing::CanonicalKernels {
  protected:
   /// Of one shape, forward and backward, with what rows bring along.
   void expect_cpu_results(const Shape& s, const AttentionRows& with = {}, const ContractedRange& rows = {}) {
-    const auto what = fmt::format("{} rows from {}, {} keys, {} and {} elements", s.queries, s.first_row, s.keys,
-                                  s.depth, s.width);
+    const auto what =
+        fmt::format("{} rows from {}, {} keys, {} and {} elements", s.queries, s.first_row, s.keys, s.depth, s.width);
     const auto query = make({s.batch, s.queries, s.heads * s.group, s.depth}).transpose(1, 2);
     const auto key = make({s.batch, s.heads, s.keys, s.depth}), value = sparse({s.batch, s.heads, s.keys, s.width});
     const auto there = [](const AttentionRows& all) {

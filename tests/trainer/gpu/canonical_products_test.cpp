@@ -1,6 +1,7 @@
 // Canonical products on a GPU beside the CPU's, in all bits: sizes that are no tiles and no leaves, parts of sums,
 // samples, strides, batches, numbers that are not finite.
 #include "runtime/kernels/tensors/canonical_products.h"
+
 #include "tests/support/message_of.h"
 #include "tests/trainer/gpu/canonical_results.h"
 

@@ -20,19 +20,17 @@ const T& on_device(const T& other) {
 }
 
 /// Every NaN the same one.
-inline Tensor with_one_nan(const Tensor& x) {
-  return x.is_floating_point() ? x.masked_fill(at::isnan(x), NAN) : x;
-}
+inline Tensor with_one_nan(const Tensor& x) { return x.is_floating_point() ? x.masked_fill(at::isnan(x), NAN) : x; }
 
 inline void expect_same_bits(const Tensor& gpu, const Tensor& cpu, const std::string& what) {
   ASSERT_TRUE(gpu.is_cuda()) << what;
   const auto found = gpu.cpu();
-  EXPECT_TRUE(same_bits(with_one_nan(found), with_one_nan(cpu))) << what << ": " << c10::str(found.sizes()) << " beside " << c10::str(cpu.sizes())
-                                     << ", at most "
-                                     << (found.sizes() == cpu.sizes() && cpu.numel() > 0
-                                             ? (found - cpu).to(c10::kDouble).abs().nan_to_num(0).max().item<double>()
-                                             : 0)
-                                     << " apart";
+  EXPECT_TRUE(same_bits(with_one_nan(found), with_one_nan(cpu)))
+      << what << ": " << c10::str(found.sizes()) << " beside " << c10::str(cpu.sizes()) << ", at most "
+      << (found.sizes() == cpu.sizes() && cpu.numel() > 0
+              ? (found - cpu).to(c10::kDouble).abs().nan_to_num(0).max().item<double>()
+              : 0)
+      << " apart";
 }
 template <class... T>
 void expect_same_bits(const std::tuple<T...>& gpu, const std::tuple<T...>& cpu, const std::string& what) {

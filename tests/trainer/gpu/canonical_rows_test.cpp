@@ -25,8 +25,8 @@ TEST_P(CanonicalRows, Norms) {
   for (const auto& [rows, width] : kSizes) {
     const auto x = sparse({rows, width}), weight = make({width});
     expect_cpu_bits("rms_norm", norm, x, weight);
-    expect_cpu_bits("its gradient", gradient, sparse({rows, width}), x,
-                    std::get<1>(kernels::rms_norm(x, weight, 1e-5)), weight);
+    expect_cpu_bits("its gradient", gradient, sparse({rows, width}), x, std::get<1>(kernels::rms_norm(x, weight, 1e-5)),
+                    weight);
   }
   expect_cpu_bits("special numbers", norm, with_special_numbers(make({4, 20})), make({20}));
 }
@@ -56,25 +56,30 @@ TEST_P(CanonicalRows, Softmax) {
     for (const int64_t dim : {0, 1}) {
       const auto x = make({rows, width}).mul(10), g = make({rows, width}), y = make({rows, width});
       if (x.size(dim) == 0) continue;
-      expect_cpu_bits("softmax", [&](const Tensor& each) { return kernels::softmax(each, dim); }, x);
-      expect_cpu_bits("log_softmax", [&](const Tensor& each) { return kernels::log_softmax(each, dim); }, x);
+      expect_cpu_bits(
+          "softmax", [&](const Tensor& each) { return kernels::softmax(each, dim); }, x);
+      expect_cpu_bits(
+          "log_softmax", [&](const Tensor& each) { return kernels::log_softmax(each, dim); }, x);
       const auto back = [&](const Tensor& a, const Tensor& b) { return kernels::softmax_backward(a, b, dim); };
       const auto log_back = [&](const Tensor& a, const Tensor& b) { return kernels::log_softmax_backward(a, b, dim); };
       expect_cpu_bits("softmax_backward", back, g, y);
       expect_cpu_bits("log_softmax_backward", log_back, g, y);
     }
   const auto special = with_special_numbers(make({5, 20}));
-  expect_cpu_bits("special numbers", [](const Tensor& x) { return kernels::softmax(x, 1); }, special);
+  expect_cpu_bits(
+      "special numbers", [](const Tensor& x) { return kernels::softmax(x, 1); }, special);
   for (const int64_t width : {1, 20})
-    expect_cpu_bits("zeros", [](const Tensor& x) { return kernels::log_softmax(x, 1); },
-                    at::full({2, width}, -0.0, special.options()));
+    expect_cpu_bits(
+        "zeros", [](const Tensor& x) { return kernels::log_softmax(x, 1); },
+        at::full({2, width}, -0.0, special.options()));
 }
 
 TEST_P(CanonicalRows, Functions) {
   const auto x = at::cat({make({3000}).mul(3), with_special_numbers(make({100}).mul(40))});
   for (int i = 0; i <= static_cast<int>(Function::kGeluByTanh); ++i)
-    expect_cpu_bits(fmt::format("function {}", i),
-                    [&](const Tensor& each) { return kernels::apply(static_cast<Function>(i), each); }, x);
+    expect_cpu_bits(
+        fmt::format("function {}", i),
+        [&](const Tensor& each) { return kernels::apply(static_cast<Function>(i), each); }, x);
   for (int i = 0; i <= static_cast<int>(Gradient::kGeluByTanh); ++i) {
     const auto gradient = [&](const Tensor& g, const Tensor& each) {
       return kernels::apply(static_cast<Gradient>(i), g, each);

@@ -1,6 +1,7 @@
 // Canonical sums on a GPU beside the CPU's, in all bits: along any dimension, whole and in parts, of exponentials, of a
 // norm's and a table's gradients, of integers.
 #include "runtime/kernels/tensors/canonical_sums.h"
+
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "tests/trainer/gpu/canonical_results.h"
 

@@ -1,5 +1,5 @@
-// A GPU trains with a CPU's bits under canonical numerics: loss, gradient norm and state, whatever the mesh; what has no
-// such form there refuses; a recording of either replays on the other bit by bit.
+// A GPU trains with a CPU's bits under canonical numerics: loss, gradient norm and state, whatever the mesh; what has
+// no such form there refuses; a recording of either replays on the other bit by bit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -122,13 +122,20 @@ std::vector<at::Tensor> results_on(c10::DeviceType device, c10::ScalarType dtype
   const auto layout = Layout::replicated(world.mesh("dp=1"));
   const auto numbers = at::arange(1, 400).mul(1.37).to(dtype);
   const auto x = distribute(numbers, layout), y = distribute(numbers.flip(0), layout);
-  std::vector<at::Tensor> results{at::div(x, 49),         at::div(x, at::scalar_tensor(3, dtype)),
-                                  at::div(x, y),          at::mean(x),
-                                  at::add(x, y, 0.3),     at::sub(x, y, 1.7),
-                                  at::addcmul(x, x, y, 3), at::mul(x, 0.1),
-                                  at::rsub(x, 0.7),       at::lerp(x, y, 0.3),
-                                  at::sqrt(x),            at::square(x),
-                                  at::log1p(x),           at::_to_copy(x, c10::kBFloat16)};
+  std::vector<at::Tensor> results{at::div(x, 49),
+                                  at::div(x, at::scalar_tensor(3, dtype)),
+                                  at::div(x, y),
+                                  at::mean(x),
+                                  at::add(x, y, 0.3),
+                                  at::sub(x, y, 1.7),
+                                  at::addcmul(x, x, y, 3),
+                                  at::mul(x, 0.1),
+                                  at::rsub(x, 0.7),
+                                  at::lerp(x, y, 0.3),
+                                  at::sqrt(x),
+                                  at::square(x),
+                                  at::log1p(x),
+                                  at::_to_copy(x, c10::kBFloat16)};
   const PlainTensors guard;
   for (auto& result : results) result = sharded(result).shards()->whole()[0].cpu();
   return results;

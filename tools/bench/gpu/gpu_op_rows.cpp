@@ -4,7 +4,10 @@
 #include <ATen/TensorOperators.h>
 
 #include "runtime/kernels/on_gpu/on_gpu.h"
+#include "runtime/kernels/tensors/canonical_attention.h"
+#include "runtime/kernels/tensors/canonical_products.h"
 #include "runtime/kernels/tensors/composed.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
 
 namespace lockstep::bench {
 namespace {
@@ -94,11 +97,40 @@ void add_optimizer(std::vector<GpuCase>& cases) {
                    [=] { at::linalg_vector_norm(state[1]); }});
 }
 
+/// With the CPU's bits, beside what native numerics takes.
+void add_canonical(std::vector<GpuCase>& cases) {
+  for (const auto dtype : {c10::kFloat, c10::kBFloat16}) {
+    const std::string suffix = dtype == c10::kFloat ? "_float32" : "_bfloat16";
+    const auto x = draw({kTokens / 2, kWidth}, dtype), weight = draw({kWidth, kWidth}, dtype);
+    const auto samples = x.view({4, -1, kWidth});
+    cases.push_back(
+        {"canonical_linear" + suffix, [=] { kernels::linear(x, weight); }, "LibTorch", [=] { at::linear(x, weight); }});
+    cases.push_back({"canonical_weight_gradient" + suffix, [=] { kernels::weight_gradient(samples, samples, {}); },
+                     "LibTorch", [=] { at::mm(x.t(), x); }});
+  }
+  const auto x = draw({kTokens, kWidth}), weight = draw({kWidth}), both = draw({kTokens, 2, kHidden});
+  const auto heads = draw({1, 8, kTokens / 8, 64});
+  const auto [output, log_sum] = on_gpu::attention(heads, heads, heads, true, 0.125, 0);
+  const auto backward = [=, o = output, l = log_sum] {
+    kernels::canonical_attention_backward(heads, heads, heads, heads, o, l, true, 0.125);
+  };
+  const auto native_backward = [=, o = output, l = log_sum] {
+    on_gpu::attention_backward(heads, heads, heads, heads, o, l, true, 0.125, 0);
+  };
+  cases.push_back({"canonical_rms_norm", [=] { kernels::rms_norm(x, weight, 1e-5); }, "native numerics",
+                   [=] { on_gpu::rms_norm(x, weight, 1e-5); }});
+  cases.push_back(
+      {"canonical_swiglu", [=] { kernels::swiglu(both); }, "native numerics", [=] { on_gpu::swiglu(both); }});
+  cases.push_back({"canonical_attention", [=] { kernels::canonical_attention(heads, heads, heads, true, 0.125); },
+                   "native numerics", [=] { on_gpu::attention(heads, heads, heads, true, 0.125, 0); }});
+  cases.push_back({"canonical_attention_backward", backward, "native numerics", native_backward});
+}
+
 }  // namespace
 
 std::vector<GpuCase> gpu_op_cases() {
   std::vector<GpuCase> cases;
-  for (const auto add : {add_norm, add_gate, add_attention, add_loss, add_optimizer}) add(cases);
+  for (const auto add : {add_norm, add_gate, add_attention, add_loss, add_optimizer, add_canonical}) add(cases);
   return cases;
 }
 

@@ -12,9 +12,18 @@ struct Backward {
   float* shared;  ///< [batch, query heads, rows]: what the weights' gradients of a row have in common
 
   std::array<const void*, 13> memory() const {
-    return {work.gradient.data,       work.query.data,        work.key.data,          work.value.data,
-            work.output.data,         work.log_sum.data,      work.query_gradient.data, work.key_gradient.data,
-            work.value_gradient.data, work.query_before.data, work.shape.places,        work.shape.dropout.draws.data,
+    return {work.gradient.data,
+            work.query.data,
+            work.key.data,
+            work.value.data,
+            work.output.data,
+            work.log_sum.data,
+            work.query_gradient.data,
+            work.key_gradient.data,
+            work.value_gradient.data,
+            work.query_before.data,
+            work.shape.places,
+            work.shape.dropout.draws.data,
             shared};
   }
 
@@ -46,7 +55,8 @@ __device__ Slope slope_of(const Backward<Input>& call, int64_t batch, int64_t he
 
 /// A warp has a query row: its threads a key each, then elements.
 template <class Input>
-__device__ void query_row(const Backward<Input>& call, int64_t batch, int64_t head, int64_t row, float (&slopes)[kWarp]) {
+__device__ void query_row(const Backward<Input>& call, int64_t batch, int64_t head, int64_t row,
+                          float (&slopes)[kWarp]) {
   const auto& work = call.work;
   const AttentionShape& shape = work.shape;
   const HeadRow gradient(work.gradient, batch, head, row), output(work.output, batch, head, row);
@@ -63,8 +73,7 @@ __device__ void query_row(const Backward<Input>& call, int64_t batch, int64_t he
   }
   const int64_t end = shape.keys_of(row);
   for (int64_t key = shape.first_key_of(batch, row); key < end; key += kWarp) {
-    if (key + own_lane() < end)
-      slopes[own_lane()] = slope_of(call, batch, head, row, key + own_lane(), shared).slope;
+    if (key + own_lane() < end) slopes[own_lane()] = slope_of(call, batch, head, row, key + own_lane(), shared).slope;
     __syncwarp(kWholeWarp);
     for (int j = 0; j < kWarp && key + j < end; ++j) {
       const HeadRow of_key(work.key, batch, head / shape.group, key + j);
@@ -146,9 +155,8 @@ class KeyRow {
 
   __device__ void add_row(const Slope& given, int64_t head, int64_t row) {
     const HeadRow query(call_.work.query, batch_, head, row), gradient(call_.work.gradient, batch_, head, row);
-    for_own_columns(shape_.depth, [&](int c, int64_t i) {
-      chain_[c] = portable::fma(given.slope, widened(query[i]), chain_[c]);
-    });
+    for_own_columns(shape_.depth,
+                    [&](int c, int64_t i) { chain_[c] = portable::fma(given.slope, widened(query[i]), chain_[c]); });
     for_own_columns(shape_.width, [&](int c, int64_t i) {
       chain_[kColumns + c] = portable::fma(given.weight, widened(gradient[i]), chain_[kColumns + c]);
     });

@@ -11,9 +11,17 @@ struct Forward {
   Scales scales;
 
   std::array<const void*, 11> memory() const {
-    return {work.query.data,     work.key.data,          work.value.data,        work.output.data,
-            work.log_sum.data,   work.before.sums.data,  work.before.weights.data, work.after.sums.data,
-            work.after.weights.data, work.shape.places, work.shape.dropout.draws.data};
+    return {work.query.data,
+            work.key.data,
+            work.value.data,
+            work.output.data,
+            work.log_sum.data,
+            work.before.sums.data,
+            work.before.weights.data,
+            work.after.sums.data,
+            work.after.weights.data,
+            work.shape.places,
+            work.shape.dropout.draws.data};
   }
 };
 
@@ -56,7 +64,8 @@ class QueryRow {
   /// From what keys before have left; where it is none that this code leaves, the row is NaN.
   __device__ void go_on() {
     if (call_.work.before.weights.data == nullptr) return;
-    const HeadRow weights(call_.work.before.weights, batch_, head_, row_), sums(call_.work.before.sums, batch_, head_, row_);
+    const HeadRow weights(call_.work.before.weights, batch_, head_, row_),
+        sums(call_.work.before.sums, batch_, head_, row_);
     if (!(weights[kernels::kAnyOfState] > 0)) return;
     any_ = true;
     const float highest = weights[kernels::kHighestOfState];
@@ -104,7 +113,8 @@ class QueryRow {
   }
 
   __device__ void keep() const {
-    const HeadRow weights(call_.work.after.weights, batch_, head_, row_), sums(call_.work.after.sums, batch_, head_, row_);
+    const HeadRow weights(call_.work.after.weights, batch_, head_, row_),
+        sums(call_.work.after.sums, batch_, head_, row_);
     for_own_columns(shape_.width, [&](int c, int64_t i) { sums[i] = sums_[c]; });
     if (own_lane() < kLanes) weights[own_lane()] = lane_;
     if (own_lane() > 0) return;

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "runtime/kernels/cuda/canonical/canonical_kernels.h"
 #include "runtime/kernels/cuda/canonical/tree_order.h"
 #include "runtime/kernels/cuda/canonical/widened.h"
@@ -14,66 +16,96 @@ struct Node {
   int height;
 };
 
-/// Of the factors, in elements.
-struct Strides {
-  int64_t row, sample, element;
+/// A factor's rows, and how far apart they, its samples and its elements are.
+template <class Input>
+struct FactorRows {
+  const Input* data;
+  int64_t count, row_stride, sample_stride, element_stride;
+};
+
+template <class Input>
+struct Operands {
+  FactorRows<Input> a, b;
+
+  std::array<const void*, 2> memory() const { return {a.data, b.data}; }
 };
 
 /// kStep columns of both factors, for the rows and columns of a tile.
 inline constexpr int kSide = 16, kStep = 16;
 static_assert(kSide * kSide == kThreads);
+template <int kTile>
+using Panel = float[kStep][kTile];
+template <int kTile>
+struct Panels {
+  Panel<kTile> left, right;
+};
 
-/// Rows of a factor from `first` on, kTile of them, and positions [at, at + count) of a sample -> shared memory. Rows
-/// that there are not are 0. Neighbours in memory are read by neighbours among the threads.
+/// Rows from `first` on and `count` elements from `data` on -> shared memory. Rows that there are not are 0. Neighbours
+/// in memory are read by neighbours among the threads.
 template <int kTile, class Input>
-__device__ void read_panel(const Input* data, const Strides& strides, int64_t first, int64_t rows, int count,
-                           float (&panel)[kStep][kTile]) {
-  for (int i = threadIdx.x; i < kTile * kStep; i += kThreads) {
-    const int k = strides.element == 1 ? i % kStep : i / kTile, row = strides.element == 1 ? i / kStep : i % kTile;
-    const bool is_there = k < count && first + row < rows;
-    panel[k][row] = is_there ? widened(data[(first + row) * strides.row + k * strides.element]) : 0.0f;
+__device__ void read_panel(const FactorRows<Input>& rows, const Input* data, int64_t first, int count,
+                           Panel<kTile>& panel) {
+  const bool along = rows.element_stride == 1;
+  for (int i = static_cast<int>(threadIdx.x); i < kTile * kStep; i += static_cast<int>(kThreads)) {
+    const int k = along ? i % kStep : i / kTile, row = along ? i / kStep : i % kTile;
+    const bool is_there = k < count && first + row < rows.count;
+    panel[k][row] = is_there ? widened(data[(first + row) * rows.row_stride + k * rows.element_stride]) : 0.0f;
   }
 }
 
-/// A block computes a tile of 16 kEach rows and columns, a thread kEach x kEach elements of it, 16 apart: each one chain
-/// of fma in a leaf, and leaves along the tree.
+__device__ int own_tile_row() { return static_cast<int>(threadIdx.x) / kSide; }
+__device__ int own_tile_column() { return static_cast<int>(threadIdx.x) % kSide; }
+
+/// A thread has kEach x kEach elements of a tile, 16 apart: `count` more links of each one's chain.
+template <int kEach>
+__device__ void add_products(const Panels<kSide * kEach>& panels, int count, float (&chain)[kEach * kEach]) {
+  for (int k = 0; k < count; ++k)
+#pragma unroll
+    for (int i = 0; i < kEach; ++i)
+#pragma unroll
+      for (int j = 0; j < kEach; ++j)
+        chain[i * kEach + j] = portable::fma(panels.left[k][own_tile_row() + i * kSide],
+                                             panels.right[k][own_tile_column() + j * kSide], chain[i * kEach + j]);
+}
+
+/// The chains over elements [start, end) of a sample, for a tile that begins at a row and a column.
+template <int kEach, class Input>
+__device__ void leaf_chains(const Operands<Input>& of, int64_t sample, int64_t start, int64_t end, int64_t row,
+                            int64_t column, Panels<kSide * kEach>& panels, float (&chain)[kEach * kEach]) {
+  for (int64_t at = start; at < end; at += kStep) {
+    const int count = end - at < kStep ? static_cast<int>(end - at) : kStep;
+    __syncthreads();  // all have read what is there
+    read_panel(of.a, of.a.data + sample * of.a.sample_stride + at * of.a.element_stride, row, count, panels.left);
+    read_panel(of.b, of.b.data + sample * of.b.sample_stride + at * of.b.element_stride, column, count, panels.right);
+    __syncthreads();
+    add_products<kEach>(panels, count, chain);
+  }
+}
+
+/// A block computes tiles of 16 kEach rows and columns: each element in a leaf one chain of fma, and leaves along the
+/// tree.
 template <int kEach, int kDeep, class Input>
-__global__ void product_tiles(int64_t m, int64_t n, Node node, const Input* a, const Input* b, Strides a_strides,
-                              Strides b_strides, int64_t out_stride, float* out) {
+__global__ void product_tiles(Operands<Input> of, Node node, int64_t out_stride, float* out) {
   constexpr int kTile = kSide * kEach;
-  __shared__ float left[kStep][kTile], right[kStep][kTile];
-  const int64_t across = (n + kTile - 1) / kTile, tiles = (m + kTile - 1) / kTile * across;
-  const int own_row = static_cast<int>(threadIdx.x) / kSide, own_column = static_cast<int>(threadIdx.x) % kSide;
+  __shared__ Panels<kTile> panels;
+  const int64_t across = (of.b.count + kTile - 1) / kTile, tiles = (of.a.count + kTile - 1) / kTile * across;
   for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const int64_t row = tile / across * kTile, column = tile % across * kTile;
     TreeSums<kEach * kEach, kDeep> sums;
-    for (int64_t sample = node.first_sample; sample < node.end_sample; ++sample) {
+    for (int64_t sample = node.first_sample; sample < node.end_sample; ++sample)
       for (int64_t start = node.start; start < node.end; start += node.leaf) {
         const int64_t end = start + node.leaf < node.end ? start + node.leaf : node.end;
         float chain[kEach * kEach] = {};
-        for (int64_t at = start; at < end; at += kStep) {
-          const int count = end - at < kStep ? static_cast<int>(end - at) : kStep;
-          const int64_t here = at - node.first_element, of_sample = sample - node.first_here;
-          __syncthreads();  // all have read what is there
-          read_panel(a + of_sample * a_strides.sample + here * a_strides.element, a_strides, row, m, count, left);
-          read_panel(b + of_sample * b_strides.sample + here * b_strides.element, b_strides, column, n, count, right);
-          __syncthreads();
-          for (int k = 0; k < count; ++k)
-#pragma unroll
-            for (int i = 0; i < kEach; ++i)
-#pragma unroll
-              for (int j = 0; j < kEach; ++j)
-                chain[i * kEach + j] = portable::fma(left[k][own_row + i * kSide], right[k][own_column + j * kSide],
-                                                     chain[i * kEach + j]);
-        }
+        leaf_chains<kEach>(of, sample - node.first_here, start - node.first_element, end - node.first_element, row,
+                           column, panels, chain);
         sums.add(sample << node.height | start / node.leaf, chain);
       }
-    }
     const auto& total = sums.total();
     for (int i = 0; i < kEach; ++i)
       for (int j = 0; j < kEach; ++j) {
-        const int64_t to_row = row + own_row + i * kSide, to_column = column + own_column + j * kSide;
-        if (to_row < m && to_column < n) out[to_row * out_stride + to_column] = total[i * kEach + j] + 0.0f;
+        const int64_t to_row = row + own_tile_row() + i * kSide, to_column = column + own_tile_column() + j * kSide;
+        if (to_row < of.a.count && to_column < of.b.count)
+          out[to_row * out_stride + to_column] = total[i * kEach + j] + 0.0f;
       }
   }
 }
@@ -103,22 +135,25 @@ template <class Input>
 void product(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& b, const Contraction& contraction,
              const kernels::ProductOutput<float>& out) {
   const auto nodes = nodes_of(contraction);
-  const auto strides = [](const Factor<Input>& factor) {
-    return Strides{factor.row_stride, factor.sample_stride, factor.element_stride};
+  const auto rows = [](int64_t count, const Factor<Input>& factor) {
+    return FactorRows<Input>{factor.data, count, factor.row_stride, factor.sample_stride, factor.element_stride};
   };
+  const Operands<Input> operands{rows(m, a), rows(n, b)};
   const auto run = [&]<int kEach, int kDeep>(float* to, const Node& node) {
     constexpr int64_t kTile = kSide * kEach;
     const int64_t tiles = (m + kTile - 1) / kTile * ((n + kTile - 1) / kTile);
-    launch("product", product_tiles<kEach, kDeep, Input>, tiles * kThreads, m, n, node, a.data, b.data, strides(a),
-           strides(b), out.row_stride, to);
+    launch("product", product_tiles<kEach, kDeep, Input>, tiles * kThreads, operands, node, out.row_stride, to);
   };
   const bool is_large = m >= kLargeProduct && n >= kLargeProduct;
   for (std::size_t p = 0; p < nodes.size(); ++p) {
     float* to = out.data + static_cast<int64_t>(p) * out.node_stride;
     const Node node = part_of(contraction, nodes[p]);
-    if (contraction.all_samples > 1) run.template operator()<4, kDeepest>(to, node);
-    else if (is_large) run.template operator()<8, kDeepestOfElements>(to, node);
-    else run.template operator()<4, kDeepestOfElements>(to, node);
+    if (contraction.all_samples > 1)
+      run.template operator()<4, kDeepest>(to, node);
+    else if (is_large)
+      run.template operator()<8, kDeepestOfElements>(to, node);
+    else
+      run.template operator()<4, kDeepestOfElements>(to, node);
   }
 }
 

@@ -1,6 +1,7 @@
-// Ops of LibTorch's that are canonical on a GPU, too: those that move or compare numbers, those of single IEEE operations
-// (LibTorch's CUDA kernels round each of them as a CPU does), and those whose form is made of such and of our own kernels
-// (runtime/kernels/cuda/canonical). What is not named here refuses to run there under canonical numerics.
+// Ops of LibTorch's that are canonical on a GPU, too: those that move or compare numbers, those of single IEEE
+// operations (LibTorch's CUDA kernels round each of them as a CPU does), and those whose form is made of such and of
+// our own kernels (runtime/kernels/cuda/canonical). What is not named here refuses to run there under canonical
+// numerics.
 #include <algorithm>
 #include <iterator>
 
