@@ -98,17 +98,9 @@ class Maker {
           "{} has no sharding rule; add a row to the file of its family in runtime/planning/rules/ (docs/rules.md "
           "shows how)",
           call_.op);
-    if (mesh_.world().canonical() && plan_->rule->canonical == Rule::Canonical::kRefuses)
-      fail<BadInput>("{} has no canonical form; set numerics.mode = \"native\", or use {}", call_.op,
-                     plan_->rule->instead ? plan_->rule->instead : "an op that has one (docs/numerics.md)");
-    check_on_gpu();
+    if (mesh_.world().canonical())
+      require_canonical_form(*plan_->rule, call_.op, mesh_.world().shard_device().is_cuda());
     plan_->local = plan_->rule->local;
-  }
-
-  void check_on_gpu() const {
-    if (mesh_.world().canonical() && mesh_.world().shard_device().is_cuda() && !plan_->rule->canonical_on_gpu)
-      fail<BadInput>("{} has no canonical form on a GPU; set numerics.mode = \"native\", or training.device = \"cpu\"",
-                     call_.op);
   }
 
   void check_real() const {

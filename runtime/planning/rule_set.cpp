@@ -34,4 +34,13 @@ std::string functional_name(const std::string& op) {
   return op.substr(0, dot - 1) + op.substr(dot);
 }
 
+void require_canonical_form(const Rule& rule, std::string_view op, bool is_on_gpu) {
+  if (rule.canonical == Rule::Canonical::kRefuses)
+    fail<BadInput>("{} has no canonical form; set numerics.mode = \"native\", or use {}", op,
+                   rule.instead ? rule.instead : "an op that has one (docs/numerics.md)");
+  if (is_on_gpu && !rule.canonical_on_gpu)
+    fail<BadInput>("{} has no canonical form on a GPU; set numerics.mode = \"native\", or training.device = \"cpu\"",
+                   op);
+}
+
 }  // namespace lockstep

@@ -37,4 +37,7 @@ struct CanonicalRule {
   unsigned traits = Rule::kPlain;  ///< added to the row's
 };
 
+/// Throws BadInput, with what to use instead, where canonical numerics has no form of the op, or none on a GPU.
+void require_canonical_form(const Rule& rule, std::string_view op, bool is_on_gpu);
+
 }  // namespace lockstep

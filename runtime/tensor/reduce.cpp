@@ -45,7 +45,7 @@ at::Tensor reduce(std::span<const at::Tensor> nodes, Reduction reduction) {
   if (reduction != Reduction::kAvg) return result;
   if (!result.is_floating_point() && !result.is_complex())
     fail<BadInput>("an average needs a floating dtype, got {}", c10::toString(result.scalar_type()));
-  return result.div_(static_cast<double>(nodes.size()));
+  return result.div_(at::full({}, static_cast<double>(nodes.size()), result.options()));  // not by the reciprocal
 }
 
 void fill_with_neutral(at::Tensor& shard, Reduction reduction) {

@@ -41,20 +41,20 @@ def canonical(check):
             return jobs.train(check, name, [*jobs.job(check, name, length=128, steps=steps), *words, *more])
         cpu = train("cpu", "--training.device=cpu")["state_digest"]
         check.require(train("alone")["state_digest"] == cpu, f"canonical numerics in {compute}: a CPU's state, {cpu}")
-    folder = check.out / "canonical-traces"
-    shutil.rmtree(folder, ignore_errors=True)
-    mesh = train("mesh", "--training.local_batch_size=1" if check.trial else "--training.local_batch_size=2", *jobs.MESH,
-                 "--record", folder, "-q")
-    check.require(mesh["state_digest"] == cpu, "and so has a 2 x 2 mesh")
-    done = check.run("canonical-replay", [check.binary("lockstep"), "replay", folder, "--rank", 1, "--device", "cpu"])
-    check.require("identical" in done.stdout, "its recording replays on a CPU bit by bit")
+        folder = check.out / "canonical-traces"
+        shutil.rmtree(folder, ignore_errors=True)
+        mesh = train("mesh", f"--training.local_batch_size={1 if check.trial else 2}", *jobs.MESH, "--record", folder, "-q")
+        check.require(mesh["state_digest"] == cpu, "and a 2 x 2 mesh has it")
+        done = check.run(f"canonical-replay-{compute}",
+                         [check.binary("lockstep"), "replay", folder, "--rank", 1, "--device", "cpu"])
+        check.require("identical" in done.stdout, "whose recording replays on a CPU bit by bit")
 
 
 def verify(check):
     for mesh, compute in (("dp_shard=2,tp=2", "float32"), ("cp=2,tp=2", "float32"), ("tp=3", "float32"),
-                          ("dp_shard=2,tp=2", "bfloat16")):
-        words = [*jobs.job(check, "verify", length=64), "--meshes", mesh, "--verify.steps=2",
-                 f"--training.mixed_precision_param={compute}"]
+                          ("dp_shard=2,tp=2", "bfloat16"), ("dp_shard=2,tp=2", "canonical")):
+        words = [*jobs.job(check, "verify", length=64), "--meshes", mesh, f"--verify.steps={1 if check.trial else 2}",
+                 "--numerics.mode=canonical" if compute == "canonical" else f"--training.mixed_precision_param={compute}"]
         done = check.run(f"verify-{mesh.replace(',', '-')}-{compute}", [check.binary("lockstep"), "verify", *words])
         check.require("agrees" in done.stdout, f"lockstep verify: {mesh} in {compute} agrees with one device")
 

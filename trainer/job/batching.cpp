@@ -49,6 +49,13 @@ void require_device_offered(const Job& job, const Launch& launch) {
         "parallelism.pipeline_parallel_degree must be 1.");
 }
 
+void require_canonical_on_gpu(const Job& job) {
+  if (job.training.device == "cuda" && job.numerics.is_canonical() && job.model.name == "moe")
+    fail<BadInput>(
+        "training.device \"cuda\" has no canonical numerics of experts yet: set numerics.mode = \"native\", or "
+        "training.device = \"cpu\".");
+}
+
 void require_ring_offered(const Job& job, const Launch& launch) {
   if (job.parallelism.context_parallel_degree == 1) return;
   const bool is_ring = job.parallelism.context_parallel_rotate_method == kRing;
@@ -196,6 +203,7 @@ bool is_power_of_two(int64_t count) { return std::has_single_bit(static_cast<uin
 
 void require_offered(const Job& job, const Launch& launch) {
   require_device_offered(job, launch);
+  require_canonical_on_gpu(job);
   require_ring_offered(job, launch);
 }
 

@@ -172,6 +172,9 @@ class WholeCall {
     const auto& world = mesh_->world();
     if (world.canonical() && !is_canonical_whole_op(name))
       fail<BadInput>("{} has no canonical form; set numerics.mode = \"native\", or use an op that has one", name);
+    if (world.canonical() && world.shard_device().is_cuda())
+      fail<BadInput>("{} has no canonical form on a GPU; set numerics.mode = \"native\", or training.device = \"cpu\"",
+                     name);
     if (world.meta())
       fail<BadInput>("{}: the result depends on values, and this run is without values (--dry-run)", name);
   }
@@ -190,7 +193,8 @@ class WholeCall {
   }
 
   /// In the float64 domain floats are declared as the first operand is.
-  at::Tensor replicated(const at::Tensor& plain) const {
+  at::Tensor replicated(const at::Tensor& result) const {
+    const auto plain = result.to(mesh_->world().shard_device());
     const auto declared = declared_.value_or(operands_[0].scalar_type());
     const bool same = plain.scalar_type() == stored(mesh_->world().domain(), declared);
     const auto* spec =

@@ -119,7 +119,7 @@ class ForwardKernel {
     T* weights = at(piece_.work->after.weights, row);
     std::copy_n(sums_ + row * width_, shape_.width, at(piece_.work->after.sums, row));
     std::copy_n(lanes_ + row * kSumLanes, kSumLanes, weights);
-    weights[kHighestOfState] = any ? highest_[row] : T(0);
+    weights[kHighestOfState] = any ? highest_[row] + T(0) : T(0);  // of two zeros, which is chance
     weights[kAnyOfState] = any ? T(1) : T(0);
   }
 

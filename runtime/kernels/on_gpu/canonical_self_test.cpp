@@ -32,6 +32,7 @@ struct Operands {
   Tensor weight;  ///< [kColumns, kLength]
   Tensor row;     ///< [kLength], float32
   Tensor tokens;  ///< int64 [kSamples * kRows]
+  Tensor odd;     ///< zeros of both signs, subnormal numbers, infinities, NaN and others
 };
 
 Operands operands_of(c10::ScalarType dtype) {
@@ -40,14 +41,20 @@ Operands operands_of(c10::ScalarType dtype) {
     const auto numbers = at::randn(sizes, generator, c10::kDouble);
     return at::mul(numbers, at::exp(at::randn(sizes, generator, c10::kDouble))).to(dtype);
   };
-  return {make({kSamples, kRows, kLength}), make({kSamples, kRows, kLength}),
-          make({1, 2, kLength, 12}),        make({kColumns, kLength}),
-          make({kLength}).to(c10::kFloat),  at::arange(kSamples * kRows).mul(7).remainder(11)};
+  return {make({kSamples, kRows, kLength}),
+          make({kSamples, kRows, kLength}),
+          make({1, 2, kLength, 12}),
+          make({kColumns, kLength}),
+          make({kLength}).to(c10::kFloat),
+          at::arange(kSamples * kRows).mul(7).remainder(11),
+          at::cat({at::tensor({0.0, -0.0, 1e-40, -1e-40, 1e38, 0.5, 1.5}), at::full({1}, INFINITY), at::full({1}, NAN),
+                   at::arange(-40, 40).mul(1.37)})
+              .to(dtype)};
 }
 
 Operands there(const Operands& here) {
   const auto to = [](const Tensor& tensor) { return tensor.to(c10::kCUDA); };
-  return {to(here.x), to(here.y), to(here.heads), to(here.weight), to(here.row), to(here.tokens)};
+  return {to(here.x), to(here.y), to(here.heads), to(here.weight), to(here.row), to(here.tokens), to(here.odd)};
 }
 
 template <class... T>
@@ -75,6 +82,12 @@ Tensors single_operations(const Operands& of) {
           at::sum(integers),
           at::where(at::gt(x, y), x, y),
           wide.to(c10::kBFloat16),
+          of.odd + of.odd.flip(0),
+          of.odd * of.odd.flip(0),
+          of.odd / of.odd.flip(0),
+          at::reciprocal(of.odd.to(c10::kFloat)),
+          at::pow(of.odd.to(c10::kFloat), 3),
+          at::where(at::lt(of.odd, 0), 0.1, of.odd),
           std::get<1>(at::sort(of.tokens, true, 0, false))};
 }
 
@@ -87,11 +100,50 @@ Tensors attention(const Operands& of) {
   return results;
 }
 
+/// Documents, dropout, and keys that come in two blocks.
+Tensors attention_forms(const Operands& of) {
+  const auto options = of.tokens.options();
+  const auto places = at::remainder(at::arange(kLength, options), 130).unsqueeze(0);
+  const auto draws = at::stack({at::full({kLength}, 7, options), at::full({kLength}, 9, options),
+                                at::arange(kLength, options) * (kLength + 1)},
+                               -1)
+                         .expand({1, 2, kLength, 3});
+  const auto& x = of.heads;
+  const auto wide = x.options().dtype(c10::kFloat);
+  auto results = all_of(kernels::canonical_attention(x, x, x, true, 0.3, 0, {places, draws, 0.3}));
+  auto sums = at::zeros(x.sizes(), wide), weights = at::zeros({1, 2, kLength, kernels::kAttentionWeights}, wide);
+  for (const int64_t first : {int64_t{0}, kernels::kAttentionBlock}) {
+    const auto key = x.slice(2, first, first + kernels::kAttentionBlock);
+    std::tie(sums, weights) = kernels::attention_over(x, key, key, sums, weights, true, 0.3, -first);
+  }
+  for (const auto& each : all_of(kernels::attention_result(sums, weights))) results.push_back(each);
+  return results;
+}
+
+/// Turned heads, and parts of sums.
+Tensors rotations(const Operands& of) {
+  const auto angles = of.row.narrow(0, 0, 6).unsqueeze(0) * at::arange(kLength, of.row.options()).unsqueeze(1);
+  using kernels::loops::Function;
+  return {kernels::rotate_pairs(of.heads, kernels::apply(Function::kCos, angles),
+                                kernels::apply(Function::kSin, angles), false)};
+}
+
+Tensors products(const Operands& of) {
+  const auto tree = SumTree::over_elements(2 * kLength);
+  const kernels::ContractedRange part{tree.leaf * 8, 2 * kLength};
+  const int64_t here = 2 * kLength - part.first;
+  return {kernels::linear(of.x, of.weight), kernels::weight_gradient(of.x, of.y, {}),
+          kernels::weight_gradient(of.x, of.y, {1, kSamples + 2}),
+          kernels::linear(of.x.narrow(2, 0, here), of.weight.narrow(1, 0, here), {}, part)};
+}
+
 Tensors functions(const Operands& of) {
   using kernels::loops::Function;
   Tensors results;
   for (int f = 0; f <= static_cast<int>(Function::kGeluByTanh); ++f)
-    results.push_back(kernels::apply(static_cast<Function>(f), of.x));
+    for (const auto& x : {of.x, of.odd}) results.push_back(kernels::apply(static_cast<Function>(f), x));
+  for (int g = 0; g <= static_cast<int>(kernels::loops::Gradient::kGeluByTanh); ++g)
+    results.push_back(kernels::apply(static_cast<kernels::loops::Gradient>(g), of.y, of.x));
   return results;
 }
 
@@ -130,10 +182,7 @@ Tensors sums(const Operands& of) {
 
 constexpr Kernel kKernels[] = {
     {"single operations", single_operations},
-    {"products",
-     [](const Operands& of) {
-       return Tensors{kernels::linear(of.x, of.weight), kernels::weight_gradient(of.x, of.y, {})};
-     }},
+    {"products", products},
     {"sums", sums},
     {"norms", norms},
     {"gates",
@@ -149,6 +198,8 @@ constexpr Kernel kKernels[] = {
     {"functions", functions},
     {"losses", losses},
     {"attention", attention},
+    {"forms of attention", attention_forms},
+    {"rotations", rotations},
     {"AdamW", adamw},
 };
 
@@ -171,7 +222,7 @@ void compare(const Kernel& kernel, const Operands& here, const Operands& gpu, co
     if (!same_bits(found[i], expected[i]))
       fail<Inconsistency>(
           "canonical numerics on this GPU: result {} of the self-test's {} in {} has other bits than the CPU's. Set "
-          "training.device = \"cpu\" or numerics.mode = \"native\", and report it with the output of lockstep doctor",
+          "training.device = \"cpu\" or numerics.mode = \"native\", and report it",
           i, kernel.name, c10::toString(here.x.scalar_type()));
   }
 }

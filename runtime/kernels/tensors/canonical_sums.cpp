@@ -127,14 +127,19 @@ Tensor fixed_point_sum_on_gpu(const Tensor& x) {
   return at::stack({at::sum(at::round(scaled).to(c10::kLong)), refused});
 }
 
+/// In pieces, whose temporaries are several times as large as they are.
 Tensor scaled_squares_on_gpu(const Tensor& x, double scale) {
   constexpr double kLimit = loops::WideSum::kLimit;
-  const auto size = at::abs(at::mul(x.to(c10::kDouble), scale));
-  const auto integer = at::round(at::where(at::le(size, kLimit), size, kLimit)).to(c10::kLong);
-  const auto square = at::mul(integer, integer);
-  const auto low = at::sum(at::bitwise_and(square, int64_t{0xffffffff}));
-  const auto high = at::add(at::sum(at::__rshift__(square, 32)), at::__rshift__(low, 32));
-  return at::stack({high, at::bitwise_and(low, int64_t{0xffffffff})});
+  constexpr int64_t kPiece = 1 << 24, kLow = 0xffffffff;
+  auto low = at::zeros({}, x.options().dtype(c10::kLong)), high = at::zeros_like(low);
+  for (const auto& piece : x.flatten().split(kPiece)) {
+    const auto size = at::abs(at::mul(piece.to(c10::kDouble), scale));
+    const auto integer = at::round(at::where(at::le(size, kLimit), size, kLimit)).to(c10::kLong);
+    const auto square = at::mul(integer, integer);
+    low = at::add(low, at::sum(at::bitwise_and(square, kLow)));
+    high = at::add(high, at::sum(at::__rshift__(square, 32)));
+  }
+  return at::stack({at::add(high, at::__rshift__(low, 32)), at::bitwise_and(low, kLow)});
 }
 
 }  // namespace

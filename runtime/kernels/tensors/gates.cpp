@@ -2,6 +2,8 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
+#include <limits>
+
 #include "core/error.h"
 #include "runtime/kernels/cuda/canonical/canonical_kernels.h"
 #include "runtime/kernels/cuda/cuda_kernels.h"
@@ -71,6 +73,10 @@ Tensor rotate_pairs(const Tensor& x, const Tensor& cosines, const Tensor& sines,
   const auto c = cosines.to(wide.scalar_type()).contiguous(), s = sines.to(wide.scalar_type()).contiguous();
   const auto y = empty_heads(wide);
   if (is_on_gpu(wide, "rotate_pairs")) {
+    LOCKSTEP_CHECK(wide.size(3) % 2 == 0 && c.numel() == wide.size(2) * wide.size(3) / 2 && s.sizes() == c.sizes(),
+                   "tables of {} and {}", c10::str(c.sizes()), c10::str(s.sizes()));
+    if (wide.numel() > std::numeric_limits<uint32_t>::max())
+      fail<BadInput>("rotate_pairs of {} on a GPU: 2^32 elements at most", c10::str(wide.sizes()));
     if (wide.numel() > 0)
       cuda::rotate_pairs(cuda::Element::kFloat32, {wide.size(0), wide.size(1), wide.size(2), wide.size(3)},
                          {wide.stride(0), wide.stride(1), wide.stride(2)}, floats(wide), floats(c), floats(s), back,

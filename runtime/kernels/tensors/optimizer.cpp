@@ -1,4 +1,4 @@
-// AdamW and the squares of the gradient norm, on plain CPU tensors.
+// AdamW and the squares of the gradient norm: on plain CPU tensors, AdamW with their bits on a GPU's.
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 

@@ -1,4 +1,4 @@
-// RMSNorm and the pieces of cross-entropy, on plain CPU tensors.
+// RMSNorm and the pieces of cross-entropy: on plain CPU tensors, and with a CPU's bits on a GPU's.
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

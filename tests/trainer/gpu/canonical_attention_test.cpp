@@ -114,6 +114,13 @@ TEST_P(CanonicalAttention, OfAStateThatIsNone) {
   };
   auto weights = make({1, 1, 3, kernels::kAttentionWeights}, c10::kFloat).abs();
   weights[0][0][1][16] = NAN, weights[0][0][2][17] = 0;  // the highest exponent, and whether there is one
+  const auto state = [](const Tensor& q, const Tensor& k, const Tensor& sums, const Tensor& before) {
+    return kernels::attention_over(q, k, k, sums, before, false, 0.3, 0);
+  };
+  // Scores that round to -0 and to +0: which of them stays is chance.
+  const auto key = at::cat({at::full({16}, -3.0), at::tensor({-0.2}), at::full({15}, -3.0), at::tensor({0.2})});
+  expect_cpu_bits("zeros", state, at::ones({1, 1, 1, 1}).to(GetParam()), key.view({1, 1, 33, 1}).to(GetParam()),
+                  at::zeros({1, 1, 1, 1}), at::zeros({1, 1, 1, kernels::kAttentionWeights}));
   expect_cpu_bits("states", over, make({1, 1, 3, 8}), make({1, 1, 20, 8}), make({1, 1, 3, 8}, c10::kFloat), weights);
 }
 

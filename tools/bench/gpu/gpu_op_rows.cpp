@@ -110,12 +110,13 @@ void add_canonical(std::vector<GpuCase>& cases) {
   }
   const auto x = draw({kTokens, kWidth}), weight = draw({kWidth}), both = draw({kTokens, 2, kHidden});
   const auto heads = draw({1, 8, kTokens / 8, 64});
-  const auto [output, log_sum] = on_gpu::attention(heads, heads, heads, true, 0.125, 0);
-  const auto backward = [=, o = output, l = log_sum] {
-    kernels::canonical_attention_backward(heads, heads, heads, heads, o, l, true, 0.125);
+  const auto backward = [=, forward = kernels::canonical_attention(heads, heads, heads, true, 0.125)] {
+    const auto& [output, log_sum] = forward;
+    kernels::canonical_attention_backward(heads, heads, heads, heads, output, log_sum, true, 0.125);
   };
-  const auto native_backward = [=, o = output, l = log_sum] {
-    on_gpu::attention_backward(heads, heads, heads, heads, o, l, true, 0.125, 0);
+  const auto native_backward = [=, forward = on_gpu::attention(heads, heads, heads, true, 0.125, 0)] {
+    const auto& [output, log_sum] = forward;
+    on_gpu::attention_backward(heads, heads, heads, heads, output, log_sum, true, 0.125, 0);
   };
   cases.push_back({"canonical_rms_norm", [=] { kernels::rms_norm(x, weight, 1e-5); }, "native numerics",
                    [=] { on_gpu::rms_norm(x, weight, 1e-5); }});

@@ -118,7 +118,7 @@ class QueryRow {
     for_own_columns(shape_.width, [&](int c, int64_t i) { sums[i] = sums_[c]; });
     if (own_lane() < kLanes) weights[own_lane()] = lane_;
     if (own_lane() > 0) return;
-    weights[kernels::kHighestOfState] = any_ ? highest_ : 0.0f;
+    weights[kernels::kHighestOfState] = any_ ? highest_ + 0.0f : 0.0f;
     weights[kernels::kAnyOfState] = any_ ? 1.0f : 0.0f;
   }
 

@@ -128,6 +128,10 @@ Node part_of(const Contraction& all, const SumNode& node) {
 
 /// Larger tiles read shared memory less often, but a block of them is more of a small product.
 constexpr int64_t kLargeProduct = 1024;
+/// What waits takes memory of every thread that can be under way.
+constexpr int64_t kFewSamples = 256;
+constexpr int kDeepestOfFewSamples = 16;
+static_assert(SumTree::kMostLeaves * kFewSamples <= 1 << (kDeepestOfFewSamples - 1));
 
 }  // namespace
 
@@ -148,8 +152,10 @@ void product(int64_t m, int64_t n, const Factor<Input>& a, const Factor<Input>& 
   for (std::size_t p = 0; p < nodes.size(); ++p) {
     float* to = out.data + static_cast<int64_t>(p) * out.node_stride;
     const Node node = part_of(contraction, nodes[p]);
-    if (contraction.all_samples > 1)
+    if (contraction.all_samples > kFewSamples)
       run.template operator()<4, kDeepest>(to, node);
+    else if (contraction.all_samples > 1)
+      run.template operator()<4, kDeepestOfFewSamples>(to, node);
     else if (is_large)
       run.template operator()<8, kDeepestOfElements>(to, node);
     else

@@ -58,7 +58,8 @@ void local_softplus(const LocalCall& call, torch::jit::Stack& stack) {
   const double beta = number(call, stack, "beta"), threshold = number(call, stack, "threshold");
   elementwise(call, stack, {"self"}, [&](const auto& x) {
     const auto scaled = at::mul(x[0], beta);
-    return at::where(at::gt(scaled, threshold), x[0], at::div(own_log1p(own_exp(scaled)), beta));
+    return at::where(at::gt(scaled, threshold), x[0],
+                     at::div(own_log1p(own_exp(scaled)), at::full({}, beta, scaled.options())));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "runtime/planning/rules/canonical/canonical_forms.h"
+#include "runtime/planning/rules/canonical/elementwise_call.h"
 #include "runtime/planning/rules/canonical/leave_result.h"
 
 namespace lockstep::rules {
@@ -20,8 +21,13 @@ Tensor complex_product(const Tensor& x, const Tensor& y) {
 
 void local_product(const LocalCall& call, torch::jit::Stack& stack) {
   const auto dtype = call.plan.results[0]->dtype;
-  if (!c10::isComplexType(dtype)) return call.op.callBoxed(stack);
+  const bool is_complex = c10::isComplexType(dtype), is_short = c10::isReducedFloatingType(dtype);
+  if (!is_complex && !(is_short && is_on_gpu(call, stack))) return call.op.callBoxed(stack);
   const auto self = call.tensor(stack, "self");
+  if (!is_complex) {  // a GPU rounds a number of more digits than the tensor beside it
+    const auto [x, y] = wide_operands(call, stack);
+    return leave_result(call, stack, self, at::mul(x, y), dtype);
+  }
   const auto& other = call.argument(stack, "other");
   const auto factor = other.isTensor() ? other.toTensor().to(dtype) : at::scalar_tensor(other.toScalar(), dtype);
   const auto product = complex_product(self.to(dtype), factor);

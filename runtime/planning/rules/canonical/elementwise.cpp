@@ -78,16 +78,30 @@ void local_add(const LocalCall& call, torch::jit::Stack& stack) {
   leave_result(call, stack, self, sum, dtype);
 }
 
-/// A GPU multiplies by the reciprocal of a divisor that the host has: there it is brought to the GPU.
+/// LibTorch's kernels for GPUs multiply by the reciprocal of a divisor that the host has, and round a number of more
+/// digits than the tensor beside it: there both are wide, and on the GPU.
 void local_division(const LocalCall& call, torch::jit::Stack& stack) {
-  const auto self = call.tensor(stack, "self");
-  const auto& other = call.argument(stack, "other");
   const auto dtype = call.plan.results[0]->dtype;
-  const bool is_there = !self.is_cuda() || (other.isTensor() && other.toTensor().is_cuda());
-  if (is_there || !c10::isFloatingType(dtype)) return call.op.callBoxed(stack);
-  const auto options = self.options().dtype(dtype == c10::kDouble ? c10::kDouble : c10::kFloat);
-  const auto divisor = other.isTensor() ? other.toTensor().to(options) : at::full({}, other.toScalar(), options);
-  leave_result(call, stack, self, at::div(self.to(options), divisor), dtype);
+  if (!is_on_gpu(call, stack) || !c10::isFloatingType(dtype)) return call.op.callBoxed(stack);
+  const auto [x, y] = wide_operands(call, stack);
+  leave_result(call, stack, call.tensor(stack, "self"), at::div(x, y), dtype);
+}
+
+/// x, or `least` where that is more: of two zeros x, which GPUs do not always give.
+void leave_at_least(const LocalCall& call, torch::jit::Stack& stack, const c10::Scalar& least) {
+  const auto self = call.tensor(stack, "self");
+  const auto bound = at::full({}, least, self.options());
+  leave_result(call, stack, self, at::where(at::lt(self, bound), bound, self));
+}
+
+void local_relu(const LocalCall& call, torch::jit::Stack& stack) {
+  if (!is_on_gpu(call, stack)) return call.op.callBoxed(stack);
+  leave_at_least(call, stack, 0);
+}
+
+void local_clamp_min(const LocalCall& call, torch::jit::Stack& stack) {
+  if (!is_on_gpu(call, stack)) return call.op.callBoxed(stack);
+  leave_at_least(call, stack, call.argument(stack, "min").toScalar());
 }
 
 void local_addcmul(const LocalCall& call, torch::jit::Stack& stack) {
@@ -139,6 +153,7 @@ constexpr CanonicalRule kElementwise[] = {
     {"add.Tensor", local_add<1>},
     {"addcdiv", local_rounded_once},
     {"addcmul", local_addcmul},
+    {"clamp_min", local_clamp_min},
     {"cos", local_function<Function::kCos>},
     {"div.Scalar", local_division},
     {"div.Tensor", local_division},
@@ -151,6 +166,7 @@ constexpr CanonicalRule kElementwise[] = {
     {"log1p", local_log1p},
     {"pow.Tensor_Scalar", local_power},
     {"reciprocal", local_rounded_once},
+    {"relu", local_relu},
     {"rsqrt", local_rounded_once},
     {"rsub.Scalar", local_rsub},
     {"sigmoid", local_function<Function::kSigmoid>},

@@ -1,7 +1,9 @@
 #pragma once
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "runtime/kernels/tensors/elementwise.h"
@@ -24,6 +26,22 @@ void elementwise(const LocalCall& call, torch::jit::Stack& stack, Names operands
   }
   const auto result = compute(wide);
   leave_result(call, stack, first, result, dtype);
+}
+
+/// Whether an operand lies on a GPU.
+inline bool is_on_gpu(const LocalCall& call, const torch::jit::Stack& stack) {
+  const auto is_there = [](const c10::IValue& value) { return value.isTensor() && value.toTensor().is_cuda(); };
+  return std::any_of(stack.end() - static_cast<ptrdiff_t>(call.op.schema().arguments().size()), stack.end(), is_there);
+}
+
+/// "self" and "other", a number among them too, in fp32 (or fp64) on the GPU that has one of them.
+inline std::pair<at::Tensor, at::Tensor> wide_operands(const LocalCall& call, const torch::jit::Stack& stack) {
+  const auto self = call.tensor(stack, "self");
+  const auto& other = call.argument(stack, "other");
+  const auto& there = self.is_cuda() ? self : other.toTensor();
+  const auto wide = call.plan.results[0]->dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
+  const auto options = there.options().dtype(wide);
+  return {self.to(options), other.isTensor() ? other.toTensor().to(options) : at::full({}, other.toScalar(), options)};
 }
 
 /// Lockstep's own function of each element: LibTorch's go to MKL, whose last bits depend on the processor.
