@@ -172,7 +172,7 @@ std::vector<at::Tensor> results_on(c10::DeviceType device, c10::ScalarType dtype
                                   at::leaky_relu(x, 0.1),
                                   at::round(x),
                                   at::amax(x, {0}),
-                                  at::where(at::gt(x, y), x, 0.1),
+                                  at::where(at::gt(x, y), x, y),
                                   at::sum(at::gt(x, y)),
                                   at::threshold_backward(y, x, 0)};
   const PlainTensors guard;
