@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "fuzz/cases/tensors.h"
-#include "rng/cuda_fill.h"
 #include "runtime/kernels/on_gpu/canonical_self_test.h"
 #include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/canonical_models.h"
 #include "tests/support/message_of.h"
+#include "tests/trainer/gpu/canonical_results.h"
 #include "trainer/state/state_digest.h"
 #include "trainer/verify/step_verifier.h"
 
@@ -97,9 +96,7 @@ TEST_P(GpuCanonicalOps, WithoutABitsOfACpuRefuse) {
   EXPECT_EQ(testing::message_of<BadInput>([&] { at::rsqrt(x); }), std::string("rsqrt") + end);
 }
 
-at::Tensor with_one_nan(const at::Tensor& x) { return x.is_floating_point() ? x.masked_fill(at::isnan(x), NAN) : x; }
-
-/// Each op of a step beside one device's on a CPU, and the step as a whole.
+/// The step as a whole beside one device's.
 TEST_P(GpuCanonicalOps, AreVerifiedOnAMesh) {
   const Trained what{"llama", "cp=2", 1, "float32", "alltoall", false, 512};
   auto job = job_of(what, "cuda");
@@ -184,7 +181,8 @@ TEST_P(GpuCanonicalOps, OfLibTorchHaveACpusBits) {
   for (const auto dtype : {c10::kFloat, c10::kBFloat16}) {
     const auto gpu = results_on(c10::kCUDA, dtype), cpu = results_on(c10::kCPU, dtype);
     for (size_t i = 0; i < cpu.size(); ++i)
-      EXPECT_TRUE(testing::same_bits(with_one_nan(gpu[i]), with_one_nan(cpu[i]))) << "result " << i << " of " << dtype;
+      EXPECT_TRUE(testing::same_bits(testing::with_one_nan(gpu[i]), testing::with_one_nan(cpu[i])))
+          << "result " << i << " of " << dtype;
   }
 }
 
