@@ -218,7 +218,6 @@ TEST_F(Recording, WrongQuestionsGetOneLine) {
   expect_line(replay("--rank 7"), "has no rank 7; it has 0, 1");
   expect_line(replay("--rank 0 --step 99"), "has no step 99 of rank 0; it has 1 to 4 (4 of them)");
   expect_line(run_lockstep("replay /nowhere --rank 0"), "/nowhere");
-  expect_line(replay("--rank 0 --device cuda"), "needs numerics.mode = \"native\"");
   expect_line(replay("--rank 0 --set max_norm"), "expected KEY=VALUE");
   expect_line(replay("--rank 0 --set training.max_nrom=1"), "max_norm");
   expect_line(run_lockstep("trace timeline " + traces_), "--html FILE or --chrome FILE");
