@@ -35,7 +35,7 @@ if(LOCKSTEP_SANITIZE)
 else()
   target_sources(test_pretend_gpu PRIVATE trainer/gpu/kernels_test.cpp trainer/gpu/digest_test.cpp
     trainer/gpu/canonical_rows_test.cpp trainer/gpu/canonical_sums_test.cpp trainer/gpu/canonical_products_test.cpp
-    trainer/gpu/canonical_attention_test.cpp trainer/gpu/canonical_training_test.cpp)
+    trainer/gpu/canonical_low_precision_test.cpp trainer/gpu/canonical_attention_test.cpp trainer/gpu/canonical_training_test.cpp)
   target_link_libraries(test_pretend_gpu PRIVATE emulated_kernels emulated_op_kernels)
 endif()
 target_compile_definitions(test_pretend_gpu PRIVATE LOCKSTEP_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

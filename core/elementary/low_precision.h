@@ -69,6 +69,29 @@ LOCKSTEP_PORTABLE int shared_exponent(Grid grid, float maximum) {
   return exponent < -127 ? -127 : exponent;
 }
 
+/// By which a block's numbers are multiplied before and after they are rounded. A block with an infinity or a NaN is
+/// NaN throughout.
+struct BlockScale {
+  float down, up;
+};
+
+/// Of the block's largest magnitude, as bits, which are ordered like magnitudes, NaN last.
+LOCKSTEP_PORTABLE BlockScale block_scale(Grid grid, uint32_t maximum) {
+  const bool finite = maximum < detail::kExponentBits;
+  const int exponent = shared_exponent(grid, portable::bits<float>(finite ? maximum : 0u));
+  return {detail::two_to(-exponent), finite ? detail::two_to(exponent) : portable::bits<float>(0x7fc00000u)};
+}
+
+/// Of `count` numbers that lie `stride` apart.
+LOCKSTEP_PORTABLE BlockScale block_scale(Grid grid, int64_t count, int64_t stride, const float* x) {
+  uint32_t maximum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto size = portable::bits<uint32_t>(portable::absolute(x[i * stride]));
+    maximum = size > maximum ? size : maximum;
+  }
+  return block_scale(grid, maximum);
+}
+
 /// x as a block holds it whose scale is 2^exponent.
 LOCKSTEP_PORTABLE float nearest_in_block(Grid grid, int exponent, float x) {
   return nearest(grid, x * detail::two_to(-exponent)) * detail::two_to(exponent);

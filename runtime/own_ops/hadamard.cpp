@@ -96,8 +96,9 @@ void register_derivatives(torch::Library& /*aten*/, torch::Library& mesh) {
 constexpr OwnOp kOps[] = {
     {.schema = "hadamard_transform(Tensor x, float scale) -> Tensor",
      .on_cpu = kernel<kernels::hadamard_transform>,
-     .rule = {"mesh::hadamard_transform", "low precision", "...N->...N", "e", Rule::kPlain, nullptr,
-              transformed_shape}},
+     .on_gpu = kernel<kernels::hadamard_transform>,
+     .rule = {"mesh::hadamard_transform", "low precision", "...N->...N", "e", Rule::kPlain, nullptr, transformed_shape},
+     .canonical = {.on_gpu = true}},
 };
 
 }  // namespace

@@ -89,8 +89,6 @@ void require_one_converter(const Job& job) {
   if (converters.empty() && job.quantize.rotated_block != 0)
     fail<BadInput>("quantize.rotated_block {} turns factors of quantised linear maps; model.converters names none.",
                    job.quantize.rotated_block);
-  if (!converters.empty() && job.training.device == "cuda")
-    fail<BadInput>("model.converters {} is emulated on CPUs alone; training.device is \"cuda\".", converters[0]);
 }
 
 void require_gather_offered(const Float8Section& settings, int64_t rotated_block) {

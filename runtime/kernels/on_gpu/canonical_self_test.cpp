@@ -120,7 +120,6 @@ Tensors attention_forms(const Operands& of) {
   return results;
 }
 
-/// Turned heads, and parts of sums.
 Tensors rotations(const Operands& of) {
   const auto angles = of.row.narrow(0, 0, 6).unsqueeze(0) * at::arange(kLength, of.row.options()).unsqueeze(1);
   using kernels::loops::Function;
@@ -128,6 +127,7 @@ Tensors rotations(const Operands& of) {
                                 kernels::apply(Function::kSin, angles), false)};
 }
 
+/// The last one is a part of sums.
 Tensors products(const Operands& of) {
   const auto tree = SumTree::over_elements(2 * kLength);
   const kernels::ContractedRange part{tree.leaf * 8, 2 * kLength};
@@ -173,6 +173,27 @@ Tensors losses(const Operands& of) {
       kernels::absolute_maximum(of.x)};
 }
 
+/// Zeros of both signs, subnormal numbers and what is none among the numbers.
+Tensors few_bits(const Operands& of) {
+  Tensors results;
+  const auto x = of.x.view({-1, kLength});
+  const auto maximum = at::amax(at::abs(x), {1}, true), any = at::full({1}, 3, of.odd.options());
+  for (const int64_t format : {0, 1, 2, 3}) {
+    for (const bool power_of_two : {false, true}) {
+      results.push_back(kernels::quantize(x, maximum, format, power_of_two));
+      results.push_back(kernels::quantize(of.odd, any, format, power_of_two));
+    }
+    results.push_back(kernels::quantize_blocks(x, 1, format));
+    results.push_back(kernels::quantize_blocks(x, 0, format));
+  }
+  for (const int64_t format : {0, 1}) {
+    results.push_back(kernels::float8_codes(of.odd, any, format, false));
+    results.push_back(kernels::float8_numbers(at::arange(256, of.tokens.options()).to(c10::kByte), any, format, true));
+  }
+  results.push_back(kernels::hadamard_transform(of.x.narrow(2, 0, 256), 0.3));
+  return results;
+}
+
 Tensors sums(const Operands& of) {
   Tensors results;
   for (int64_t dim = 0; dim < of.x.dim(); ++dim)
@@ -199,6 +220,7 @@ constexpr Kernel kKernels[] = {
     {"losses", losses},
     {"attention", attention},
     {"forms of attention", attention_forms},
+    {"numbers of few bits", few_bits},
     {"rotations", rotations},
     {"AdamW", adamw},
 };

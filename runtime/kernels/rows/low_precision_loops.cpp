@@ -1,7 +1,6 @@
 #include "runtime/kernels/rows/low_precision_loops.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/kernels/simd/best_instruction_set.h"
 
@@ -39,28 +38,21 @@ struct Blocks {
       for (int64_t c = 0; c < columns; ++c)
         maxima[c] = std::max(maxima[c], portable::bits<uint32_t>(portable::absolute(x[r * stride + c])));
     float down[kColumns], up[kColumns];
-    for (int64_t c = 0; c < columns; ++c) scale(grid, maxima[c], down[c], up[c]);
+    for (int64_t c = 0; c < columns; ++c) {
+      const auto scale = elementary::block_scale(grid, maxima[c]);
+      down[c] = scale.down, up[c] = scale.up;
+    }
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c)
         out[r * stride + c] = elementary::nearest(grid, x[r * stride + c] * down[c]) * up[c];
-  }
-
-  LOCKSTEP_PORTABLE static void scale(Grid grid, uint32_t maximum, float& down, float& up) {
-    const bool finite = maximum < elementary::detail::kExponentBits;
-    const int exponent = elementary::shared_exponent(grid, portable::bits<float>(finite ? maximum : 0u));
-    down = elementary::detail::two_to(-exponent);
-    up = finite ? elementary::detail::two_to(exponent) : std::numeric_limits<float>::quiet_NaN();
   }
 };
 
 /// One block in consecutive memory.
 struct Block {
   LOCKSTEP_PORTABLE static void run(Grid grid, int64_t count, const float* x, float* __restrict out) {
-    uint32_t maximum = 0;
-    for (int64_t i = 0; i < count; ++i) maximum = std::max(maximum, portable::bits<uint32_t>(portable::absolute(x[i])));
-    float down, up;
-    Blocks::scale(grid, maximum, down, up);
-    for (int64_t i = 0; i < count; ++i) out[i] = elementary::nearest(grid, x[i] * down) * up;
+    const auto scale = elementary::block_scale(grid, count, 1, x);
+    for (int64_t i = 0; i < count; ++i) out[i] = elementary::nearest(grid, x[i] * scale.down) * scale.up;
   }
 };
 

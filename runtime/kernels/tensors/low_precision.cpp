@@ -1,10 +1,11 @@
-// Numbers of few bits and the Hadamard transform on plain CPU tensors.
+// Numbers of few bits and the Hadamard transform on plain tensors, of a CPU or a GPU: the same bits.
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 
 #include <algorithm>
 
 #include "core/error.h"
+#include "runtime/kernels/cuda/canonical/canonical_kernels.h"
 #include "runtime/kernels/rows/hadamard_loops.h"
 #include "runtime/kernels/rows/low_precision_loops.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
@@ -26,7 +27,8 @@ Tensor as_wide_as(const Tensor& x, const Tensor& result) {
 
 Tensor scales(const Tensor& maximum, NumberFormat format, bool power_of_two) {
   const auto maxima = floats(maximum), out = at::empty_like(maxima);
-  loops::scales(format, power_of_two, maxima.numel(), maxima.const_data_ptr<float>(), out.mutable_data_ptr<float>());
+  const auto of = maxima.is_cuda() ? cuda::canonical::scales : loops::scales;
+  of(format, power_of_two, maxima.numel(), maxima.const_data_ptr<float>(), out.mutable_data_ptr<float>());
   return out;
 }
 
@@ -34,6 +36,10 @@ Tensor scales(const Tensor& maximum, NumberFormat format, bool power_of_two) {
 Tensor on_grid(const Tensor& x, const Tensor& scale, NumberFormat format) {
   const auto scaled = at::mul(x.to(c10::kFloat), scale).contiguous();
   auto* const data = scaled.mutable_data_ptr<float>();
+  if (scaled.is_cuda()) {
+    cuda::canonical::nearest(format, scaled.numel(), data, data);
+    return scaled;
+  }
   parallel_for(0, scaled.numel(), kGrain,
                [=](int64_t begin, int64_t end) { loops::nearest(format, end - begin, data + begin, data + begin); });
   return scaled;
@@ -51,6 +57,10 @@ Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool
   const auto out = at::empty(x.sizes(), x.options().dtype(c10::kByte));
   const auto* from = numbers.const_data_ptr<float>();
   auto* const to = out.mutable_data_ptr<uint8_t>();
+  if (x.is_cuda()) {
+    cuda::canonical::float8_codes(format_of(format), out.numel(), from, to);
+    return out;
+  }
   parallel_for(0, out.numel(), kGrain, [=](int64_t begin, int64_t end) {
     loops::float8_codes(format_of(format), end - begin, from + begin, to + begin);
   });
@@ -61,9 +71,13 @@ Tensor float8_numbers(const Tensor& codes, const Tensor& maximum, int64_t format
   const auto bytes = codes.contiguous(), out = at::empty(codes.sizes(), codes.options().dtype(c10::kFloat));
   const auto* from = bytes.const_data_ptr<uint8_t>();
   auto* const to = out.mutable_data_ptr<float>();
-  parallel_for(0, out.numel(), kGrain, [=](int64_t begin, int64_t end) {
+  const auto convert = [=](int64_t begin, int64_t end) {
     loops::float8_numbers(format_of(format), end - begin, from + begin, to + begin);
-  });
+  };
+  if (out.is_cuda())
+    cuda::canonical::float8_numbers(format_of(format), out.numel(), from, to);
+  else
+    parallel_for(0, out.numel(), kGrain, convert);
   return as_wide_as(maximum, out.div_(scales(maximum, format_of(format), power_of_two)));
 }
 
@@ -75,6 +89,10 @@ Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format) {
                                 c10::multiply_integers(sizes.slice(at + 1))};
   const auto* from = wide.const_data_ptr<float>();
   auto* const to = out.mutable_data_ptr<float>();
+  if (wide.is_cuda()) {
+    cuda::canonical::nearest_in_blocks(format_of(format), shape, from, to);
+    return as_wide_as(x, out);
+  }
   by_parts({shape.outer, shape.length * shape.inner}, [=](loops::Rows part, int64_t first) {
     const int64_t start = first * part.width;
     loops::nearest_in_blocks(format_of(format), {part.count, shape.length, shape.inner}, from + start, to + start);
@@ -84,14 +102,17 @@ Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format) {
 
 Tensor hadamard_transform(const Tensor& x, double scale) {
   const auto wide = x.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-  const auto from = x.to(wide).contiguous(), out = at::empty_like(from);
+  const auto from = x.to(wide).contiguous(), out = x.is_cuda() ? from.clone() : at::empty_like(from);
   AT_DISPATCH_FLOATING_TYPES(wide, "hadamard_transform", [&] {
+    const auto all = rows_of(out);
+    const auto factor = static_cast<scalar_t>(scale);
     const auto* source = from.const_data_ptr<scalar_t>();
     auto* const data = out.mutable_data_ptr<scalar_t>();
-    by_written_parts(rows_of(out), data, [=](loops::Rows part, int64_t first) {
+    if (out.is_cuda()) return cuda::canonical::hadamard(all.count, all.width, factor, data);
+    by_written_parts(all, data, [=](loops::Rows part, int64_t first) {
       scalar_t* const rows = data + first * part.width;
       std::copy_n(source + first * part.width, part.count * part.width, rows);
-      loops::hadamard(part.count, part.width, static_cast<scalar_t>(scale), rows);
+      loops::hadamard(part.count, part.width, factor, rows);
     });
   });
   return out.to(x.scalar_type());

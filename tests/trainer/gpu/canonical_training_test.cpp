@@ -11,6 +11,7 @@
 #include "tests/support/message_of.h"
 #include "tests/trainer/gpu/canonical_results.h"
 #include "trainer/state/state_digest.h"
+#include "trainer/step/model_registry.h"
 #include "trainer/verify/step_verifier.h"
 
 namespace lockstep::trainer {
@@ -24,7 +25,24 @@ struct Trained {
   const char* method = "allgather";
   bool packs = false;
   int64_t length = 70;
+  std::string_view converter = "";
 };
+
+Job job_of(const Trained& what, const char* device) {
+  auto job = testing::small_job();
+  job.training.device = device;
+  job.training.seq_len = what.length;
+  job.training.global_batch_size = what.length < 512 ? 4 : 1, job.training.local_batch_size = what.local_batch;
+  job.training.mixed_precision_param = what.dtype;
+  job.training.pack_documents = what.packs;
+  if (!what.converter.empty()) job.model.converters = {std::string(what.converter)};
+  job.float8.enable_fsdp_float8_all_gather = what.converter == kFloat8Converter;
+  job.mx.recipe_name = "mxfp4_emulated";
+  job.quantize.rotated_block = what.converter == kMxConverter ? 32 : 0;
+  job.parallelism.context_parallel_rotate_method = what.method;
+  job.parallelism.context_parallel_load_balancer = "";
+  return job;
+}
 
 std::unique_ptr<models::Model> model_of(const Trained& what) {
   if (what.name == std::string("gpt2")) {
@@ -36,19 +54,9 @@ std::unique_ptr<models::Model> model_of(const Trained& what) {
   options.length = what.length, options.dropout = options.attention_dropout = 0.1, options.cut_between_leaves = true;
   if (what.length < 512) options.width = options.hidden = 96, options.vocabulary = 101;  // sums of several leaves
   if (what.length >= 512) options.layers = 1;
-  return std::make_unique<models::Llama>(options);
-}
-
-Job job_of(const Trained& what, const char* device) {
-  auto job = testing::small_job();
-  job.training.device = device;
-  job.training.seq_len = what.length;
-  job.training.global_batch_size = what.length < 512 ? 4 : 1, job.training.local_batch_size = what.local_batch;
-  job.training.mixed_precision_param = what.dtype;
-  job.training.pack_documents = what.packs;
-  job.parallelism.context_parallel_rotate_method = what.method;
-  job.parallelism.context_parallel_load_balancer = "";
-  return job;
+  auto model = std::make_unique<models::Llama>(options);
+  EXPECT_EQ(quantize_linears(job_of(what, "cpu"), *model).converted.empty(), what.converter.empty());
+  return model;
 }
 
 /// Loss and gradient norm of the second step, and the state after it.
@@ -76,14 +84,22 @@ TEST_P(GpuCanonicalTraining, HasACpusBits) {
   EXPECT_EQ(train(GetParam(), "cuda", GetParam().mesh), train(GetParam(), "cpu", "one device"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Jobs, GpuCanonicalTraining,
-                         ::testing::Values(Trained{"llama", "one device"}, Trained{"llama", "dp_shard=2,tp=3", 1},
-                                           Trained{"llama", "dp_replicate=2,cp=2", 2, "bfloat16"},
-                                           Trained{"llama", "pp=2,tp=2", 1, "bfloat16"},
-                                           Trained{"llama", "cp=2", 2, "float32", "ulysses", true},
-                                           Trained{"llama", "cp=2", 1, "float32", "alltoall", true, 512},
-                                           Trained{"gpt2", "one device", 4, "bfloat16"},
-                                           Trained{"gpt2", "dp_shard=2,tp=2"}));
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, GpuCanonicalTraining,
+    ::testing::Values(Trained{"llama", "one device"}, Trained{"llama", "dp_shard=2,tp=3", 1},
+                      Trained{"llama", "dp_replicate=2,cp=2", 2, "bfloat16"},
+                      Trained{"llama", "pp=2,tp=2", 1, "bfloat16"},
+                      Trained{"llama", "cp=2", 2, "float32", "ulysses", true},
+                      Trained{"llama", "cp=2", 1, "float32", "alltoall", true, 512},
+                      Trained{"gpt2", "one device", 4, "bfloat16"}, Trained{"gpt2", "dp_shard=2,tp=2"},
+                      Trained{.name = "llama",
+                              .mesh = "dp_shard=2,tp=2",
+                              .local_batch = 1,
+                              .dtype = "bfloat16",
+                              .length = 64,
+                              .converter = kFloat8Converter},
+                      Trained{
+                          .name = "llama", .mesh = "cp=2", .local_batch = 1, .length = 66, .converter = kMxConverter}));
 
 using GpuCanonicalOps = GpuCanonicalTraining;
 INSTANTIATE_TEST_SUITE_P(OneDevice, GpuCanonicalOps, ::testing::Values(Trained{"llama", "one device"}));
@@ -112,7 +128,7 @@ TEST_P(GpuCanonicalOps, AreVerifiedOnAMesh) {
 TEST_P(GpuCanonicalOps, OfOtherBitsAreNoticedBeforeTheFirstStep) {
   EXPECT_GT(on_gpu::canonical_self_test().comparisons, 80);
   for (const char* wrong : {"single operations", "products", "sums", "norms", "gates", "softmax", "functions", "losses",
-                            "attention", "forms of attention", "rotations", "AdamW"}) {
+                            "attention", "forms of attention", "numbers of few bits", "rotations", "AdamW"}) {
     const auto tamper = [&](const char* kernel, const at::Tensor& result) {
       if (std::string_view(kernel) != wrong || !result.is_floating_point()) return;
       const auto word = result.element_size() == 2 ? c10::kShort : c10::kInt;

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include "core/elementary/low_precision.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/canonical_attention.h"
 #include "runtime/kernels/tensors/canonical_products.h"
@@ -127,11 +128,21 @@ void add_canonical(std::vector<GpuCase>& cases) {
   cases.push_back({"canonical_attention_backward", backward, "native numerics", native_backward});
 }
 
+void add_low_precision(std::vector<GpuCase>& cases) {
+  const auto x = draw({kTokens, kWidth}, c10::kFloat), maximum = at::amax(at::abs(x), {1}, /*keepdim=*/true);
+  const auto copy = copy_of(2 * static_cast<int64_t>(x.nbytes()));
+  const auto format = static_cast<int64_t>(elementary::NumberFormat::kE4m3);
+  cases.push_back({"canonical_quantize_memory", [=] { kernels::quantize(x, maximum, format, true); }, "copy", copy});
+  cases.push_back({"canonical_quantize_blocks_memory", [=] { kernels::quantize_blocks(x, 1, format); }, "copy", copy});
+  cases.push_back({"canonical_hadamard_memory", [=] { kernels::hadamard_transform(x, 0.5); }, "copy", copy});
+}
+
 }  // namespace
 
 std::vector<GpuCase> gpu_op_cases() {
   std::vector<GpuCase> cases;
-  for (const auto add : {add_norm, add_gate, add_attention, add_loss, add_optimizer, add_canonical}) add(cases);
+  for (const auto add : {add_norm, add_gate, add_attention, add_loss, add_optimizer, add_canonical, add_low_precision})
+    add(cases);
   return cases;
 }
 

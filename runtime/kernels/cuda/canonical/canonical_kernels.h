@@ -4,6 +4,7 @@
 #include "runtime/kernels/attention/attention_loops.h"
 #include "runtime/kernels/products/product_loops.h"
 #include "runtime/kernels/rows/elementwise_loops.h"
+#include "runtime/kernels/rows/low_precision_loops.h"
 #include "runtime/kernels/rows/row_loops.h"
 #include "runtime/kernels/sums/ordered_sum_loops.h"
 
@@ -16,6 +17,7 @@ namespace lockstep::cuda::canonical {
 using kernels::Bfloat16;
 using kernels::Contraction;
 using kernels::Factor;
+using kernels::loops::NumberFormat;
 using kernels::loops::OrderedSum;
 using kernels::loops::Rows;
 
@@ -49,6 +51,15 @@ void log_softmax_backward(Rows rows, const float* g, const float* y, float* out)
 
 void apply(kernels::loops::Function function, int64_t count, const float* x, float* out);
 void apply(kernels::loops::Gradient gradient, int64_t count, const float* g, const float* x, float* out);
+
+void nearest(NumberFormat format, int64_t count, const float* x, float* out);
+void scales(NumberFormat format, bool power_of_two, int64_t count, const float* maxima, float* out);
+void float8_codes(NumberFormat format, int64_t count, const float* x, uint8_t* out);
+void float8_numbers(NumberFormat format, int64_t count, const uint8_t* codes, float* out);
+void nearest_in_blocks(NumberFormat format, const kernels::loops::BlockShape& shape, const float* x, float* out);
+/// float and double.
+template <class T>
+void hadamard(int64_t count, int64_t width, T scale, T* rows);
 
 /// Values, and queries' and keys' gradients, have at most kMostHeadElements.
 inline constexpr int64_t kMostHeadElements = 256;

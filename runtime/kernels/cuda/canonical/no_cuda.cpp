@@ -48,5 +48,16 @@ void softmax_backward(Rows, const float*, const float*, float*) { refuse(); }
 void log_softmax_backward(Rows, const float*, const float*, float*) { refuse(); }
 void apply(kernels::loops::Function, int64_t, const float*, float*) { refuse(); }
 void apply(kernels::loops::Gradient, int64_t, const float*, const float*, float*) { refuse(); }
+void nearest(NumberFormat, int64_t, const float*, float*) { refuse(); }
+void scales(NumberFormat, bool, int64_t, const float*, float*) { refuse(); }
+void float8_codes(NumberFormat, int64_t, const float*, uint8_t*) { refuse(); }
+void float8_numbers(NumberFormat, int64_t, const uint8_t*, float*) { refuse(); }
+void nearest_in_blocks(NumberFormat, const kernels::loops::BlockShape&, const float*, float*) { refuse(); }
+template <class T>
+void hadamard(int64_t, int64_t, T, T*) {
+  refuse();
+}
+template void hadamard(int64_t, int64_t, float, float*);
+template void hadamard(int64_t, int64_t, double, double*);
 
 }  // namespace lockstep::cuda::canonical
