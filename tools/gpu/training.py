@@ -32,6 +32,15 @@ def one_device_and_mesh(check):
     return alone
 
 
+def few_bits(check):
+    """Float8 factors: a CPU's bits."""
+    words = ["--model.converters=quantize.linear.float8", "--numerics.mode=canonical"]
+    def state(name, *more):
+        return jobs.train(check, f"float8-{name}", [*jobs.job(check, name, length=32, steps=1), *words, *more])["state_digest"]
+    cpu = state("cpu", "--training.device=cpu")
+    check.require(state("gpu") == cpu, f"canonical numerics of float8 factors: a CPU's state, {cpu}")
+
+
 def canonical(check):
     """A CPU's bits, on a mesh and in a replay."""
     for compute in ("float32", "bfloat16"):
@@ -100,6 +109,7 @@ def processes(check, alone):
 def run(check):
     alone = one_device_and_mesh(check)
     canonical(check)
+    few_bits(check)
     verify(check)
     resume(check, alone)
     replay(check)

@@ -176,21 +176,27 @@ Tensors losses(const Operands& of) {
 /// Zeros of both signs, subnormal numbers and what is none among the numbers.
 Tensors few_bits(const Operands& of) {
   Tensors results;
-  const auto x = of.x.view({-1, kLength});
+  const auto x = of.x.view({-1, kLength}), small = at::mul(x, 1e-39);
   const auto maximum = at::amax(at::abs(x), {1}, true), any = at::full({1}, 3, of.odd.options());
+  const auto odd_maximum = of.odd.narrow(0, 0, 10).unsqueeze(1);
   for (const int64_t format : {0, 1, 2, 3}) {
     for (const bool power_of_two : {false, true}) {
       results.push_back(kernels::quantize(x, maximum, format, power_of_two));
       results.push_back(kernels::quantize(of.odd, any, format, power_of_two));
+      results.push_back(kernels::quantize(x.narrow(0, 0, 10), odd_maximum, format, power_of_two));
     }
-    results.push_back(kernels::quantize_blocks(x, 1, format));
-    results.push_back(kernels::quantize_blocks(x, 0, format));
+    for (const auto& each : {x, small})
+      for (const int64_t dim : {0, 1}) results.push_back(kernels::quantize_blocks(each, dim, format));
+    results.push_back(kernels::quantize_blocks(of.odd, 0, format));
   }
-  for (const int64_t format : {0, 1}) {
-    results.push_back(kernels::float8_codes(of.odd, any, format, false));
-    results.push_back(kernels::float8_numbers(at::arange(256, of.tokens.options()).to(c10::kByte), any, format, true));
-  }
-  results.push_back(kernels::hadamard_transform(of.x.narrow(2, 0, 256), 0.3));
+  const auto codes = at::arange(256, of.tokens.options()).to(c10::kByte);
+  for (const int64_t format : {0, 1})
+    for (const bool power_of_two : {false, true}) {
+      results.push_back(kernels::float8_codes(of.odd, any, format, power_of_two));
+      results.push_back(kernels::float8_numbers(codes, any, format, power_of_two));
+    }
+  for (const int64_t width : {2, 256, 8192})
+    results.push_back(kernels::hadamard_transform(of.x.flatten().narrow(0, 0, 3 * width).view({3, width}), 0.3));
   return results;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 #include "runtime/kernels/tensors/own_op_signatures.h"
 
-/// The kernels of our own ops for plain CPU tensors. What each computes is documented in runtime/own_ops/mesh_ops.h.
+/// The kernels of our own ops for plain tensors: of a CPU, and of a GPU where canonical numerics has a kernel for it
+/// (runtime/kernels/cuda/canonical). What each computes is documented in runtime/own_ops/mesh_ops.h.
 namespace lockstep::kernels {
 
 using at::Tensor;

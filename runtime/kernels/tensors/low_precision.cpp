@@ -25,7 +25,9 @@ Tensor as_wide_as(const Tensor& x, const Tensor& result) {
   return x.scalar_type() == c10::kDouble ? result.to(c10::kDouble) : result;
 }
 
-Tensor scales(const Tensor& maximum, NumberFormat format, bool power_of_two) {
+/// REQUIRES: `maximum` is where x is.
+Tensor scales(const Tensor& x, const Tensor& maximum, NumberFormat format, bool power_of_two) {
+  LOCKSTEP_CHECK_EQ(maximum.is_cuda(), x.is_cuda());
   const auto maxima = floats(maximum), out = at::empty_like(maxima);
   const auto of = maxima.is_cuda() ? cuda::canonical::scales : loops::scales;
   of(format, power_of_two, maxima.numel(), maxima.const_data_ptr<float>(), out.mutable_data_ptr<float>());
@@ -48,12 +50,12 @@ Tensor on_grid(const Tensor& x, const Tensor& scale, NumberFormat format) {
 }  // namespace
 
 Tensor quantize(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two) {
-  const auto scale = scales(maximum, format_of(format), power_of_two);
+  const auto scale = scales(x, maximum, format_of(format), power_of_two);
   return as_wide_as(x, on_grid(x, scale, format_of(format)).div_(scale));
 }
 
 Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two) {
-  const auto numbers = on_grid(x, scales(maximum, format_of(format), power_of_two), format_of(format));
+  const auto numbers = on_grid(x, scales(x, maximum, format_of(format), power_of_two), format_of(format));
   const auto out = at::empty(x.sizes(), x.options().dtype(c10::kByte));
   const auto* from = numbers.const_data_ptr<float>();
   auto* const to = out.mutable_data_ptr<uint8_t>();
@@ -78,7 +80,7 @@ Tensor float8_numbers(const Tensor& codes, const Tensor& maximum, int64_t format
     cuda::canonical::float8_numbers(format_of(format), out.numel(), from, to);
   else
     parallel_for(0, out.numel(), kGrain, convert);
-  return as_wide_as(maximum, out.div_(scales(maximum, format_of(format), power_of_two)));
+  return as_wide_as(maximum, out.div_(scales(codes, maximum, format_of(format), power_of_two)));
 }
 
 Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format) {
@@ -102,7 +104,10 @@ Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format) {
 
 Tensor hadamard_transform(const Tensor& x, double scale) {
   const auto wide = x.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-  const auto from = x.to(wide).contiguous(), out = x.is_cuda() ? from.clone() : at::empty_like(from);
+  const auto contiguous = at::MemoryFormat::Contiguous;
+  // A GPU's is in place.
+  const auto from = x.is_cuda() ? x.to(wide, false, /*copy=*/true, contiguous) : x.to(wide).contiguous();
+  const auto out = x.is_cuda() ? from : at::empty_like(from);
   AT_DISPATCH_FLOATING_TYPES(wide, "hadamard_transform", [&] {
     const auto all = rows_of(out);
     const auto factor = static_cast<scalar_t>(scale);

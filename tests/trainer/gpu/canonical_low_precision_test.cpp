@@ -32,6 +32,16 @@ TEST_P(CanonicalLowPrecision, NumbersUnderAScale) {
         }
 }
 
+TEST_P(CanonicalLowPrecision, OfFloat64) {
+  const auto x = make({7, 33}, c10::kDouble);
+  const auto whole = [](const Tensor& each) {
+    return kernels::quantize(each, kernels::absolute_maximum(each), 0, false);
+  };
+  testing::expect_cpu_bits("under one scale", whole, x);
+  testing::expect_cpu_bits(
+      "in blocks", [](const Tensor& each) { return kernels::quantize_blocks(each, 1, 2); }, x);
+}
+
 TEST_P(CanonicalLowPrecision, CodesAndWhatTheyStandFor) {
   const auto x = with_special_numbers(make({50, 41}).mul(10)), maximum = at::full({1}, 20, x.options());
   const auto all = at::arange(256).to(c10::kByte).view({16, 16});
@@ -66,6 +76,8 @@ TEST_P(CanonicalLowPrecision, HadamardTransforms) {
     testing::expect_cpu_bits(
         fmt::format("{} x {}", rows, width), [](const Tensor& x) { return kernels::hadamard_transform(x, 0.3); },
         sparse({rows, width}));
+  testing::expect_cpu_bits(
+      "float64", [](const Tensor& x) { return kernels::hadamard_transform(x, 0.3); }, make({3, 64}, c10::kDouble));
   testing::expect_cpu_bits(
       "special numbers", [](const Tensor& x) { return kernels::hadamard_transform(x, 1); },
       with_special_numbers(make({4, 64})));

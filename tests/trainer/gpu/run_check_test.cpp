@@ -5,6 +5,7 @@
 #include "rng/cuda_fill.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/compared_run.h"
+#include "trainer/step/model_registry.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -35,6 +36,28 @@ TEST_F(GpuRunCheck, IsWithinWhatItsRoundingsMayDo) {
       EXPECT_GT(check.run_over_bound, 0) << "nothing was compared";
       EXPECT_LT(check.run_over_bound, 0.5) << mesh;
     }
+  }
+}
+
+/// Numbers of few bits are made of float64 ones there, too.
+TEST_F(GpuRunCheck, OfQuantisedLinearMapsAgrees) {
+  for (const char* recipe : {"tensorwise", "rowwise_with_gw_hp", "mxfp8_cublas"}) {
+    auto quantised = job();
+    const bool is_mx = recipe == std::string("mxfp8_cublas");
+    quantised.model.converters = {std::string(is_mx ? kMxConverter : kFloat8Converter)};
+    if (!is_mx) quantised.float8.recipe_name = recipe;
+    quantised.quantize.rotated_block = is_mx ? 16 : 0;
+    auto options = testing::small_llama_on("dp_shard=2");
+    options.make_model = [&] {
+      auto sizes = testing::small_llama_options();
+      sizes.width = 96, sizes.hidden = 96;
+      auto model = std::make_unique<models::Llama>(sizes);
+      EXPECT_FALSE(quantize_linears(quantised, *model).converted.empty());
+      return model;
+    };
+    StepVerifier verifier(quantised, options);
+    const auto check = verifier.check(1, testing::batch_for(quantised, 1), 1e-2);
+    EXPECT_TRUE(check.agrees()) << recipe << ": " << check.difference;
   }
 }
 

@@ -57,7 +57,7 @@ void scales(NumberFormat format, bool power_of_two, int64_t count, const float* 
 void float8_codes(NumberFormat format, int64_t count, const float* x, uint8_t* out);
 void float8_numbers(NumberFormat format, int64_t count, const uint8_t* codes, float* out);
 void nearest_in_blocks(NumberFormat format, const kernels::loops::BlockShape& shape, const float* x, float* out);
-/// float and double.
+/// float, and double for the float64 domain of native verification.
 template <class T>
 void hadamard(int64_t count, int64_t width, T scale, T* rows);
 

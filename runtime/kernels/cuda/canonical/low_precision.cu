@@ -27,7 +27,7 @@ __global__ void number_each(Grid grid, int64_t count, const uint8_t* codes, floa
   for (int64_t i = own_thread(); i < count; i += all_threads()) out[i] = elementary::float8_number(grid, codes[i]);
 }
 
-/// A thread takes a block, so that threads side by side read side by side where blocks lie so.
+/// A thread takes a block: threads side by side read side by side but where the blocks are of the last dimension.
 __global__ void nearest_of_blocks(Grid grid, BlockShape shape, int64_t blocks, const float* x, float* out) {
   const auto [outer, length, inner] = shape;
   for (int64_t i = own_thread(); i < outer * blocks * inner; i += all_threads()) {
@@ -42,27 +42,42 @@ __global__ void nearest_of_blocks(Grid grid, BlockShape shape, int64_t blocks, c
   }
 }
 
-/// Elements that a block of threads transforms at once: whole rows of a power of two, or all of a longer one.
-constexpr int64_t kTile = 4096;
-
-/// Threads take pairs that lie `apart` in memory of whole rows.
+/// All stages of whole rows, `count` elements; threads of a block take pairs.
 template <class T>
-__device__ void stage(int64_t count, int64_t apart, T* tile) {
-  for (int64_t pair = threadIdx.x; pair < count / 2; pair += blockDim.x) {
-    const int64_t at = pair / apart * 2 * apart + pair % apart;
-    const T a = tile[at], b = tile[at + apart];
-    tile[at] = a + b;
-    tile[at + apart] = a - b;
+__device__ void transform(int64_t count, int64_t width, T* rows) {
+  for (int64_t apart = 1; apart < width; apart *= 2) {
+    for (int64_t pair = threadIdx.x; pair < count / 2; pair += blockDim.x) {
+      const int64_t at = pair / apart * 2 * apart + pair % apart;
+      const T a = rows[at], b = rows[at + apart];
+      rows[at] = a + b;
+      rows[at + apart] = a - b;
+    }
+    __syncthreads();
   }
-  __syncthreads();
 }
 
+/// Elements that a block of threads holds in shared memory: whole rows.
+constexpr int64_t kTile = 4096;
+
 template <class T>
-__global__ void transform_tiles(int64_t all, int64_t width, int64_t tile, T scale, T* elements) {
-  for (int64_t start = blockIdx.x * tile; start < all; start += gridDim.x * tile) {
-    const int64_t count = all - start < tile ? all - start : tile;
-    for (int64_t apart = 1; apart < width; apart *= 2) stage(count, apart, elements + start);
-    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) elements[start + i] *= scale;
+__global__ void transform_tiles(int64_t all, int64_t width, T scale, T* elements) {
+  __shared__ T tile[kTile];
+  for (int64_t start = blockIdx.x * kTile; start < all; start += gridDim.x * kTile) {
+    const int64_t count = all - start < kTile ? all - start : kTile;
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) tile[i] = elements[start + i];
+    __syncthreads();
+    transform(count, width, tile);
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) elements[start + i] = tile[i] * scale;
+    __syncthreads();
+  }
+}
+
+/// Rows that are longer, where they are.
+template <class T>
+__global__ void transform_rows(int64_t all, int64_t width, T scale, T* elements) {
+  for (int64_t start = blockIdx.x * width; start < all; start += gridDim.x * width) {
+    transform(width, width, elements + start);
+    for (int64_t i = threadIdx.x; i < width; i += blockDim.x) elements[start + i] *= scale;
   }
 }
 
@@ -92,8 +107,11 @@ void nearest_in_blocks(NumberFormat format, const BlockShape& shape, const float
 
 template <class T>
 void hadamard(int64_t count, int64_t width, T scale, T* rows) {
-  const int64_t tile = width > kTile ? width : kTile, tiles = (count * width + tile - 1) / tile;
-  launch("hadamard", transform_tiles<T>, tiles * kThreads, count * width, width, tile, scale, rows);
+  const int64_t all = count * width, tiles = (all + kTile - 1) / kTile;
+  if (width <= kTile)
+    launch("hadamard", transform_tiles<T>, tiles * kThreads, all, width, scale, rows);
+  else
+    launch("hadamard", transform_rows<T>, count * kThreads, all, width, scale, rows);
 }
 template void hadamard(int64_t count, int64_t width, float scale, float* rows);
 template void hadamard(int64_t count, int64_t width, double scale, double* rows);
