@@ -28,7 +28,8 @@ Tensor as_wide_as(const Tensor& x, const Tensor& result) {
 /// REQUIRES: `maximum` is where x is.
 Tensor scales(const Tensor& x, const Tensor& maximum, NumberFormat format, bool power_of_two) {
   LOCKSTEP_CHECK_EQ(maximum.is_cuda(), x.is_cuda());
-  const auto maxima = floats(maximum), out = at::empty_like(maxima);
+  const auto maxima = floats(maximum);
+  auto out = at::empty_like(maxima);
   const auto of = maxima.is_cuda() ? cuda::canonical::scales : loops::scales;
   of(format, power_of_two, maxima.numel(), maxima.const_data_ptr<float>(), out.mutable_data_ptr<float>());
   return out;
@@ -36,7 +37,7 @@ Tensor scales(const Tensor& x, const Tensor& maximum, NumberFormat format, bool 
 
 /// x times its scales, as numbers of the grid.
 Tensor on_grid(const Tensor& x, const Tensor& scale, NumberFormat format) {
-  const auto scaled = at::mul(x.to(c10::kFloat), scale).contiguous();
+  auto scaled = at::mul(x.to(c10::kFloat), scale).contiguous();
   auto* const data = scaled.mutable_data_ptr<float>();
   if (scaled.is_cuda()) {
     cuda::canonical::nearest(format, scaled.numel(), data, data);
@@ -56,7 +57,7 @@ Tensor quantize(const Tensor& x, const Tensor& maximum, int64_t format, bool pow
 
 Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two) {
   const auto numbers = on_grid(x, scales(x, maximum, format_of(format), power_of_two), format_of(format));
-  const auto out = at::empty(x.sizes(), x.options().dtype(c10::kByte));
+  auto out = at::empty(x.sizes(), x.options().dtype(c10::kByte));
   const auto* from = numbers.const_data_ptr<float>();
   auto* const to = out.mutable_data_ptr<uint8_t>();
   if (x.is_cuda()) {

@@ -25,7 +25,7 @@ struct Trained {
   const char* method = "allgather";
   bool packs = false;
   int64_t length = 70;
-  std::string_view converter = "";
+  std::string_view converter = {};
 };
 
 Job job_of(const Trained& what, const char* device) {
