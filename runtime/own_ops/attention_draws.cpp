@@ -1,5 +1,6 @@
 // What attention with dropout draws its weights' factors from: names of elements, drawn nowhere before the kernels do.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
 #include "core/error.h"
@@ -36,24 +37,27 @@ std::vector<ResultShape> shapes(const Call& call) {
   return {{sizes, {}, c10::kLong}};
 }
 
-/// Elements of the matrix of all weights of the global batch, [samples, heads, length, keys].
+Tensor numbers(const Range& range, const at::TensorOptions& options) {
+  return at::arange(range.start, range.end(), options);
+}
+
+/// Elements of the matrix of all weights of the global batch, [samples, heads, length, keys]; counted where the query
+/// is, so that no table of them goes to a GPU.
 void local_draws(const LocalCall& call, torch::jit::Stack& stack) {
   const auto& spec = *call.plan.results[0];
   const int64_t keys = call.argument(stack, "keys").toInt(), first_row = call.argument(stack, "first_row").toInt();
-  const auto samples = spec.cut(call.index, kBatch), heads = spec.cut(call.index, kHeads),
-             rows = spec.cut(call.index, kLength);
+  const auto options = call.tensor(stack, "query").options().dtype(c10::kLong);
+  std::vector<Tensor> samples{at::empty({0}, options)};
+  for (const auto& run : call.context.rows().seen_by(spec.sizes[kBatch]).runs(spec.cut(call.index, kBatch)))
+    samples.push_back(numbers({run.rows.start + run.shift, run.rows.length}, options));
+  const auto heads = numbers(spec.cut(call.index, kHeads), options).view({-1, 1});
+  const auto rows = numbers(spec.cut(call.index, kLength), options);
+  const auto rows_of_all =
+      (at::cat(samples).view({-1, 1, 1}) * spec.sizes[kHeads] + heads) * spec.sizes[kLength] + rows;
+  const auto own = rows_of_all * keys + (rows + first_row);
+  LOCKSTEP_CHECK_EQ(own.size(0), spec.cut(call.index, kBatch).length);  // runs of a batch leave no sample out
   const auto seed = static_cast<int64_t>(call.context.seed()), stream = static_cast<int64_t>(call.stream);
-  auto draws = at::empty({samples.length, heads.length, rows.length, mesh_ops::kAttentionDraws}, c10::kLong);
-  auto* next = draws.mutable_data_ptr<int64_t>();
-  for (const auto& run : call.context.rows().seen_by(spec.sizes[0]).runs(samples))
-    for (int64_t sample = run.rows.start + run.shift; sample < run.rows.end() + run.shift; ++sample)
-      for (int64_t head = heads.start; head < heads.end(); ++head)
-        for (int64_t row = rows.start; row < rows.end(); ++row) {
-          const int64_t row_of_all = (sample * spec.sizes[kHeads] + head) * spec.sizes[kLength] + row;
-          *next++ = seed, *next++ = stream, *next++ = row_of_all * keys + first_row + row;
-        }
-  LOCKSTEP_CHECK(next == draws.mutable_data_ptr<int64_t>() + draws.numel(), "runs of a batch leave samples out");
-  stack = {draws.to(call.tensor(stack, "query").device())};
+  stack = {at::stack({at::full_like(own, seed), at::full_like(own, stream), own}, -1)};
 }
 
 constexpr OwnOp kOps[] = {

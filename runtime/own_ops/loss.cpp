@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
+#include "runtime/context/range_checks.h"
 #include "runtime/context/world.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
@@ -62,18 +63,16 @@ std::vector<ResultShape> exponential_sum_shapes(const Call& call) {
   return {row};
 }
 
-/// Each rank looks at the labels that it has: an error ends the run on all.
+/// Each rank looks at the labels that it has: an error ends the run on all. Ops take one that is none for one that
+/// lies elsewhere.
 void check_labels(const Tensor& labels, int64_t classes, int64_t ignored) {
-  if (layout_of(labels).mesh().world().meta()) return;
+  auto& world = layout_of(labels).mesh().world();
   const PlainTensors guard;
-  for (const auto& shard : sharded(labels).shards()->whole()) {
-    if (shard.numel() == 0) continue;
-    const auto [low, high] = at::aminmax(shard.masked_fill(shard == ignored, 0));
-    const auto least = low.item<int64_t>(), most = high.item<int64_t>();
-    if (least < 0 || most >= classes)
-      fail<BadInput>("cross-entropy: label {} is none of the {} classes, and not the ignored label {}",
-                     least < 0 ? least : most, classes, ignored);
-  }
+  for (const auto& shard : sharded(labels).shards()->whole())
+    world.part<RangeChecks>().require(shard.masked_fill(shard == ignored, 0), classes, [=](int64_t wrong) {
+      return fmt::format("cross-entropy: label {} is none of the {} classes, and not the ignored label {}", wrong,
+                         classes, ignored);
+    });
 }
 
 Tensor without_partial(const Tensor& tensor) {

@@ -1,5 +1,6 @@
 #include "runtime/tensor/sharded_tensor.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 
 #include "core/error.h"
@@ -95,15 +96,29 @@ bool is_first_of_partials(const Layout& layout, int rank) {
   return true;
 }
 
+/// A GPU is not waited for where little is copied, as tokens are: it fetches that from pinned memory in its time.
+void copy_into(const at::Tensor& shard, const at::Tensor& piece) {
+  constexpr size_t kMostPinned = size_t{1} << 20;
+  const size_t bytes = static_cast<size_t>(piece.numel()) * shard.element_size();
+  if (!shard.is_cuda() || !piece.is_cpu() || bytes == 0 || bytes > kMostPinned) {
+    shard.copy_(piece);
+    return;
+  }
+  auto* allocator = at::globalContext().getPinnedMemoryAllocator(c10::kCUDA);
+  const c10::Storage pinned(c10::Storage::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator);
+  const auto here = at::empty({0}, shard.options().device(c10::kCPU)).set_(pinned, 0, piece.sizes());
+  shard.copy_(here.copy_(piece), /*non_blocking=*/true);
+}
+
 /// Fills a rank's shard so that all ranks' combine to `piece`, which is theirs of the value: the first rank of every
 /// Partial axis has it (of an ordered sum its first node), the others the neutral element.
 void fill_shard(at::Tensor& shard, const at::Tensor& piece, const Layout& layout, int rank) {
   if (layout.ordered_sum()) {
     shard.zero_();
-    if (shard.size(0) > 0 && is_first_of_partials(layout, rank)) shard.select(0, 0).copy_(piece);
+    if (shard.size(0) > 0 && is_first_of_partials(layout, rank)) copy_into(shard.select(0, 0), piece);
     return;
   }
-  shard.copy_(piece);
+  copy_into(shard, piece);
   for (int axis = 0; axis < layout.axis_count(); ++axis)
     if (layout[axis].is_partial() && layout.mesh().coordinate(rank, axis) != 0)
       fill_with_neutral(shard, layout[axis].reduction);

@@ -22,8 +22,12 @@ void LocalLosses::add(const at::Tensor& losses, const at::Tensor& has_label) {
 
 std::vector<LocalLoss> LocalLosses::take() {
   const PlainTensors guard;
+  if (sums_.empty()) return {};
+  std::vector<at::Tensor> sums;
+  for (const auto& sum : sums_) sums.push_back(sum.loss);
+  const auto here = at::stack(sums).cpu();
   std::vector<LocalLoss> all;
-  for (const auto& [loss, tokens] : sums_) all.push_back({loss.item<double>(), tokens});
+  for (size_t i = 0; i < sums_.size(); ++i) all.push_back({here.const_data_ptr<double>()[i], sums_[i].tokens});
   sums_.clear();
   return all;
 }

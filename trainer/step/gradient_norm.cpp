@@ -38,29 +38,12 @@ std::vector<at::Tensor> replicated(const std::vector<at::Tensor>& tensors) {
   return all;
 }
 
-/// On the CPU, all at once: a GPU is waited for once. REQUIRES: as many numbers in each, where there are any.
-std::vector<at::Tensor> on_cpu(std::vector<at::Tensor> values) {
-  std::vector<at::Tensor> there;
-  for (const auto& value : values)
-    if (value.defined() && !value.is_cpu()) there.push_back(value);
-  if (there.empty()) return values;
-  const PlainTensors guard;
-  const auto here = at::stack(there).cpu();
-  int64_t next = 0;
-  for (auto& value : values)
-    if (value.defined() && !value.is_cpu()) value = here[next++];
-  return values;
-}
-
 /// All values, with one small all-reduce per axis; undefined in a run without values.
 std::vector<at::Tensor> read_all(const std::vector<at::Tensor>& tensors) {
   auto& world = layout_of(tensors[0]).mesh().world();
   const CommunicationScope scope(world, "gradient_norm");
   const auto whole = on_whole_mesh(replicated(tensors));
-  std::vector<at::Tensor> values(tensors.size());
-  if (world.meta()) return values;
-  for (size_t i = 0; i < whole.size(); ++i) values[i] = gather(whole[i]);
-  return on_cpu(std::move(values));
+  return world.meta() ? std::vector<at::Tensor>(tensors.size()) : gather_numbers(whole);
 }
 
 /// What `op` makes of it. Where the gradient is another process's nothing is computed, and there are no shards; the op

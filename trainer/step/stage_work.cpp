@@ -11,6 +11,14 @@
 #include "trainer/step/training_run.h"
 
 namespace lockstep::trainer {
+namespace {
+
+at::Tensor ones_as(const at::Tensor& tensor) {
+  const auto& layout = layout_of(tensor);
+  return distribute(at::ones(tensor.sizes(), layout.mesh().all().device()), layout);
+}
+
+}  // namespace
 
 at::Tensor TrainingRun::forward_loss(int64_t microbatch) {
   const RunContext::Use use(context_);
@@ -64,8 +72,7 @@ void TrainingRun::stage_backward(Stage& stage, int64_t microbatch, const at::Ten
   {
     const models::HooksScope hooks(stage.hooks());
     const PhaseScope phase(Phase::kBackward);
-    const auto seed =
-        stage.is_last() ? at::div(distribute(at::ones(output.sizes()), layout_of(output)), valid) : gradient;
+    const auto seed = stage.is_last() ? at::div(ones_as(output), valid) : gradient;
     if (output.requires_grad() || stage.is_last()) output.backward(seed);  // a first stage may have nothing to train
     if (stage.is_last()) {
       values = output.detach();

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/context/gpu.h"
+#include "runtime/context/range_checks.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/told_values.h"
 #include "runtime/dispatch/backend.h"
@@ -153,7 +154,7 @@ TrainingRun::Underway& TrainingRun::underway() {
 void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learning_rate) {
   const RunContext::Use use(context_);
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
-  if (underway_) stages_->restart();
+  if (underway_) stages_->restart(), world_->part<RangeChecks>().forget();
   underway_.reset();
   if (listener_) listener_->begin_step(step, batch, learning_rate, state_);
   context_.begin_microbatch(step, 0);
@@ -166,6 +167,7 @@ StepResult TrainingRun::apply() {
   auto [step, batch, rate, valid, sum, kept_losses, local_losses, references] = underway();
   StepResult result;
   result.loss = told_number(mesh(), "loss", number_of(sum) / valid);
+  const auto local = local_losses.take();  // before the update, which a GPU is left to finish
   auto gradients = stages_->finish();
   world_->part<Decomposition>().settle();  // before parameters are written
   underway_.reset();
@@ -176,7 +178,7 @@ StepResult TrainingRun::apply() {
   result.scalars = optimizer_->scalars(step, rate, scale);
   update(gradients, result.scalars);
   report(result);
-  result.local_losses = local_losses_of_all(local_losses.take());
+  result.local_losses = local_losses_of_all(local);
   if (options_.keep_gradients)
     result.gradients = std::move(gradients), result.token_losses = token_losses_of_all(std::move(kept_losses));
   return result;

@@ -4,6 +4,8 @@
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
+#include "runtime/context/range_checks.h"
+#include "runtime/context/world.h"
 #include "runtime/planning/canonical_local.h"
 #include "runtime/planning/rules/built_in_rules.h"
 
@@ -37,18 +39,27 @@ LocalRows local_rows(const at::Tensor& tokens, const Range& held) {
   return {index.masked_fill_(outside, 0), outside};
 }
 
-void check_tokens(const at::Tensor& tokens, int64_t vocabulary) {
-  if (tokens.numel() == 0) return;
-  const auto low = tokens.min().item<int64_t>(), high = tokens.max().item<int64_t>();
-  if (low < 0 || high >= vocabulary)
-    fail<BadInput>("token {} is outside of the vocabulary of {} entries", low < 0 ? low : high, vocabulary);
+void check_tokens(const LocalCall& call, const at::Tensor& tokens, int64_t vocabulary) {
+  call.plan.results[0]->layout.mesh().world().part<RangeChecks>().require(
+      tokens, vocabulary, [vocabulary](int64_t wrong) {
+        return fmt::format("token {} is outside of the vocabulary of {} entries", wrong, vocabulary);
+      });
+}
+
+/// A GPU's are not known to be within the table yet, see RangeChecks.
+at::Tensor within(const at::Tensor& tokens, int64_t rows) {
+  return tokens.is_cuda() && rows > 0 ? tokens.clamp(0, rows - 1) : tokens;
 }
 
 void local_embedding(const LocalCall& call, torch::jit::Stack& stack) {
   const auto table = call.tensor(stack, "weight"), tokens = call.tensor(stack, "indices");
   const auto held = call.plan.wanted[0]->cut(call.index, 0);
-  check_tokens(tokens, call.plan.wanted[0]->sizes[0]);
-  if (held.length == call.plan.wanted[0]->sizes[0]) return call.op.callBoxed(stack);
+  const int64_t vocabulary = call.plan.wanted[0]->sizes[0];
+  check_tokens(call, tokens, vocabulary);
+  if (held.length == vocabulary) {
+    call.set_argument(stack, "indices", within(tokens, vocabulary));
+    return call.op.callBoxed(stack);
+  }
   if (held.length == 0) {
     stack = {at::zeros(call.plan.results[0]->local_sizes[call.index], table.options())};
     return;
@@ -61,13 +72,16 @@ void local_embedding(const LocalCall& call, torch::jit::Stack& stack) {
 void local_embedding_backward(const LocalCall& call, torch::jit::Stack& stack) {
   const auto held = call.plan.results[0]->cut(call.index, 0);
   auto gradient = call.tensor(stack, "grad_output");
+  const auto tokens = call.tensor(stack, "indices");
   const auto padding = call.argument(stack, "padding_idx").toInt();
-  if (held.length == call.plan.results[0]->sizes[0]) return call.op.callBoxed(stack);
+  if (held.length == call.plan.results[0]->sizes[0]) {
+    call.set_argument(stack, "indices", within(tokens, held.length));
+    return call.op.callBoxed(stack);
+  }
   if (held.length == 0) {
     stack = {at::zeros(call.plan.results[0]->local_sizes[call.index], gradient.options())};
     return;
   }
-  const auto tokens = call.tensor(stack, "indices");
   auto rows = local_rows(tokens, held);
   auto dropped = padding >= 0 ? rows.outside.logical_or(tokens == padding) : rows.outside;
   gradient = gradient.masked_fill(dropped.unsqueeze(-1), 0);

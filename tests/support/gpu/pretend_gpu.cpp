@@ -13,16 +13,19 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <set>
+
 #include "core/error.h"
 #include "runtime/context/gpu.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "tests/support/gpu/gpu_memory.h"
+#include "tests/support/gpu/host_waits.h"
 
 namespace lockstep {
 namespace {
 
 using at::Tensor;
-using testing::GpuMemory, testing::Opened;
+using testing::GpuMemory, testing::HostWaits, testing::Opened;
 
 const c10::Device kGpu(c10::kCUDA, 0);
 /// A tensor of the CPU's on the same memory. An op may give an empty one another size.
@@ -122,10 +125,58 @@ class HostCall {
   bool has_gpu_ = false, has_cpu_ = false;
 };
 
-void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) { HostCall(op, *stack).run(); }
+/// Ops whose result's size, or a decision of the host, depends on what a GPU computed.
+bool waits(const c10::OperatorHandle& op) {
+  static const std::set<std::string_view> all{
+      "aten::_local_scalar_dense", "aten::equal",    "aten::nonzero",
+      "aten::masked_select",       "aten::_unique2", "aten::unique_consecutive"};
+  return all.contains(op.schema().name());
+}
+
+void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (waits(op)) HostWaits::instance().add(op.schema().name());
+  HostCall(op, *stack).run();
+}
+
+/// Whose memory a GPU can read by itself.
+class PinnedMemory final : public c10::Allocator {
+ public:
+  static PinnedMemory& instance() {
+    static auto* memory = new PinnedMemory;
+    return *memory;
+  }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    auto* start = std::malloc(std::max<size_t>(bytes, 1));
+    const std::lock_guard lock(mutex_);
+    blocks_.insert(start);
+    return {start, start, [](void* gone) { instance().free(gone); }, c10::kCPU};
+  }
+
+  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+  bool has(const void* start) {
+    const std::lock_guard lock(mutex_);
+    return blocks_.contains(start);
+  }
+
+ private:
+  void free(void* start) {
+    const std::lock_guard lock(mutex_);
+    blocks_.erase(start);
+    std::free(start);
+  }
+
+  std::mutex mutex_;
+  std::set<const void*> blocks_;
+};
 
 /// The one op that reads one kind of memory and writes the other.
-Tensor& copy(Tensor& self, const Tensor& source, bool /*non_blocking*/) {
+Tensor& copy(Tensor& self, const Tensor& source, bool non_blocking) {
+  // Without waiting only to and from memory that is pinned; a single number of the host's is taken along.
+  const auto& host = self.is_cpu() ? self : source;
+  if (host.is_cpu() && !(non_blocking && PinnedMemory::instance().has(host.storage().data())))
+    HostWaits::instance().add(self.is_cpu() ? "copy to the host" : "copy from the host");
   Opened opened;
   auto to = host_view(self, opened);
   to.copy_(host_view(source, opened));
@@ -190,6 +241,7 @@ struct CUDAHooks final : at::CUDAHooksInterface {
   explicit CUDAHooks(at::CUDAHooksArgs) {}
   void init() const override {}
   c10::Device getDeviceFromPtr(void*) const override { return kGpu; }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &PinnedMemory::instance(); }
 };
 
 /// Work is done when a call returns.
