@@ -7,7 +7,7 @@
 
 #include "core/elementary/low_precision.h"
 #include "core/error.h"
-#include "runtime/context/deferred_gradients.h"
+#include "runtime/deferred/deferred_gradients.h"
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/own_ops/parameter_gradients.h"

@@ -3,11 +3,11 @@
 #include <bit>
 
 #include "core/error.h"
-#include "runtime/context/kept_results.h"
 #include "runtime/context/observer.h"
 #include "runtime/context/parameter_names.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
+#include "runtime/deferred/kept_results.h"
 #include "runtime/dispatch/run_plan.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/plan_cache.h"

@@ -3,9 +3,9 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/context/deferred_gradients.h"
 #include "runtime/context/run_context.h"
 #include "runtime/context/world.h"
+#include "runtime/deferred/deferred_gradients.h"
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/local_calls/decomposition.h"
 #include "runtime/own_ops/mesh_ops.h"

@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/error.h"
-#include "runtime/context/range_checks.h"
 #include "runtime/context/world.h"
+#include "runtime/deferred/range_checks.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"

@@ -3,10 +3,10 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/context/range_checks.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/traffic.h"
 #include "runtime/context/world.h"
+#include "runtime/deferred/range_checks.h"
 #include "runtime/redistribution/redistribute.h"
 #include "runtime/tensor/packed_rows.h"
 #include "runtime/tensor/sharded_tensor.h"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "runtime/context/kept_results.h"
+#include "runtime/deferred/kept_results.h"
 
 namespace lockstep::trainer {
 

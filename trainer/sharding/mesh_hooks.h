@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "models/module.h"
-#include "runtime/context/kept_results.h"
+#include "runtime/deferred/kept_results.h"
 #include "trainer/job/job.h"
 #include "trainer/sharding/expert_balance.h"
 #include "trainer/sharding/gathered_parameters.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/context/deferred_gradients.h"
+#include "runtime/deferred/deferred_gradients.h"
 
 namespace lockstep::trainer {
 

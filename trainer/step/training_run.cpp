@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "runtime/context/gpu.h"
-#include "runtime/context/range_checks.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/told_values.h"
+#include "runtime/deferred/range_checks.h"
 #include "runtime/dispatch/backend.h"
 #include "runtime/kernels/on_gpu/canonical_self_test.h"
 #include "runtime/kernels/self_test/self_test.h"

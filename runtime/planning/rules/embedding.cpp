@@ -4,8 +4,8 @@
 #include <ATen/TensorOperators.h>
 
 #include "core/error.h"
-#include "runtime/context/range_checks.h"
 #include "runtime/context/world.h"
+#include "runtime/deferred/range_checks.h"
 #include "runtime/planning/canonical_local.h"
 #include "runtime/planning/rules/built_in_rules.h"
 

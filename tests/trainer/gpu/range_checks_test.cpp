@@ -1,5 +1,5 @@
 // Tokens and labels on a GPU that are none are an error before anything follows from them, though no op waits to see.
-#include "runtime/context/range_checks.h"
+#include "runtime/deferred/range_checks.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

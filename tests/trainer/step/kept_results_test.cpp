@@ -1,5 +1,5 @@
 // Recomputing all but the dearest ops: the same bits as keeping everything, fewer ops run again than without.
-#include "runtime/context/kept_results.h"
+#include "runtime/deferred/kept_results.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

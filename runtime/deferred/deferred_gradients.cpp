@@ -1,4 +1,4 @@
-#include "runtime/context/deferred_gradients.h"
+#include "runtime/deferred/deferred_gradients.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/context/kept_results.h"
+#include "runtime/deferred/kept_results.h"
 
 #include <ATen/core/Tensor.h>
 

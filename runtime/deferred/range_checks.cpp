@@ -1,4 +1,4 @@
-#include "runtime/context/range_checks.h"
+#include "runtime/deferred/range_checks.h"
 
 #include <ATen/Functions.h>
 
