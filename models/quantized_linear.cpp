@@ -7,6 +7,7 @@
 
 #include "core/elementary/low_precision.h"
 #include "core/error.h"
+#include "runtime/context/world.h"
 #include "runtime/deferred/deferred_gradients.h"
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/mesh_ops.h"
@@ -25,17 +26,52 @@ int64_t number(NumberFormat format) { return static_cast<int64_t>(format); }
 
 Tensor wide(const Tensor& x) { return x.to(c10::kFloat); }
 
+/// One side of a product: numbers as they are, or of eight bits under scales.
+class Factor {
+ public:
+  explicit Factor(Tensor numbers) : x_(std::move(numbers)) {}
+  Factor(Tensor x, Tensor maximum, NumberFormat format, bool power_of_two)
+      : x_(std::move(x)), maximum_(std::move(maximum)), format_(format), power_of_two_(power_of_two) {}
+
+  /// E4M3 under one scale each already.
+  static Factor of_quantized(Tensor numbers) {
+    Factor factor(std::move(numbers));
+    factor.format_ = NumberFormat::kE4m3;
+    return factor;
+  }
+
+  bool has_codes() const { return format_ == NumberFormat::kE4m3 || format_ == NumberFormat::kE5m2; }
+  int64_t format() const { return number(*format_); }
+  bool power_of_two() const { return power_of_two_; }
+
+  /// float32, but where they are as they came.
+  Tensor numbers() const { return maximum_.defined() ? mesh_ops::quantize(x_, maximum_, format(), power_of_two_) : x_; }
+
+  /// For products of codes: the codes, and the maximum of each row, along dimension `summed`, which has one element.
+  std::pair<Tensor, Tensor> codes(int64_t summed) const {
+    const auto maximum = maximum_.defined() ? maximum_ : mesh_ops::absolute_maximum(x_);
+    auto sizes = x_.sizes().vec();
+    sizes[static_cast<size_t>(summed < 0 ? summed + x_.dim() : summed)] = 1;
+    return {mesh_ops::float8_codes(x_, maximum, format(), power_of_two_), maximum.expand(sizes)};
+  }
+
+ private:
+  Tensor x_, maximum_;
+  std::optional<NumberFormat> format_;
+  bool power_of_two_ = false;
+};
+
 /// Under one scale for what lies along these dimensions.
-Tensor scaled_along(const Tensor& x, std::vector<int64_t> dims, NumberFormat format, bool power_of_two) {
-  return mesh_ops::quantize(x, at::amax(at::abs(x), dims, /*keepdim=*/true), number(format), power_of_two);
+Factor scaled_along(const Tensor& x, std::vector<int64_t> dims, NumberFormat format, bool power_of_two) {
+  return {x, at::amax(at::abs(x), dims, /*keepdim=*/true), format, power_of_two};
 }
 
-Tensor scaled_as_one(const Tensor& x, NumberFormat format, bool power_of_two) {
-  return mesh_ops::quantize(x, mesh_ops::absolute_maximum(x), number(format), power_of_two);
+Factor scaled_as_one(const Tensor& x, NumberFormat format, bool power_of_two) {
+  return {x, mesh_ops::absolute_maximum(x), format, power_of_two};
 }
 
 /// Of an activation each sample has its own: which samples a microbatch or a rank has changes nothing.
-Tensor scaled_by_sample(const Tensor& x, NumberFormat format) {
+Factor scaled_by_sample(const Tensor& x, NumberFormat format) {
   if (x.dim() < 3) return scaled_as_one(x, format, false);
   std::vector<int64_t> dims;
   for (int64_t d = 1; d < x.dim(); ++d) dims.push_back(d);
@@ -59,22 +95,17 @@ Tensor rotated(const Tensor& x, int64_t block, int64_t dim) {
   return turned.reshape(last.sizes()).transpose(dim, -1);
 }
 
-/// The factors of one of the products.
-struct Factors {
-  Tensor left, right;
-};
-
 /// What a recipe makes of the factors of the three products: `x` [batch, ..., k], `weight` [n, k] and `gradient`
 /// [batch, ..., n].
 class Recipe {
  public:
   explicit Recipe(const LinearQuantization& quantization) : quantization_(quantization) {}
 
-  Tensor input(const Tensor& x) const { return along(turned(x, -1), -1, NumberFormat::kE4m3); }
-  Tensor gradient(const Tensor& g) const { return along(turned(g, -1), -1, NumberFormat::kE5m2); }
+  Factor input(const Tensor& x) const { return along(turned(x, -1), -1, NumberFormat::kE4m3); }
+  Factor gradient(const Tensor& g) const { return along(turned(g, -1), -1, NumberFormat::kE5m2); }
   /// `summed`: 1 in the forward product, 0 in the input's gradient.
-  Tensor weight(const Tensor& weight, int64_t summed) const {
-    if (quantization_.weight_is_quantized) return weight;
+  Factor weight(const Tensor& weight, int64_t summed) const {
+    if (quantization_.weight_is_quantized) return Factor::of_quantized(weight);
     const bool is_one = is(LinearRecipe::kTensorwise) || (is(LinearRecipe::kRowwiseExactWeightGradient) && summed == 0);
     if (is(LinearRecipe::kInt8Weights)) return scaled_along(weight, {1}, NumberFormat::kInt8, false);
     const auto factor = turned(weight, summed);
@@ -82,27 +113,29 @@ class Recipe {
                   : along(factor, summed, NumberFormat::kE4m3);
   }
 
-  /// Sums over positions: the dimension before the last.
-  Factors of_weight_gradient(const Tensor& g, const Tensor& x) const {
-    if (is(LinearRecipe::kRowwiseExactWeightGradient)) return {wide(g), wide(x)};
-    return {along(g, -2, NumberFormat::kE5m2), along(x, -2, NumberFormat::kE4m3)};
-  }
+  /// Of the weight's gradient, which sums over positions: the dimension before the last.
+  Factor summed_gradient(const Tensor& g) const { return along_positions(g, NumberFormat::kE5m2); }
+  Factor summed_input(const Tensor& x) const { return along_positions(x, NumberFormat::kE4m3); }
 
  private:
   bool is(LinearRecipe recipe) const { return quantization_.recipe == recipe; }
   Tensor turned(const Tensor& x, int64_t dim) const { return rotated(x, quantization_.rotated_block, dim); }
 
+  Factor along_positions(const Tensor& x, NumberFormat tensorwise) const {
+    return is(LinearRecipe::kRowwiseExactWeightGradient) ? Factor(x) : along(x, -2, tensorwise);
+  }
+
   /// `tensorwise`: of the tensorwise recipe, whose scale does not depend on what is summed over.
-  Tensor along(const Tensor& x, int64_t summed, NumberFormat tensorwise) const {
+  Factor along(const Tensor& x, int64_t summed, NumberFormat tensorwise) const {
     switch (quantization_.recipe) {
       case LinearRecipe::kInt8Weights:
-        return wide(x);
+        return Factor(x);
       case LinearRecipe::kTensorwise:
         return scaled_by_sample(x, tensorwise);
       case LinearRecipe::kMxfp8:
-        return mesh_ops::quantize_blocks(x, summed, number(NumberFormat::kE4m3));
+        return Factor(mesh_ops::quantize_blocks(x, summed, number(NumberFormat::kE4m3)));
       case LinearRecipe::kMxfp4:
-        return mesh_ops::quantize_blocks(x, summed, number(NumberFormat::kE2m1));
+        return Factor(mesh_ops::quantize_blocks(x, summed, number(NumberFormat::kE2m1)));
       default:
         return scaled_along(x, {summed}, NumberFormat::kE4m3, true);
     }
@@ -114,10 +147,61 @@ class Recipe {
 /// As torch's to(), but an unfinished sum stays one.
 Tensor in_dtype(const Tensor& x, c10::ScalarType dtype) { return is_sharded(x) ? declared_as(x, dtype) : x.to(dtype); }
 
-Tensor weight_gradient(const Factors& factors) {
-  return is_sharded(factors.left) ? linear_weight_gradient(factors.left, factors.right)
-                                  : mesh_ops::weight_gradient(factors.left, factors.right);
-}
+/// How factors are multiplied. Canonical numerics multiplies float32 numbers, on every device. Native ones are for
+/// speed: codes, which a GPU multiplies as they are, and numbers that 16 bits hold in 16 bits.
+class Products {
+ public:
+  Products(const Tensor& x, LinearRecipe recipe)
+      : dtype_(x.scalar_type()),
+        is_native_(is_sharded(x) && !layout_of(x).mesh().world().canonical()),
+        are_exact_in_16_bits_(is_native_ && dtype_ == c10::kBFloat16 &&
+                              (recipe == LinearRecipe::kMxfp8 || recipe == LinearRecipe::kMxfp4 ||
+                               recipe == LinearRecipe::kRowwiseExactWeightGradient)) {}
+
+  /// left [batch, ..., k], right [n, k] -> [batch, ..., n] in the dtype of x.
+  Tensor linear(const Factor& left, const Factor& right, const std::optional<Tensor>& bias) const {
+    if (!of_codes(left, right)) {
+      const auto wide_bias = bias ? std::optional(of_sum(*bias)) : std::nullopt;
+      return in_dtype(at::linear(of_sum(left.numbers()), of_sum(right.numbers()), wide_bias), dtype_);
+    }
+    const auto [x, x_maxima] = left.codes(-1);
+    const auto [weight, weight_maxima] = right.codes(1);
+    const auto product =
+        mesh_ops::float8_linear(x, x_maxima, weight, weight_maxima, left.format(), left.power_of_two(), dtype_);
+    return bias ? at::add(product, bias->to(dtype_)) : product;
+  }
+
+  /// left [batch, ..., n], right [n, k] -> [batch, ..., k].
+  Tensor back(const Factor& left, const Factor& right) const {
+    if (!of_codes(left, right)) return in_dtype(at::matmul(of_sum(left.numbers()), of_sum(right.numbers())), dtype_);
+    const auto [g, g_maxima] = left.codes(-1);
+    const auto [weight, weight_maxima] = right.codes(0);
+    return mesh_ops::float8_linear(g, g_maxima, weight.t(), weight_maxima.t(), left.format(), left.power_of_two(),
+                                   dtype_);
+  }
+
+  /// left [batch, ..., n], right [batch, ..., k] -> [n, k], summed over positions and samples, in `dtype`.
+  Tensor over_positions(const Factor& left, const Factor& right, c10::ScalarType dtype) const {
+    if (of_codes(left, right)) {
+      const auto [gradient, gradient_maxima] = left.codes(-2);
+      const auto [input, input_maxima] = right.codes(-2);
+      return in_dtype(mesh_ops::float8_weight_gradient(gradient, gradient_maxima, input, input_maxima, left.format(),
+                                                       left.power_of_two()),
+                      dtype);
+    }
+    const auto g = of_sum(left.numbers()), x = of_sum(right.numbers());
+    return in_dtype(is_sharded(g) ? linear_weight_gradient(g, x) : mesh_ops::weight_gradient(g, x), dtype);
+  }
+
+ private:
+  bool of_codes(const Factor& left, const Factor& right) const {
+    return is_native_ && left.has_codes() && right.has_codes();
+  }
+  Tensor of_sum(const Tensor& x) const { return are_exact_in_16_bits_ ? x.to(dtype_) : wide(x); }
+
+  c10::ScalarType dtype_;
+  bool is_native_, are_exact_in_16_bits_;
+};
 
 Tensor summed_rows(const Tensor& gradient) {
   if (is_sharded(gradient)) return bias_gradient(gradient);
@@ -134,8 +218,7 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
     context->saved_data["has_bias"] = bias.has_value();
     const at::AutoDispatchBelowAutograd below;
     const Recipe recipe(*quantization);
-    const auto wide_bias = bias ? std::optional(wide(*bias)) : std::nullopt;
-    return in_dtype(at::linear(recipe.input(x), recipe.weight(weight, 1), wide_bias), x.scalar_type());
+    return Products(x, quantization->recipe).linear(recipe.input(x), recipe.weight(weight, 1), bias);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -143,14 +226,15 @@ struct QuantizedLinear : torch::autograd::Function<QuantizedLinear> {
       fail<BadInput>("a quantised linear map has no second derivative: what rounds has none");
     const auto saved = context->get_saved_variables();
     const auto &g = gradients[0], &x = saved[0], &weight = saved[1];
-    const Recipe recipe({static_cast<LinearRecipe>(context->saved_data["recipe"].toInt()),
-                         context->saved_data["rotated_block"].toInt(),
-                         context->saved_data["weight_is_quantized"].toBool()});
+    const LinearQuantization quantization{static_cast<LinearRecipe>(context->saved_data["recipe"].toInt()),
+                                          context->saved_data["rotated_block"].toInt(),
+                                          context->saved_data["weight_is_quantized"].toBool()};
+    const Recipe recipe(quantization);
+    const Products products(x, quantization.recipe);
     variable_list result(4);
-    if (context->needs_input_grad(0))
-      result[0] = in_dtype(at::matmul(recipe.gradient(g), recipe.weight(weight, 0)), x.scalar_type());
-    const auto of_weight = [recipe, dtype = weight.scalar_type()](const Tensor& g, const Tensor& x) {
-      return in_dtype(weight_gradient(recipe.of_weight_gradient(g, x)), dtype);
+    if (context->needs_input_grad(0)) result[0] = products.back(recipe.gradient(g), recipe.weight(weight, 0));
+    const auto of_weight = [recipe, products, dtype = weight.scalar_type()](const Tensor& g, const Tensor& x) {
+      return products.over_positions(recipe.summed_gradient(g), recipe.summed_input(x), dtype);
     };
     if (context->needs_input_grad(1) && DeferredGradients::may_wait(weight))
       DeferredGradients::put_off(weight,
@@ -171,7 +255,7 @@ Tensor quantized_linear(const Tensor& x, const Tensor& weight, const std::option
 }
 
 Tensor quantized_weight(const Tensor& weight, const LinearQuantization& quantization) {
-  return Recipe(quantization).weight(weight, 1);
+  return wide(Recipe(quantization).weight(weight, 1).numbers());
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "consistency/bounds/families.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/planning/plan.h"
 
 namespace lockstep::bounds {
@@ -66,6 +67,36 @@ at::Tensor weight_gradient(const ExactCall& call) {
   return call.rounded(static_cast<double>(rows.size(0)) + 2, at::matmul(rows.t(), as_rows(input)));
 }
 
+/// What codes stand for, as magnitudes.
+at::Tensor code_magnitudes(const ExactCall& call, const char* codes, const char* maximum, int64_t format) {
+  return mesh_ops::float8_numbers(raw(call, codes), call.magnitude(maximum), format,
+                                  call.argument("power_of_two").toBool())
+      .abs();
+}
+
+/// A tensor core of NVIDIA's sm_90 adds products of eight-bit numbers with 13 bits of fraction, for 128 of them at a
+/// time, which are 4 instructions; their sums are added in float32 (DeepSeek-V3 Technical Report, 2024, section 3.3.2).
+/// Scales are reciprocals there.
+at::Tensor product_of_codes(const ExactCall& call, double summands, const at::Tensor& magnitude) {
+  return call.rounded(summands + 6, magnitude) + lockstep::rounded(4, 0x1p-13, magnitude);
+}
+
+at::Tensor float8_linear(const ExactCall& call) {
+  const auto x = code_magnitudes(call, "x", "x_maximum", call.argument("x_format").toInt());
+  const auto weight = code_magnitudes(call, "weight", "weight_maximum", 0);
+  return product_of_codes(call, static_cast<double>(weight.size(1)), at::matmul(x, weight.t()));
+}
+
+/// Each sample's part is rounded to bfloat16 there.
+at::Tensor float8_weight_gradient(const ExactCall& call) {
+  const auto gradient =
+      as_rows(code_magnitudes(call, "gradient", "gradient_maximum", call.argument("gradient_format").toInt()));
+  const auto input = as_rows(code_magnitudes(call, "input", "input_maximum", 0));
+  const auto magnitude = at::matmul(gradient.t(), input);
+  return product_of_codes(call, static_cast<double>(input.size(0)), magnitude) +
+         lockstep::rounded(1, 0x1p-8, magnitude);
+}
+
 /// How many elements one element of the result is a sum of.
 double summands(const ExactCall& call, const at::Tensor& result) {
   const auto all = static_cast<double>(call.tensor("self").numel());
@@ -119,6 +150,8 @@ constexpr Row kRows[] = {
     row<product, rough_matrix_product>("mm"),
     row<sum>("sum"),
     row<sum>("sum.dim_IntList"),
+    row<float8_linear>("mesh::float8_linear"),
+    row<float8_weight_gradient>("mesh::float8_weight_gradient"),
     row<squares>("mesh::sum_of_squares"),
     row<weight_gradient, rough_weight_gradient>("mesh::weight_gradient"),
 };

@@ -52,6 +52,34 @@ Stack draw_weight_gradient(Inputs& in) {
   return {in.tensor(join(leading, {in.size()})), in.tensor(join(leading, {in.size()}))};
 }
 
+/// Codes of finite numbers of both signs.
+at::Tensor codes(Inputs& in, const Sizes& sizes) {
+  return (in.integers(sizes, 0, 0x7b) + in.integers(sizes, 0, 1) * 0x80).to(at::kByte);
+}
+
+Stack draw_float8_linear(Inputs& in) {
+  const auto leading = in.sizes(0, 2);
+  const auto k = in.size(), n = in.size();
+  return {codes(in, join(leading, {k})),
+          in.positive(join(leading, {1})),
+          codes(in, {n, k}),
+          in.positive({n, 1}),
+          in.number(0, 1),
+          in.flag(),
+          in.flag() ? at::kFloat : at::kBFloat16};
+}
+
+Stack draw_float8_weight_gradient(Inputs& in) {
+  const auto leading = in.sizes(0, 1);
+  const auto length = in.size(), n = in.size(), k = in.size();
+  return {codes(in, join(leading, {length, n})),
+          in.positive(join(leading, {1, n})),
+          codes(in, join(leading, {length, k})),
+          in.positive(join(leading, {1, k})),
+          in.number(0, 1),
+          in.flag()};
+}
+
 /// Some of the dimensions, from the front or from the back.
 Sizes some_dims(const Inputs& in, size_t count) {
   Sizes dims;
@@ -116,6 +144,8 @@ std::vector<OpCase> contraction_cases() {
       {"mean.dim", kReal | kGradient, draw_mean_over},
       {"mesh::absolute_maximum", kExact, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }},
       {"mesh::fixed_point_sum", kExact, [](Inputs& in) { return Stack{in.tensor(in.sizes(0, 3))}; }},
+      {"mesh::float8_linear", kReal | kWide, draw_float8_linear},
+      {"mesh::float8_weight_gradient", kReal | kWide, draw_float8_weight_gradient},
       {"mesh::scaled_squares", kExact,
        [](Inputs& in) {
          return Stack{in.tensor(in.sizes(0, 3)), 4.0};

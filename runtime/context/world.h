@@ -38,7 +38,7 @@ class World {
     std::shared_ptr<const RuleSet> rules = {};  ///< null: the built-in rules of the numerics
     Policy policy = {};
     bool meta = false;  ///< shards are meta tensors: shapes and traffic without values
-    /// Where shards are: kCPU, or kCUDA after require_gpu() (native numerics; a transport must carry device memory).
+    /// Where shards are: kCPU, or kCUDA after require_gpu() (a transport must carry device memory).
     c10::DeviceType device = c10::kCPU;
     /// Collectives exchange what they would over messages also where all ranks live here: then what one rank received
     /// serves it alone. Same bits.

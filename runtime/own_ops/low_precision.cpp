@@ -4,9 +4,12 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
+#include "runtime/kernels/tensors/canonical_products.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/planning/canonical_local.h"
 
 namespace lockstep {
 
@@ -16,9 +19,10 @@ namespace own_ops {
 namespace {
 
 constexpr int64_t kBlock = 32;
+constexpr auto kE4m3 = static_cast<int64_t>(elementary::NumberFormat::kE4m3);
 
-int64_t format_of(const Call& call, int64_t count) {
-  const int64_t format = call.argument("format").toInt();
+int64_t format_of(const Call& call, int64_t count, const char* argument = "format") {
+  const int64_t format = call.argument(argument).toInt();
   if (format < 0 || format >= count)
     fail<BadInput>("{}: format {} is none of 0 to {} (core/elementary/low_precision.h)", call.op, format, count - 1);
   return format;
@@ -57,11 +61,15 @@ std::vector<ResultShape> codes_shape(const Call& call) {
   return {{call.operand_sizes[0], {}, c10::kByte}};
 }
 
+void require_codes(const Call& call, size_t operand) {
+  if (call.operand_dtypes[operand] != c10::kByte)
+    fail<BadInput>("{}: codes are uint8, not {}", call.op, c10::toString(call.operand_dtypes[operand]));
+}
+
 std::vector<ResultShape> numbers_shape(const Call& call) {
   format_of(call, 2);
   require_scales_of(call);
-  if (call.operand_dtypes[0] != c10::kByte)
-    fail<BadInput>("{}: codes are uint8, not {}", call.op, c10::toString(call.operand_dtypes[0]));
+  require_codes(call, 0);
   return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[1])}};
 }
 
@@ -71,6 +79,35 @@ std::vector<ResultShape> blocks_shape(const Call& call) {
   if (call.dims(0) == 0) fail<BadInput>("{}: a tensor without dimensions has no blocks", call.op);
   call.dimension("dim", call.dims(0));
   return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[0])}};
+}
+
+/// Maxima of rows, whose last dimension is no dimension of x.
+std::vector<ResultShape> float8_linear_shape(const Call& call) {
+  format_of(call, 2, "x_format");
+  for (const auto* codes : {"x", "weight"}) require_codes(call, call.operand(codes));
+  for (const auto* maximum : {"x_maximum", "weight_maximum"}) {
+    require_real(call, call.operand(maximum));
+    if (call.sizes_of(maximum).back() != 1)
+      fail<BadInput>("{}: {} has {} elements for a row, expected 1", call.op, maximum, call.sizes_of(maximum).back());
+  }
+  auto sizes = call.sizes_of("x");
+  sizes.back() = call.sizes_of("weight")[0];
+  return {{sizes, {}, call.argument("dtype").toScalarType()}};
+}
+
+/// Operands as float32 numbers, by the names that the schema gives.
+Tensor numbers_of(const LocalCall& call, const torch::jit::Stack& stack, const char* codes, const char* maximum,
+                  int64_t format) {
+  return kernels::float8_numbers(call.tensor(stack, codes), call.tensor(stack, maximum), format,
+                                 call.argument(stack, "power_of_two").toBool());
+}
+
+void canonical_linear(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto dtype = call.argument(stack, "dtype").toScalarType();
+  const auto range = contracted_here(call, 0, call.plan.wanted[0]->dim_count() - 1);
+  const auto x = numbers_of(call, stack, "x", "x_maximum", call.argument(stack, "x_format").toInt());
+  auto sum = kernels::linear(x, numbers_of(call, stack, "weight", "weight_maximum", kE4m3), std::nullopt, range);
+  stack = {range.stays_open() ? sum : sum.to(dtype)};
 }
 
 /// Maxima broadcast, which operands of our own ops do not elsewhere.
@@ -101,6 +138,13 @@ constexpr OwnOp kOps[] = {
      .on_gpu = kernel<kernels::float8_numbers>,
      .rule = {"mesh::float8_numbers", "low precision", "x, maxima -> x", "-", Rule::kPlain, by_element, numbers_shape},
      .canonical = {.on_gpu = true}},
+    {.schema = "float8_linear(Tensor x, Tensor x_maximum, Tensor weight, Tensor weight_maximum, int x_format, "
+               "bool power_of_two, ScalarType dtype) -> Tensor",
+     .on_cpu = kernel<kernels::float8_linear>,
+     .on_gpu = kernel<on_gpu::float8_linear>,
+     .rule = {"mesh::float8_linear", "low precision", "...k,...A,nk,nB->...n", "-", Rule::kPlain, nullptr,
+              float8_linear_shape},
+     .canonical = {canonical_linear, Rule::kPlain, true}},
     {.schema = "quantize(Tensor x, Tensor maximum, int format, bool power_of_two) -> Tensor",
      .on_cpu = kernel<kernels::quantize>,
      .on_gpu = kernel<kernels::quantize>,
@@ -140,6 +184,12 @@ Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool
 Tensor float8_numbers(const Tensor& codes, const Tensor& maximum, int64_t format, bool power_of_two) {
   static const auto op = own_ops::typed_op<kernels::float8_numbers>("mesh::float8_numbers");
   return op.call(codes, maximum, format, power_of_two);
+}
+
+Tensor float8_linear(const Tensor& x, const Tensor& x_maximum, const Tensor& weight, const Tensor& weight_maximum,
+                     int64_t x_format, bool power_of_two, c10::ScalarType dtype) {
+  static const auto op = own_ops::typed_op<kernels::float8_linear>("mesh::float8_linear");
+  return op.call(x, x_maximum, weight, weight_maximum, x_format, power_of_two, dtype);
 }
 
 }  // namespace mesh_ops

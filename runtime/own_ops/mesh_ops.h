@@ -136,6 +136,16 @@ at::Tensor quantize_blocks(const at::Tensor& x, int64_t dim, int64_t format);
 /// quantize() in two halves: q's codes, one byte an element, and what they stand for. E4M3 and E5M2.
 at::Tensor float8_codes(const at::Tensor& x, const at::Tensor& maximum, int64_t format, bool power_of_two);
 at::Tensor float8_numbers(const at::Tensor& codes, const at::Tensor& maximum, int64_t format, bool power_of_two);
+/// x [..., k], weight [n, k], codes of both, maxima [..., 1] and [n, 1] -> what they stand for, multiplied: x W^T
+/// [..., n] in `dtype`. x is of `x_format`, the weight of E4M3. On a GPU, in native numerics, by eight-bit products.
+at::Tensor float8_linear(const at::Tensor& x, const at::Tensor& x_maximum, const at::Tensor& weight,
+                         const at::Tensor& weight_maximum, int64_t x_format, bool power_of_two, c10::ScalarType dtype);
+/// gradient [..., l, n], input [..., l, k], codes of both, maxima [..., 1, n] and [..., 1, k] -> G^T X [n, k] of what
+/// they stand for, summed over all leading dimensions; float32. The gradient is of `gradient_format`, the input of
+/// E4M3.
+at::Tensor float8_weight_gradient(const at::Tensor& gradient, const at::Tensor& gradient_maximum,
+                                  const at::Tensor& input, const at::Tensor& input_maximum, int64_t gradient_format,
+                                  bool power_of_two);
 
 /// x [..., n] times the Hadamard matrix of n rows (Sylvester's), n a power of two from 2 to 32768, times `scale`:
 /// stages h = 1, 2, 4, ..., n / 2 of (a + b, a - b) for pairs h apart, each rounded, then the scale; of 16-bit numbers

@@ -1,6 +1,9 @@
 // The gradient of a weight: a product summed over all leading dimensions, which LibTorch has no single op for.
 #include <ATen/Functions.h>
 
+#include "core/elementary/low_precision.h"
+#include "core/error.h"
+#include "runtime/kernels/on_gpu/on_gpu.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "runtime/own_ops/families.h"
@@ -39,7 +42,42 @@ void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) 
   stack = {is_batch ? kernels::weight_gradient(gradient, input, range) : kernels::product(gradient.t(), input, range)};
 }
 
+std::vector<ResultShape> float8_shape(const Call& call) {
+  if (const int64_t format = call.argument("gradient_format").toInt(); format < 0 || format > 1)
+    fail<BadInput>("{}: format {} is none of 0 to 1 (core/elementary/low_precision.h)", call.op, format);
+  for (const auto* codes : {"gradient", "input"})
+    if (call.dtype_of(codes) != c10::kByte)
+      fail<BadInput>("{}: codes are uint8, not {}", call.op, c10::toString(call.dtype_of(codes)));
+  for (const auto* maximum : {"gradient_maximum", "input_maximum"}) {
+    const auto& sizes = call.sizes_of(maximum);
+    if (!is_real(call.dtype_of(maximum)))
+      fail<BadInput>("{}: {} holds {}, expected float32, bfloat16 or float16", call.op, maximum,
+                     c10::toString(call.dtype_of(maximum)));
+    if (sizes[sizes.size() - 2] != 1)
+      fail<BadInput>("{}: {} has {} elements for a column, expected 1", call.op, maximum, sizes[sizes.size() - 2]);
+  }
+  return {{{call.sizes_of("gradient").back(), call.sizes_of("input").back()}, {}, c10::kFloat}};
+}
+
+void canonical_float8(const LocalCall& call, torch::jit::Stack& stack) {
+  const auto replace = [&](const char* codes, const char* maximum, int64_t format) {
+    call.set_argument(stack, codes,
+                      kernels::float8_numbers(call.tensor(stack, codes), call.tensor(stack, maximum), format,
+                                              call.argument(stack, "power_of_two").toBool()));
+  };
+  replace("gradient", "gradient_maximum", call.argument(stack, "gradient_format").toInt());
+  replace("input", "input_maximum", static_cast<int64_t>(elementary::NumberFormat::kE4m3));
+  canonical_weight_gradient(call, stack);
+}
+
 constexpr OwnOp kOps[] = {
+    {.schema = "float8_weight_gradient(Tensor gradient, Tensor gradient_maximum, Tensor input, Tensor input_maximum, "
+               "int gradient_format, bool power_of_two) -> Tensor",
+     .on_cpu = kernel<kernels::float8_weight_gradient>,
+     .on_gpu = kernel<on_gpu::float8_weight_gradient>,
+     .rule = {"mesh::float8_weight_gradient", "low precision", "...ln,...An,...lk,...Bk->nk", "-", Rule::kPlain,
+              nullptr, float8_shape},
+     .canonical = {canonical_float8, Rule::kSamples, true}},
     {.schema = "weight_gradient(Tensor gradient, Tensor input) -> Tensor",
      .on_cpu = kernel<kOnCpu>,
      .on_gpu = kernel<composed::weight_gradient>,
@@ -58,6 +96,12 @@ namespace mesh_ops {
 Tensor weight_gradient(const Tensor& gradient, const Tensor& input) {
   static const auto op = own_ops::typed_op<own_ops::kOnCpu>("mesh::weight_gradient");
   return op.call(gradient, input);
+}
+
+Tensor float8_weight_gradient(const Tensor& gradient, const Tensor& gradient_maximum, const Tensor& input,
+                              const Tensor& input_maximum, int64_t gradient_format, bool power_of_two) {
+  static const auto op = own_ops::typed_op<kernels::float8_weight_gradient>("mesh::float8_weight_gradient");
+  return op.call(gradient, gradient_maximum, input, input_maximum, gradient_format, power_of_two);
 }
 
 }  // namespace mesh_ops

@@ -8,7 +8,10 @@ from gpu.check import TREE, Failed
 
 # Flavor, compute, samples, tokens of each, steps; 8B and its state fill a GPU of 141 GB, with the activations that fit.
 STEPS = [("debugmodel", "float32", 8, 2048, 30), ("debugmodel", "bfloat16", 8, 2048, 30),
-         ("1B", "bfloat16", 4, 2048, 15), ("3B", "bfloat16", 4, 2048, 12), ("8B", "bfloat16", 4, 2048, 8)]
+         ("1B", "bfloat16", 4, 2048, 15), ("1B", "float8", 4, 2048, 15), ("3B", "bfloat16", 4, 2048, 12),
+         ("8B", "bfloat16", 4, 2048, 8), ("8B", "float8", 4, 2048, 8)]
+# Beside bfloat16; plain PyTorch, the peer, has no such linear maps.
+FLOAT8 = ["--model.converters=quantize.linear.float8", "--quantize.linear.float8.recipe_name=rowwise"]
 RECOMPUTED = {"8B": ["--activation_checkpoint.mode=selective", "--activation_checkpoint.selective_ac_option=linear"]}
 LEAST_MEBIBYTES = {"3B": 72000, "8B": 131000}
 WITHOUT_HOLES = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
@@ -34,16 +37,17 @@ def kernels(check):
 
 def words_of(check, case, *more):
     flavor, compute, rows, length, steps = case
+    compute, converted = ("bfloat16", FLOAT8) if compute == "float8" else (compute, [])
     return [*jobs.job(check, "bench", flavor, rows, length, steps),
-            f"--training.mixed_precision_param={compute}", *RECOMPUTED.get(flavor, []), *more]
+            f"--training.mixed_precision_param={compute}", *converted, *RECOMPUTED.get(flavor, []), *more]
 
 
 def peer(check, case, mode):
     """Tokens a second of plain PyTorch; nothing if this machine has none."""
     flavor, rows, length, steps = jobs.sizes(check, case[0], *case[2:])
     device = "cpu" if check.trial else check.device
-    name = f"peer-{mode}-{flavor}-{case[1]}"
-    words = [TREE / "tools/bench/peers/gpu_llama.py", flavor, case[1], rows, length, steps, mode, device]
+    name, compute = f"peer-{mode}-{flavor}-{case[1]}", "bfloat16" if case[1] == "float8" else case[1]
+    words = [TREE / "tools/bench/peers/gpu_llama.py", flavor, compute, rows, length, steps, mode, device]
     done = check.run(name, [check.python, "-W", "ignore", *words], own=False, codes=None,
                      variables=WITHOUT_HOLES)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]

@@ -33,12 +33,15 @@ def one_device_and_mesh(check):
 
 
 def few_bits(check):
-    """Float8 factors: a CPU's bits."""
+    """Float8 factors: a CPU's bits; and native ones, which repeat theirs."""
     words = ["--model.converters=quantize.linear.float8", "--numerics.mode=canonical"]
     def state(name, *more):
         return jobs.train(check, f"float8-{name}", [*jobs.job(check, name, length=32, steps=1), *words, *more])["state_digest"]
     cpu = state("cpu", "--training.device=cpu")
     check.require(state("gpu") == cpu, f"canonical numerics of float8 factors: a CPU's state, {cpu}")
+    for recipe in ("tensorwise", "rowwise", "rowwise_with_gw_hp"):  # by eight-bit products
+        repeats(check, f"float8-{recipe}", [*jobs.job(check, f"float8-{recipe}"), *words[:1], "--training.mixed_precision_param=bfloat16",
+                                            f"--quantize.linear.float8.recipe_name={recipe}"])
 
 
 def canonical(check):

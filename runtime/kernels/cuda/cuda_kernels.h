@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "core/elementary/low_precision.h"
 #include "runtime/kernels/rows/adamw_step.h"
 
 /// Kernels of our own ops on a GPU, each one pass over its rows, on memory of the current device and asynchronously on
@@ -51,6 +52,18 @@ void exponential_sum(Element element, Rows rows, const void* logits, const float
 /// gradient, log_sum, target [count]; a target outside 0 .. size - 1 is nowhere.
 void cross_entropy_backward(Element element, Rows rows, const float* gradient, const void* logits, const float* log_sum,
                             const int64_t* target, void* out);
+
+/// x [outer, count, size] beside scales of the same number of dimensions: elements between neighbouring scales along
+/// each, 0 where one scale is of all.
+struct ScaledRows {
+  int64_t outer, count, size;
+  int64_t outer_stride, row_stride, element_stride;
+};
+/// The codes of what is nearest to x times its scale: bits of canonical numerics.
+void float8_codes(Element element, elementary::NumberFormat format, const ScaledRows& rows, const void* x,
+                  const float* scales, uint8_t* out);
+/// in [rows, columns] -> out [columns, rows].
+void transpose_bytes(int64_t rows, int64_t columns, const uint8_t* in, uint8_t* out);
 
 /// Parameter, gradient, mean, square: as kernels::loops::adamw.
 void adamw(int64_t count, float* parameter, const float* gradient, float* mean, float* square,

@@ -23,6 +23,11 @@ signature::AdamW adamw;
 signature::SwiGLU swiglu;
 signature::SwiGLUBackward swiglu_backward;
 signature::RotatePairs rotate_pairs;
+/// Results in bfloat16 by eight-bit products, sums in float32, where all sizes but that of rows are multiples of 16;
+/// others by float32 products of what codes stand for.
+signature::Float8Linear float8_linear;
+/// The same of samples of a multiple of 16 positions; where maxima are bfloat16, as those of bfloat16 factors are.
+signature::Float8WeightGradient float8_weight_gradient;
 
 /// What the elements of x, float32 and without gaps, add to a PlaceDigest of the tensor that `key` stands for: they are
 /// a box of it of these sizes, whose first element has index `first`; strides are the tensor's. Waits for it.

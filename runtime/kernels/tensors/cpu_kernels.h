@@ -36,6 +36,10 @@ Tensor quantize(const Tensor& x, const Tensor& maximum, int64_t format, bool pow
 Tensor quantize_blocks(const Tensor& x, int64_t dim, int64_t format);
 Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two);
 Tensor float8_numbers(const Tensor& codes, const Tensor& maximum, int64_t format, bool power_of_two);
+signature::Float8Linear float8_linear;
+signature::Float8WeightGradient float8_weight_gradient;
+/// What numbers are divided by after they were multiplied by it; float32, of the maximum's sizes.
+Tensor float8_scales(const Tensor& maximum, int64_t format, bool power_of_two);
 Tensor hadamard_transform(const Tensor& x, double scale);
 
 }  // namespace lockstep::kernels

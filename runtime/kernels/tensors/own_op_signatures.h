@@ -42,5 +42,9 @@ using AdamW = void(const Tensor& parameter, const Tensor& gradient, const Tensor
 using SwiGLU = Tensor(const Tensor& both);
 using SwiGLUBackward = Tensor(const Tensor& gradient, const Tensor& both);
 using RotatePairs = Tensor(const Tensor& x, const Tensor& cosines, const Tensor& sines, bool back);
+using Float8Linear = Tensor(const Tensor& x, const Tensor& x_maximum, const Tensor& weight,
+                            const Tensor& weight_maximum, int64_t x_format, bool power_of_two, c10::ScalarType dtype);
+using Float8WeightGradient = Tensor(const Tensor& gradient, const Tensor& gradient_maximum, const Tensor& input,
+                                    const Tensor& input_maximum, int64_t gradient_format, bool power_of_two);
 
 }  // namespace lockstep::signature

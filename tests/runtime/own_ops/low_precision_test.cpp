@@ -71,6 +71,27 @@ TEST(LowPrecisionOps, AreTheirCodes) {
     }
 }
 
+/// Products of codes are products of what they stand for.
+TEST(LowPrecisionOps, MultiplyWhatCodesStandFor) {
+  const auto x = at::randn({2, 5, 33}), weight = at::randn({7, 33}), g = at::randn({2, 5, 7});
+  const auto row_maxima = x.abs().amax(-1, true), weight_maxima = weight.abs().amax(-1, true);
+  for (const bool power : {false, true}) {
+    const auto product = mesh_ops::float8_linear(mesh_ops::float8_codes(x, row_maxima, 1, power), row_maxima,
+                                                 mesh_ops::float8_codes(weight, weight_maxima, 0, power), weight_maxima,
+                                                 1, power, at::kBFloat16);
+    const auto factors =
+        at::linear(mesh_ops::quantize(x, row_maxima, 1, power), mesh_ops::quantize(weight, weight_maxima, 0, power));
+    EXPECT_TRUE(same_bits(product, factors.to(at::kBFloat16)));
+    const auto g_maxima = g.abs().amax(1, true), x_maxima = x.abs().amax(1, true);
+    const auto gradient =
+        mesh_ops::float8_weight_gradient(mesh_ops::float8_codes(g, g_maxima, 1, power), g_maxima,
+                                         mesh_ops::float8_codes(x, x_maxima, 0, power), x_maxima, 1, power);
+    const auto expected = at::mm(mesh_ops::quantize(g, g_maxima, 1, power).view({10, 7}).t(),
+                                 mesh_ops::quantize(x, x_maxima, 0, power).view({10, 33}));
+    EXPECT_TRUE(same_bits(gradient, expected));
+  }
+}
+
 TEST(LowPrecisionOps, WhatHasNoFiniteMaximumIsNoNumber) {
   for (const float wrong : {INFINITY, NAN}) {
     const auto x = at::tensor({1.0F, wrong});
@@ -128,6 +149,60 @@ TEST_F(LowPrecisionOnMeshes, BlocksAreWhole) {
   // A third of 96 elements is a block, half of them is none: those are gathered.
   EXPECT_EQ(layout_of(mesh_ops::quantize_blocks(put(x_, "[tp=S(1)]"), 1, 0)).text(), "[dp=R, tp=S(1)]");
   EXPECT_EQ(layout_of(mesh_ops::quantize_blocks(put(x_, "[dp=S(1)]"), 1, 0)).text(), "[dp=R, tp=R]");
+}
+
+/// Cut along every dimension, the summed ones, too; numbers are sixteenths, so that sums are exact in any order.
+TEST_F(LowPrecisionOnMeshes, ProductsOfCodesAreThoseOfTheWhole) {
+  const auto codes = [](c10::IntArrayRef sizes) {
+    return at::randint(-8, 9, sizes).div(8).to(at::kFloat8_e4m3fn).view(at::kByte);
+  };
+  const auto x = codes({4, 6, 10}), weight = codes({5, 10}), g = codes({4, 6, 5}), one = at::full({}, 448.0F);
+  const auto of_rows = one.expand({4, 6, 1}), of_weight = one.expand({5, 1});
+  const auto of_g = one.expand({4, 1, 5}), of_x = one.expand({4, 1, 10});
+  const auto product = mesh_ops::float8_linear(x, of_rows, weight, of_weight, 0, true, at::kFloat);
+  const auto gradient = mesh_ops::float8_weight_gradient(g, of_g, x, of_x, 0, true);
+  EXPECT_GT(product.abs().sum().item<float>() * gradient.abs().sum().item<float>(), 0);
+  const auto whole = [&](const Tensor& plain) { return put(plain.contiguous(), "[]"); };
+  for (const char* layout : {"[]", "[dp=S(0), tp=S(1)]", "[dp=S(1), tp=S(2)]", "[dp=S(2), tp=S(0)]"}) {
+    EXPECT_TRUE(at::equal(gather(mesh_ops::float8_linear(put(x, layout), whole(of_rows), whole(weight),
+                                                         whole(of_weight), 0, true, at::kFloat)),
+                          product))
+        << layout;
+    EXPECT_TRUE(at::equal(
+        gather(mesh_ops::float8_weight_gradient(put(g, layout), whole(of_g), put(x, layout), whole(of_x), 0, true)),
+        gradient))
+        << layout;
+  }
+  const auto by_columns = mesh_ops::float8_linear(put(x, "[tp=S(2)]"), whole(of_rows), put(weight, "[tp=S(1)]"),
+                                                  whole(of_weight), 0, true, at::kFloat);
+  EXPECT_EQ(layout_of(by_columns).text(), "[dp=R, tp=P(sum)]");
+}
+
+TEST_F(LowPrecisionOnMeshes, ProductsOfWhatAreNoCodesAreRefused) {
+  const auto x = put(at::zeros({2, 3, 4}, at::kByte), "[]"), weight = put(at::zeros({5, 4}, at::kByte), "[]");
+  const auto rows = put(at::ones({2, 3, 1}), "[]"), of_weight = put(at::ones({5, 1}), "[]");
+  const auto linear = [&](const Tensor& x, const Tensor& rows, int64_t format) {
+    return message_of<BadInput>([&] { mesh_ops::float8_linear(x, rows, weight, of_weight, format, true, at::kFloat); });
+  };
+  EXPECT_THAT(linear(x, rows, 2), HasSubstr("format 2 is none of 0 to 1"));
+  EXPECT_THAT(linear(put(at::zeros({2, 3, 4}), "[]"), rows, 0), HasSubstr("codes are uint8, not Float"));
+  EXPECT_EQ(linear(x, put(at::ones({2, 3, 4}), "[]"), 0),
+            "mesh::float8_linear: x_maximum has 4 elements for a row, expected 1");
+  EXPECT_THAT(linear(x, put(at::ones({2, 2, 1}), "[]"), 0), HasSubstr("dimension 1 of operand 1 has 2 elements"));
+  EXPECT_THAT(linear(x, put(at::ones({2, 3, 1}, at::kLong), "[]"), 0), HasSubstr("operand 1 holds Long"));
+  const auto gradient = [&](const Tensor& g, const Tensor& of_g, int64_t format) {
+    return message_of<BadInput>([&] {
+      mesh_ops::float8_weight_gradient(g, of_g, x, put(at::ones({2, 1, 4}), "[]"), format, true);
+    });
+  };
+  const auto g = put(at::zeros({2, 3, 5}, at::kByte), "[]");
+  EXPECT_THAT(gradient(g, put(at::ones({2, 1, 5}), "[]"), 3), HasSubstr("format 3 is none of 0 to 1"));
+  EXPECT_EQ(gradient(g, put(at::ones({2, 3, 5}), "[]"), 0),
+            "mesh::float8_weight_gradient: gradient_maximum has 3 elements for a column, expected 1");
+  EXPECT_THAT(gradient(put(at::zeros({2, 3, 5}), "[]"), put(at::ones({2, 1, 5}), "[]"), 0),
+              HasSubstr("codes are uint8, not Float"));
+  EXPECT_THAT(gradient(put(at::zeros({1, 3, 5}, at::kByte), "[]"), put(at::ones({1, 1, 5}), "[]"), 0),
+              HasSubstr("operand 2 has 2 elements"));
 }
 
 TEST_F(LowPrecisionOnMeshes, RefusesWhatIsNone) {

@@ -224,6 +224,27 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& gradie
   return {on_gpu(dq), on_gpu(dk), on_gpu(dv)};
 }
 
+/// Products of eight-bit rows, each under a scale, as documented for torch._scaled_mm and its CUDA kernels demand.
+Tensor scaled_mm(const Tensor& left, const Tensor& right, const Tensor& left_scale, const Tensor& right_scale,
+                 const std::optional<Tensor>& /*bias*/, const std::optional<Tensor>& /*result's scale*/,
+                 std::optional<c10::ScalarType> dtype, bool /*fast*/) {
+  const int64_t m = left.size(0), k = left.size(1), n = right.size(1);
+  LOCKSTEP_CHECK(c10::isFloat8Type(left.scalar_type()) && right.scalar_type() == c10::kFloat8_e4m3fn &&
+                     left.is_contiguous() && right.t().is_contiguous() && right.size(0) == k && k % 16 == 0 &&
+                     n % 16 == 0 && reinterpret_cast<uintptr_t>(left.const_data_ptr()) % 16 == 0 &&
+                     reinterpret_cast<uintptr_t>(right.const_data_ptr()) % 16 == 0,
+                 "_scaled_mm of {} {} and {} {}", c10::toString(left.scalar_type()), c10::str(left.sizes()),
+                 c10::toString(right.scalar_type()), c10::str(right.sizes()));
+  LOCKSTEP_CHECK(left_scale.sizes() == c10::IntArrayRef({m, 1}) && right_scale.sizes() == c10::IntArrayRef({1, n}) &&
+                     left_scale.is_contiguous() && right_scale.is_contiguous() &&
+                     left_scale.scalar_type() == at::kFloat && right_scale.scalar_type() == at::kFloat &&
+                     dtype == c10::kBFloat16,
+                 "_scaled_mm with scales {} and {}", c10::str(left_scale.sizes()), c10::str(right_scale.sizes()));
+  Opened opened;
+  const auto sum = at::mm(host_view(left, opened).to(at::kFloat), host_view(right, opened).to(at::kFloat));
+  return on_gpu(sum.mul_(host_view(left_scale, opened)).mul_(host_view(right_scale, opened)).to(*dtype));
+}
+
 TORCH_LIBRARY_IMPL(_, CUDA, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>()); }
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
@@ -232,6 +253,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, library) {
   library.impl("view", TORCH_FN(at::native::view));
   library.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
   library.impl("unfold", TORCH_FN(at::native::unfold));
+  library.impl("_scaled_mm", TORCH_FN(scaled_mm));
   library.impl("_scaled_dot_product_flash_attention", TORCH_FN(flash_attention));
   library.impl("_scaled_dot_product_flash_attention_backward", TORCH_FN(flash_attention_backward));
 }

@@ -137,11 +137,42 @@ void add_low_precision(std::vector<GpuCase>& cases) {
   cases.push_back({"canonical_hadamard_memory", [=] { kernels::hadamard_transform(x, 0.5); }, "copy", copy});
 }
 
+/// Products of eight bits beside those of bfloat16, with and without what makes the codes.
+void add_float8(std::vector<GpuCase>& cases) {
+  const auto x = draw({kTokens, kWidth}), weight = draw({kHidden, kWidth}), slope = draw({kTokens, kHidden});
+  const auto of_rows = [](const Tensor& each, int64_t dim) { return at::amax(at::abs(each), {dim}, true); };
+  const auto codes = [](const Tensor& each, const Tensor& maxima) {
+    return kernels::float8_codes(each, maxima, static_cast<int64_t>(elementary::NumberFormat::kE4m3), true);
+  };
+  const auto x_maxima = of_rows(x, 1), weight_maxima = of_rows(weight, 1);
+  const auto x_codes = codes(x, x_maxima), weight_codes = codes(weight, weight_maxima);
+  cases.push_back(
+      {"float8_codes_memory", [=] { codes(x, x_maxima); }, "copy", copy_of(static_cast<int64_t>(x.nbytes()) * 3 / 2)});
+  cases.push_back(
+      {"float8_linear_of_codes",
+       [=] { on_gpu::float8_linear(x_codes, x_maxima, weight_codes, weight_maxima, 0, true, at::kBFloat16); },
+       "LibTorch's bfloat16", [=] { at::linear(x, weight); }});
+  cases.push_back({"float8_linear",
+                   [=] {
+                     const auto rows = of_rows(x, 1), of_weight = of_rows(weight, 1);
+                     on_gpu::float8_linear(codes(x, rows), rows, codes(weight, of_weight), of_weight, 0, true,
+                                           at::kBFloat16);
+                   },
+                   "LibTorch's bfloat16", [=] { at::linear(x, weight); }});
+  cases.push_back({"float8_weight_gradient",
+                   [=] {
+                     const auto of_slope = of_rows(slope, 0), of_x = of_rows(x, 0);
+                     on_gpu::float8_weight_gradient(codes(slope, of_slope), of_slope, codes(x, of_x), of_x, 0, true);
+                   },
+                   "LibTorch's bfloat16", [=] { at::mm(slope.t(), x); }});
+}
+
 }  // namespace
 
 std::vector<GpuCase> gpu_op_cases() {
   std::vector<GpuCase> cases;
-  for (const auto add : {add_norm, add_gate, add_attention, add_loss, add_optimizer, add_canonical, add_low_precision})
+  for (const auto add :
+       {add_norm, add_gate, add_attention, add_loss, add_optimizer, add_canonical, add_low_precision, add_float8})
     add(cases);
   return cases;
 }
