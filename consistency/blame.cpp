@@ -5,9 +5,9 @@
 #include "consistency/place_on_mesh.h"
 #include "core/collective_kind.h"
 #include "core/phase.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/plan.h"
 #include "runtime/planning/two_words.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/spec.h"
 
 namespace lockstep {

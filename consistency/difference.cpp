@@ -13,7 +13,7 @@
 #include "consistency/damage.h"
 #include "consistency/origin.h"
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 
 namespace lockstep {
 namespace {

@@ -9,8 +9,8 @@
 #include "runtime/context/world.h"
 #include "runtime/exchange/exchange.h"
 #include "runtime/kernels/tensors/join_nodes.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/move_rows.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/reduce.h"
 #include "runtime/tensor/sharded_tensor.h"
 

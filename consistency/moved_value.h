@@ -1,6 +1,6 @@
 #pragma once
 #include "runtime/context/observer.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/spec.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/collective_kind.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

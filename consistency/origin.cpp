@@ -7,8 +7,8 @@
 #include <set>
 
 #include "core/digest/tensor_digest.h"
-#include "runtime/tensor/plain_tensors.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/plain_tensors.h"
+#include "runtime/plain/tensor_bytes.h"
 
 namespace lockstep {
 namespace {

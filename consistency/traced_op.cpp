@@ -9,11 +9,11 @@
 
 #include "consistency/bounds/error_bounds.h"
 #include "core/digest/tensor_digest.h"
+#include "runtime/plain/plain_tensors.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/plan.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep {
 namespace {

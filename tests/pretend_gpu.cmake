@@ -27,7 +27,7 @@ emulated_kernels(emulated_kernels ${CMAKE_SOURCE_DIR}/rng/cuda_fill.cu ${CMAKE_S
 
 add_executable(test_pretend_gpu support/gpu/pretend_gpu_test.cpp rng/cuda_fill_test.cpp 
   trainer/gpu/training_test.cpp trainer/gpu/device_reader_test.cpp trainer/gpu/replay_device_test.cpp
-  trainer/gpu/run_check_test.cpp trainer/gpu/range_checks_test.cpp trainer/gpu/float8_products_test.cpp support/gpu/host_waits_test.cpp)
+  trainer/gpu/run_check_test.cpp trainer/gpu/range_checks_test.cpp trainer/gpu/float8_products_test.cpp trainer/gpu/offload_test.cpp support/gpu/host_waits_test.cpp)
 target_link_libraries(test_pretend_gpu PRIVATE pretend_gpu lockstep_flags Lockstep::trainer
   GTest::gtest GTest::gmock GTest::gtest_main RapidCheck::rapidcheck)
 if(LOCKSTEP_SANITIZE)

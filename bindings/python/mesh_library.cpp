@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
+#include "runtime/plain/lazy_copy.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

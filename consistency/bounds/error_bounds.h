@@ -21,6 +21,7 @@ struct ExactCall {
   double unit;                              ///< unit roundoff of the arithmetic: fp32's for 16-bit dtypes
   double stored_unit = 0;                   ///< of 16-bit dtypes, the dtype's; else 0
   double more_roundings = 0;                ///< of sums that are added up on the way to the op
+  bool by_tensor_cores = false;             ///< native numerics on a GPU
 
   const c10::IValue& argument(std::string_view name) const;
   at::Tensor tensor(std::string_view name) const;     ///< in double, unless it holds integers

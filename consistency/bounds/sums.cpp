@@ -74,11 +74,13 @@ at::Tensor code_magnitudes(const ExactCall& call, const char* codes, const char*
       .abs();
 }
 
-/// A tensor core of NVIDIA's sm_90 adds products of eight-bit numbers with 13 bits of fraction, for 128 of them at a
-/// time, which are 4 instructions; their sums are added in float32 (DeepSeek-V3 Technical Report, 2024, section 3.3.2).
-/// Scales are reciprocals there.
+/// On a tensor core of NVIDIA's sm_90 an instruction adds 32 products of eight-bit numbers to what it was given: each
+/// of the 33 cut to 14 bits, the first of the largest one's. Four of them, 128 products, go before a sum in float32
+/// (DeepSeek-V3 Technical Report, 2024, section 3.3.2). None of the 33 is larger than the magnitude of the 128. Scales
+/// are reciprocals there.
 at::Tensor product_of_codes(const ExactCall& call, double summands, const at::Tensor& magnitude) {
-  return call.rounded(summands + 6, magnitude) + lockstep::rounded(4, 0x1p-13, magnitude);
+  const auto allowed = call.rounded(summands + 6, magnitude);
+  return call.by_tensor_cores ? allowed + magnitude * (4 * 33 * 0x1p-13) : allowed;
 }
 
 at::Tensor float8_linear(const ExactCall& call) {
@@ -87,14 +89,14 @@ at::Tensor float8_linear(const ExactCall& call) {
   return product_of_codes(call, static_cast<double>(weight.size(1)), at::matmul(x, weight.t()));
 }
 
-/// Each sample's part is rounded to bfloat16 there.
+/// Each sample's part is rounded to bfloat16 there, too.
 at::Tensor float8_weight_gradient(const ExactCall& call) {
   const auto gradient =
       as_rows(code_magnitudes(call, "gradient", "gradient_maximum", call.argument("gradient_format").toInt()));
   const auto input = as_rows(code_magnitudes(call, "input", "input_maximum", 0));
   const auto magnitude = at::matmul(gradient.t(), input);
-  return product_of_codes(call, static_cast<double>(input.size(0)), magnitude) +
-         lockstep::rounded(1, 0x1p-8, magnitude);
+  const auto allowed = product_of_codes(call, static_cast<double>(input.size(0)), magnitude);
+  return call.by_tensor_cores ? allowed + lockstep::rounded(1, 0x1p-8, magnitude) : allowed;
 }
 
 /// How many elements one element of the result is a sum of.

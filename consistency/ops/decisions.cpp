@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "consistency/traced_op.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 
 namespace lockstep {
 

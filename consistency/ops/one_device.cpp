@@ -7,9 +7,9 @@
 #include "runtime/context/scopes.h"
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/op_results.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/tensor/packed_rows.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

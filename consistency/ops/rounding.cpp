@@ -9,9 +9,9 @@
 
 #include "consistency/bounds/error_bounds.h"
 #include "core/error.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/rule.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -118,9 +118,17 @@ std::vector<at::Tensor> allowed_errors(const TakenOp& op, c10::ScalarType dtype,
   const PlainTensors guard;
   const auto arguments = with_operands(op.event, doubles.exact),
              magnitudes = with_operands(op.event, doubles.magnitudes);
-  const ExactCall call{
-      op.event.op.schema(),          arguments, magnitudes, exact, arithmetic_unit(dtype), short_unit(dtype),
-      op.operands.added_on_the_way()};
+  const auto& plan = op.event.plan;
+  const auto* spec = !plan.results.empty() ? plan.results[0] : plan.wanted.empty() ? nullptr : plan.wanted[0];
+  const auto* world = spec ? &spec->layout.mesh().world() : nullptr;
+  const ExactCall call{op.event.op.schema(),
+                       arguments,
+                       magnitudes,
+                       exact,
+                       arithmetic_unit(dtype),
+                       short_unit(dtype),
+                       op.operands.added_on_the_way(),
+                       world && world->shard_device().is_cuda() && !world->canonical()};
   const auto bound = bound_of(op.event);
   return bound.allowed ? bound.allowed(call) : of_finished_sums(call, results);
 }

@@ -12,9 +12,9 @@
 #include "rng/subarray.h"
 #include "runtime/context/random.h"
 #include "runtime/dispatch/op_results.h"
-#include "runtime/tensor/lazy_copy.h"
+#include "runtime/plain/lazy_copy.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/packed_rows.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

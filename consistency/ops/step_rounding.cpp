@@ -9,7 +9,7 @@
 #include "consistency/bounds/error_bounds.h"
 #include "consistency/bounds/spread.h"
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

@@ -3,8 +3,8 @@
 #include <ATen/TensorOperators.h>
 
 #include "fuzz/calls/sharded_calls.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/domain.h"
-#include "runtime/tensor/plain_tensors.h"
 
 namespace lockstep::testing {
 namespace {

@@ -9,8 +9,8 @@
 #include "fuzz/cases/tensors.h"
 #include "fuzz/programs/program_run.h"
 #include "runtime/context/scopes.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/gather.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/transport/simulated.h"
 
 namespace lockstep::fuzz {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/digest/tensor_digest.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 
 namespace lockstep::replay {
 namespace {

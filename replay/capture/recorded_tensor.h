@@ -2,7 +2,7 @@
 #include <string>
 
 #include "replay/format/recording.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 
 namespace lockstep::replay {
 

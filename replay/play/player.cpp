@@ -11,9 +11,9 @@
 #include "replay/play/op_dump.h"
 #include "replay/play/operand_statistics.h"
 #include "replay/view/trace_diff.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/planning/plan.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::replay {
 

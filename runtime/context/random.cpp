@@ -8,7 +8,7 @@
 #include "rng/cuda_fill.h"
 #include "rng/fill.h"
 #include "runtime/context/world.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

@@ -35,7 +35,7 @@ KeptResults::Scope::~Scope() { current_results = previous_; }
 KeptResults* KeptResults::current() { return current_results; }
 
 bool KeptResults::takes(std::string_view op) {
-  if (op == "linear") return ++linear_maps_ % 2 == 1 || maps_ == KeptMaps::kAll;
+  if (op == "linear" || op == "mesh::float8_linear") return ++linear_maps_ % 2 == 1 || maps_ == KeptMaps::kAll;
   return op == "mesh::attention" || op == "mesh::document_attention";
 }
 

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 
 namespace lockstep {
 namespace {

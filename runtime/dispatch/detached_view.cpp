@@ -6,9 +6,9 @@
 #include "runtime/context/world.h"
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/local_calls/decomposition.h"
+#include "runtime/plain/lazy_copy.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/memory_order.h"
 
 namespace lockstep {

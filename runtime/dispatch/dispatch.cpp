@@ -9,10 +9,10 @@
 #include "runtime/context/world.h"
 #include "runtime/deferred/kept_results.h"
 #include "runtime/dispatch/run_plan.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/make_plan.h"
 #include "runtime/planning/plan_cache.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

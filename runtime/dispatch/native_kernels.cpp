@@ -10,8 +10,8 @@
 #include "runtime/local_calls/decomposition.h"
 #include "runtime/own_ops/mesh_ops.h"
 #include "runtime/own_ops/parameter_gradients.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/gather.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

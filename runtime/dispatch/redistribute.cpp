@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "runtime/context/world.h"
 #include "runtime/local_calls/decomposition.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "runtime/context/world.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/transport/streams/flight_recorder.h"
 
 namespace lockstep {

@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "runtime/context/world.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/planning/rule.h"
 #include "runtime/redistribution/collective_parts.h"
-#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep {
 namespace {

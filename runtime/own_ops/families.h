@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "core/error.h"
 #include "runtime/own_ops/own_op.h"
 #include "runtime/own_ops/own_ops.h"
 
@@ -34,6 +35,31 @@ auto typed_op(const char* name) {
 
 /// Whether our own ops compute with it: float8 is stored only.
 inline bool is_real(c10::ScalarType dtype) { return c10::isFloatingType(dtype) && !c10::isFloat8Type(dtype); }
+
+/// Of what numbers of few bits stand for under maxima of that dtype, and of what is quantised.
+inline c10::ScalarType dtype_of_numbers(c10::ScalarType dtype) {
+  return dtype == c10::kDouble ? c10::kDouble : c10::kFloat;
+}
+
+/// The dtype in which codes are multiplied. Throws BadInput where it is not that of both factors, or a maximum is none.
+inline c10::ScalarType dtype_of_products(const Call& call, std::string_view left_maximum,
+                                         std::string_view right_maximum) {
+  for (const auto name : {left_maximum, right_maximum})
+    if (!is_real(call.dtype_of(name)))
+      fail<BadInput>("{}: {} holds {}, expected float32, bfloat16 or float16", call.op, name,
+                     c10::toString(call.dtype_of(name)));
+  const auto left = dtype_of_numbers(call.dtype_of(left_maximum));
+  if (left == dtype_of_numbers(call.dtype_of(right_maximum))) return left;
+  fail<BadInput>("{}: {} is {} and {} {}: numbers of both have to be of one dtype", call.op, left_maximum,
+                 c10::toString(call.dtype_of(left_maximum)), right_maximum,
+                 c10::toString(call.dtype_of(right_maximum)));
+}
+
+/// Throws BadInput where an operand holds no codes.
+inline void require_codes(const Call& call, std::string_view operand) {
+  if (call.dtype_of(operand) != c10::kByte)
+    fail<BadInput>("{}: codes are uint8, not {}", call.op, c10::toString(call.dtype_of(operand)));
+}
 
 /// Shapes of results that are those of operand 1.
 inline std::vector<ResultShape> like_second(const Call& call) {

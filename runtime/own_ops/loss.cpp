@@ -13,9 +13,9 @@
 #include "runtime/own_ops/double_backward.h"
 #include "runtime/own_ops/families.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/canonical_local.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -101,7 +101,7 @@ struct TokenLoss : torch::autograd::Function<TokenLoss> {
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
     if (is_differentiated_again()) {
-      const auto classes = at::unsqueeze(at::clamp_min(saved[2], 0), -1);
+      const auto classes = at::unsqueeze(at::clamp(saved[2], 0, saved[0].size(-1) - 1), -1);
       const auto picked =
           at::squeeze(at::gather(at::log_softmax(saved[0].to(saved[1].scalar_type()), -1), -1, classes), -1);
       const auto losses = at::mul(at::neg(picked), saved[3].to(saved[1].scalar_type()));

@@ -45,13 +45,11 @@ void require_scales_of(const Call& call) {
   require_real(call, 1);
 }
 
-c10::ScalarType wide(c10::ScalarType dtype) { return dtype == c10::kDouble ? c10::kDouble : c10::kFloat; }
-
 std::vector<ResultShape> quantized_shape(const Call& call) {
   format_of(call, std::size(elementary::kGrids));
   require_real(call, 0);
   require_scales_of(call);
-  return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[0])}};
+  return {{call.operand_sizes[0], {}, dtype_of_numbers(call.operand_dtypes[0])}};
 }
 
 std::vector<ResultShape> codes_shape(const Call& call) {
@@ -61,16 +59,11 @@ std::vector<ResultShape> codes_shape(const Call& call) {
   return {{call.operand_sizes[0], {}, c10::kByte}};
 }
 
-void require_codes(const Call& call, size_t operand) {
-  if (call.operand_dtypes[operand] != c10::kByte)
-    fail<BadInput>("{}: codes are uint8, not {}", call.op, c10::toString(call.operand_dtypes[operand]));
-}
-
 std::vector<ResultShape> numbers_shape(const Call& call) {
   format_of(call, 2);
   require_scales_of(call);
-  require_codes(call, 0);
-  return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[1])}};
+  require_codes(call, "codes");
+  return {{call.operand_sizes[0], {}, dtype_of_numbers(call.operand_dtypes[1])}};
 }
 
 std::vector<ResultShape> blocks_shape(const Call& call) {
@@ -78,18 +71,17 @@ std::vector<ResultShape> blocks_shape(const Call& call) {
   require_real(call, 0);
   if (call.dims(0) == 0) fail<BadInput>("{}: a tensor without dimensions has no blocks", call.op);
   call.dimension("dim", call.dims(0));
-  return {{call.operand_sizes[0], {}, wide(call.operand_dtypes[0])}};
+  return {{call.operand_sizes[0], {}, dtype_of_numbers(call.operand_dtypes[0])}};
 }
 
 /// Maxima of rows, whose last dimension is no dimension of x.
 std::vector<ResultShape> float8_linear_shape(const Call& call) {
   format_of(call, 2, "x_format");
-  for (const auto* codes : {"x", "weight"}) require_codes(call, call.operand(codes));
-  for (const auto* maximum : {"x_maximum", "weight_maximum"}) {
-    require_real(call, call.operand(maximum));
+  for (const auto* codes : {"x", "weight"}) require_codes(call, codes);
+  dtype_of_products(call, "x_maximum", "weight_maximum");
+  for (const auto* maximum : {"x_maximum", "weight_maximum"})
     if (call.sizes_of(maximum).back() != 1)
       fail<BadInput>("{}: {} has {} elements for a row, expected 1", call.op, maximum, call.sizes_of(maximum).back());
-  }
   auto sizes = call.sizes_of("x");
   sizes.back() = call.sizes_of("weight")[0];
   return {{sizes, {}, call.argument("dtype").toScalarType()}};

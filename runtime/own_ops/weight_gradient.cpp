@@ -45,18 +45,14 @@ void canonical_weight_gradient(const LocalCall& call, torch::jit::Stack& stack) 
 std::vector<ResultShape> float8_shape(const Call& call) {
   if (const int64_t format = call.argument("gradient_format").toInt(); format < 0 || format > 1)
     fail<BadInput>("{}: format {} is none of 0 to 1 (core/elementary/low_precision.h)", call.op, format);
-  for (const auto* codes : {"gradient", "input"})
-    if (call.dtype_of(codes) != c10::kByte)
-      fail<BadInput>("{}: codes are uint8, not {}", call.op, c10::toString(call.dtype_of(codes)));
+  for (const auto* codes : {"gradient", "input"}) require_codes(call, codes);
+  const auto dtype = dtype_of_products(call, "gradient_maximum", "input_maximum");
   for (const auto* maximum : {"gradient_maximum", "input_maximum"}) {
     const auto& sizes = call.sizes_of(maximum);
-    if (!is_real(call.dtype_of(maximum)))
-      fail<BadInput>("{}: {} holds {}, expected float32, bfloat16 or float16", call.op, maximum,
-                     c10::toString(call.dtype_of(maximum)));
     if (sizes[sizes.size() - 2] != 1)
       fail<BadInput>("{}: {} has {} elements for a column, expected 1", call.op, maximum, sizes[sizes.size() - 2]);
   }
-  return {{{call.sizes_of("gradient").back(), call.sizes_of("input").back()}, {}, c10::kFloat}};
+  return {{{call.sizes_of("gradient").back(), call.sizes_of("input").back()}, {}, dtype}};
 }
 
 void canonical_float8(const LocalCall& call, torch::jit::Stack& stack) {

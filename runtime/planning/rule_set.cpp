@@ -38,9 +38,11 @@ void require_canonical_form(const Rule& rule, std::string_view op, bool is_on_gp
   if (rule.canonical == Rule::Canonical::kRefuses)
     fail<BadInput>("{} has no canonical form; set numerics.mode = \"native\", or use {}", op,
                    rule.instead ? rule.instead : "an op that has one (docs/numerics.md)");
-  if (is_on_gpu && !rule.canonical_on_gpu)
-    fail<BadInput>("{} has no canonical form on a GPU; set numerics.mode = \"native\", or training.device = \"cpu\"",
-                   op);
+  if (is_on_gpu && !rule.canonical_on_gpu) refuse_on_gpu(op);
+}
+
+void refuse_on_gpu(std::string_view op) {
+  fail<BadInput>("{} has no canonical form on a GPU; set numerics.mode = \"native\", or training.device = \"cpu\"", op);
 }
 
 }  // namespace lockstep

@@ -39,5 +39,7 @@ struct CanonicalRule {
 
 /// Throws BadInput, with what to use instead, where canonical numerics has no form of the op, or none on a GPU.
 void require_canonical_form(const Rule& rule, std::string_view op, bool is_on_gpu);
+/// That BadInput, of an op without a canonical form on a GPU.
+[[noreturn]] void refuse_on_gpu(std::string_view op);
 
 }  // namespace lockstep

@@ -2,9 +2,9 @@
 
 #include <ATen/Functions.h>
 
+#include "runtime/plain/lazy_copy.h"
 #include "runtime/redistribution/collective_parts.h"
 #include "runtime/redistribution/one_result.h"
-#include "runtime/tensor/lazy_copy.h"
 
 namespace lockstep {
 

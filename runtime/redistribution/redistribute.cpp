@@ -5,9 +5,9 @@
 #include "core/error.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
+#include "runtime/plain/lazy_copy.h"
 #include "runtime/redistribution/move_rows.h"
 #include "runtime/redistribution/redistribution_batch.h"
-#include "runtime/tensor/lazy_copy.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

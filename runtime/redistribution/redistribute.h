@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/reduce.h"
 #include "runtime/tensor/shard_set.h"
 #include "runtime/tensor/spec.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/ranks.h"
 #include "runtime/tensor/sharded_tensor.h"
 

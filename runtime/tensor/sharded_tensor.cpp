@@ -1,10 +1,10 @@
 #include "runtime/tensor/sharded_tensor.h"
 
-#include <ATen/Context.h>
 #include <ATen/Functions.h>
 
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/pinned.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/ranks.h"
 #include "runtime/tensor/reduce.h"
 
@@ -104,10 +104,7 @@ void copy_into(const at::Tensor& shard, const at::Tensor& piece) {
     shard.copy_(piece);
     return;
   }
-  auto* allocator = at::globalContext().getPinnedMemoryAllocator(c10::kCUDA);
-  const c10::Storage pinned(c10::Storage::use_byte_size_t(), bytes, allocator->allocate(bytes), allocator);
-  const auto here = at::empty({0}, shard.options().device(c10::kCPU)).set_(pinned, 0, piece.sizes());
-  shard.copy_(here.copy_(piece), /*non_blocking=*/true);
+  shard.copy_(pinned_tensor(piece.sizes(), shard.scalar_type()).copy_(piece), /*non_blocking=*/true);
 }
 
 /// Fills a rank's shard so that all ranks' combine to `piece`, which is theirs of the value: the first rank of every

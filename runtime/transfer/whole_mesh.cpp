@@ -4,9 +4,9 @@
 
 #include "core/error.h"
 #include "runtime/context/world.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

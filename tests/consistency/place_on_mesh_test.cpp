@@ -8,8 +8,8 @@
 #include "consistency/origin.h"
 #include "consistency/traced_op.h"
 #include "fuzz/cases/tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {

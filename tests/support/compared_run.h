@@ -3,11 +3,12 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 
-#include "runtime/tensor/lazy_copy.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/lazy_copy.h"
+#include "runtime/plain/plain_tensors.h"
 #include "tests/support/small_models.h"
 #include "trainer/verify/native_run_check.h"
 
@@ -16,12 +17,14 @@ namespace lockstep::testing {
 /// A run on a mesh, and what it is compared with.
 class Compared {
  public:
-  explicit Compared(const char* mesh, trainer::Job job = native_job())
+  using MakeModel = std::function<std::unique_ptr<models::Model>()>;
+
+  explicit Compared(const char* mesh, trainer::Job job = native_job(), const MakeModel& make_model = small_llama)
       : job_(std::move(job)),
-        run_(job_, keeping_gradients(mesh)),
-        pair_(job_, small_llama_on(mesh)),
+        run_(job_, of_model(mesh, make_model, /*keep_gradients=*/true)),
+        pair_(job_, of_model(mesh, make_model)),
         ops_(run_, /*sample=*/1'000'000, OpCheck::Updates::kAll),
-        check_(job_, small_llama_on(mesh), pair_, run_) {}
+        check_(job_, of_model(mesh, make_model), pair_, run_) {}
 
   trainer::StepCheck step(int64_t step) {
     const auto batch = batch_for(job_, step);
@@ -42,9 +45,11 @@ class Compared {
   trainer::TrainingRun& run() { return run_; }
 
  private:
-  static trainer::TrainingRun::Options keeping_gradients(const char* mesh) {
+  static trainer::TrainingRun::Options of_model(const char* mesh, const MakeModel& make_model,
+                                                bool keep_gradients = false) {
     auto options = small_llama_on(mesh);
-    options.keep_gradients = true;
+    options.make_model = make_model;
+    options.keep_gradients = keep_gradients;
     return options;
   }
 

@@ -61,16 +61,22 @@ double bytes_of_all(const std::vector<at::Tensor>& tensors) {
   return bytes;
 }
 
-bool is_product(const Plan& plan) { return plan.rule && std::string_view(plan.rule->family) == "matmul"; }
+/// Which operand a product's second factor is; 0: it is none. Codes have maxima between the factors.
+size_t second_factor(const Plan& plan) {
+  if (!plan.rule) return 0;
+  const std::string_view op = plan.rule->op;
+  if (op == "mesh::float8_linear" || op == "mesh::float8_weight_gradient") return 2;
+  return std::string_view(plan.rule->family) == "matmul" ? 1 : 0;
+}
+bool is_product(const Plan& plan) { return second_factor(plan) > 0; }
 
 /// Of a product of [m, k] and [k, n] the sizes of all three give m * n * k. Attention's is causal here: half of all
 /// scores.
 double flops_of(const Plan& plan, const std::vector<at::Tensor>& in, const std::vector<at::Tensor>& out) {
   const auto count = [](const at::Tensor& tensor) { return static_cast<double>(tensor.numel()); };
-  if (is_product(plan)) return 2 * std::sqrt(count(in[0]) * count(in[1]) * count(out[0]));
+  if (const auto second = second_factor(plan); second > 0)
+    return 2 * std::sqrt(count(in[0]) * count(in[second]) * count(out[0]));
   const std::string_view op = plan.rule ? plan.rule->op : "";
-  if (op == "mesh::float8_linear" || op == "mesh::float8_weight_gradient")  // maxima lie between the factors
-    return 2 * std::sqrt(count(in[0]) * count(in[2]) * count(out[0]));
   if (op == "mesh::attention" || op == "mesh::document_attention")
     return 2 * count(in[0]) * static_cast<double>(in[1].size(2));
   if (op == "mesh::attention_backward" || op == "mesh::document_attention_backward")

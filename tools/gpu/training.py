@@ -44,6 +44,14 @@ def few_bits(check):
                                             f"--quantize.linear.float8.recipe_name={recipe}"])
 
 
+def offloaded(check):
+    """Optimizer state in the host's memory: the bits of one that is not."""
+    words = jobs.job(check, "kept", rows=2)
+    kept = jobs.train(check, "kept", words)["state_digest"]
+    check.require(jobs.train(check, "offloaded", [*words, "--optimizer.offload_state=true"])["state_digest"] == kept,
+                  f"optimizer state in the host's memory: the same bits, {kept}")
+
+
 def canonical(check):
     """A CPU's bits, on a mesh and in a replay."""
     for compute in ("float32", "bfloat16"):
@@ -113,6 +121,7 @@ def run(check):
     alone = one_device_and_mesh(check)
     canonical(check)
     few_bits(check)
+    offloaded(check)
     verify(check)
     resume(check, alone)
     replay(check)

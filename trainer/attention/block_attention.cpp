@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "runtime/context/world.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/gradients/replica_sums.h"
 

@@ -5,8 +5,8 @@
 #include "core/digest/digest.h"
 #include "core/error.h"
 #include "runtime/context/world.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/gradients/shard_axes.h"
 #include "trainer/job/mesh_degrees.h"

@@ -16,9 +16,9 @@ constexpr std::array<std::string_view, 10> kSectionsWithoutBits = {
     "job",    "parallelism", "activation_checkpoint", "checkpoint", "metrics", "comm", "profiling", "validation",
     "verify", "record"};
 /// Data are known by their digest, the schedule's length stands for both keys that give it.
-constexpr std::array<std::string_view, 5> kKeysWithoutBits = {"training.dataset_path", "training.local_batch_size",
-                                                              "training.steps", "training.device",
-                                                              "lr_scheduler.total_steps"};
+constexpr std::array<std::string_view, 6> kKeysWithoutBits = {"training.dataset_path",    "training.local_batch_size",
+                                                              "training.steps",           "training.device",
+                                                              "lr_scheduler.total_steps", "optimizer.offload_state"};
 
 bool has_bits(const Key& key) {
   const auto holds = [](const auto& names, std::string_view name) {

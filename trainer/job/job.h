@@ -74,6 +74,7 @@ struct OptimizerSection {
   std::optional<double> momentum;  ///< of SGD and Muon; none: 0 and 0.95
   bool nesterov = false;
   std::optional<double> ema_decay;  ///< none: no averages are kept
+  bool offload_state = false;       ///< AdamW's is in the host's memory between updates
   std::vector<ParameterGroup> groups;
 };
 

@@ -34,6 +34,9 @@ constexpr Key kOthers[] = {
     {"optimizer", "ema_decay", at<&Job::optimizer, &OptimizerSection::ema_decay>(), kBelowOne,
      "An average of every trainable parameter is kept, ema_decay x average + (1 - ema_decay) x parameter after each "
      "step, from the initial values on; without it none. (Not in torchtitan.)"},
+    {"optimizer", "offload_state", at<&Job::optimizer, &OptimizerSection::offload_state>(), kAnything,
+     "Of AdamW and Adam on a GPU: the moments are kept in the host's memory, and are on the GPU while a parameter is "
+     "updated, the same bits (docs/gpu.md). On CPUs they always are there. (Not in torchtitan.)"},
     {"optimizer", "groups", at<&Job::optimizer, &OptimizerSection::groups>(), kAnything,
      "Settings by parameter, as [[optimizer.groups]] tables: pattern, lr_factor, weight_decay, frozen, muon "
      "(docs/optimizers.md). The first whose pattern fits a name counts. (Not in torchtitan.)"},

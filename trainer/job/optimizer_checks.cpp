@@ -15,6 +15,7 @@ namespace {
 constexpr Choice kWithMoments[] = {{"AdamW"}, {"Adam"}, {"Lion"}, {"Muon"}, {"Ranger21"}};
 constexpr Choice kWithEpsilon[] = {{"AdamW"}, {"Adam"}, {"Muon"}, {"Ranger21"}};
 constexpr Choice kWithMomentum[] = {{"SGD"}, {"Muon"}};
+constexpr Choice kAdam[] = {{"AdamW"}, {"Adam"}};
 constexpr Choice kSgd[] = {{"SGD"}};
 constexpr Choice kRanger21[] = {{"Ranger21"}};
 
@@ -25,7 +26,7 @@ struct Readers {
 };
 constexpr Readers kReaders[] = {
     {"optimizer.beta1", kWithMoments},     {"optimizer.beta2", kWithMoments}, {"optimizer.eps", kWithEpsilon},
-    {"optimizer.momentum", kWithMomentum}, {"optimizer.nesterov", kSgd},
+    {"optimizer.momentum", kWithMomentum}, {"optimizer.nesterov", kSgd},      {"optimizer.offload_state", kAdam},
 };
 
 Choices readers_of(const Key& key) {

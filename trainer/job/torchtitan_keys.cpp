@@ -27,7 +27,7 @@ constexpr TorchtitanKey kKeys[] = {
     {"optimizer.implementation", "for-loop|foreach|fused"},
     {"optimizer.early_step_in_backward", "false"},
 
-    {"training.enable_cpu_offload", "false", "", "parameters and optimizer state stay on the device"},
+    {"training.enable_cpu_offload", "false", "", "parameters stay on the device; optimizer.offload_state keeps AdamW's moments in the host's memory"},
     {"training.dtype", "float32"},
     {"training.gc_freq", "*", kPython},
     {"training.gc_debug", "*", kPython},
@@ -73,7 +73,7 @@ constexpr TorchtitanKey kKeys[] = {
     {"compile.enable", "false", "", "kernels are fused already, nothing is compiled"},
     {"compile.components", "*", kSwitch},
     {"compile.backend", "*", kSwitch},
-    {"quantize.linear.float8.emulate", "*", kAlways},
+    {"quantize.linear.float8.emulate", "*", "numerics.mode decides: canonical multiplies float32 numbers, native on a GPU codes of eight bits"},
     {"quantize.linear.mx.mxfp8_dim1_cast_kernel_choice", "*", "about kernels of GPUs"},
     {"quantize.grouped_mm.*", "*", kSwitch},
     {"comm.mode", "default"},

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/gather.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {

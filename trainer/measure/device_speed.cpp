@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 
 namespace lockstep::trainer {
 namespace {

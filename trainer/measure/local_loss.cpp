@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {

@@ -6,7 +6,7 @@
 #include "runtime/exchange/exchanges_in_flight.h"
 #include "runtime/kernels/speed/machine_speed.h"
 #include "runtime/kernels/tensors/parallel_workers.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/measure/device_speed.h"
 

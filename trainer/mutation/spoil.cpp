@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "consistency/held_shards.h"
-#include "runtime/tensor/lazy_copy.h"
+#include "runtime/plain/lazy_copy.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -12,7 +12,9 @@ class Adamw final : public Optimizer {
  public:
   Adamw(const OptimizerSection& settings, bool decoupled) : settings_(settings), decoupled_(decoupled) {}
 
-  std::vector<SlotKind> slots(const ParameterState&) const override { return {{"mean"}, {"square"}}; }
+  std::vector<SlotKind> slots(const ParameterState&) const override {
+    return {{.name = "mean", .may_be_offloaded = true}, {.name = "square", .may_be_offloaded = true}};
+  }
 
   std::vector<StepScalar> scalars(int64_t step, double learning_rate, double gradient_scale) const override {
     return {{"learning_rate", learning_rate},

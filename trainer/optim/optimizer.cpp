@@ -2,6 +2,9 @@
 
 #include <ATen/Functions.h>
 
+#include "runtime/plain/pinned.h"
+#include "runtime/plain/plain_tensors.h"
+#include "runtime/tensor/sharded_tensor.h"
 #include "trainer/job/job.h"
 #include "trainer/job/offered_names.h"
 #include "trainer/optim/adamw.h"
@@ -41,12 +44,26 @@ double bias_correction(double beta, int64_t step) {
   return 1 - power;
 }
 
-std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const ParameterState& parameter) {
+namespace {
+
+/// Zeros.
+at::Tensor in_host_memory(const at::Tensor& slot) {
+  const PlainTensors guard;
+  Shards shards;
+  for (const auto& shard : sharded(slot).shards()->whole())
+    shards.push_back(shard.is_cuda() ? pinned_tensor(shard.sizes(), shard.scalar_type()).zero_() : shard);
+  return make_sharded(&spec_of(slot), std::move(shards));
+}
+
+}  // namespace
+
+std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const ParameterState& parameter, bool offload) {
   std::vector<OptimizerSlot> slots;
   for (const auto& kind : optimizer.slots(parameter)) {
     if (kind.dtype) LOCKSTEP_CHECK(is_held_by_float32(*kind.dtype), "slot {} is {}", kind.name, toString(*kind.dtype));
     auto slot = kind.dtype ? at::zeros_like(parameter.value, *kind.dtype) : at::zeros_like(parameter.value);
     if (kind.follows_value) slot.copy_(parameter.value);
+    if (offload && kind.may_be_offloaded) slot = in_host_memory(slot);
     slots.push_back({kind.name, slot, kind.follows_value});
   }
   return slots;

@@ -26,6 +26,8 @@ struct SlotKind {
   std::optional<c10::ScalarType> dtype = {};
   /// Starts as the parameter's initial value and is mixed of its values from then on; otherwise it starts as zeros.
   bool follows_value = false;
+  /// One op of update() reads and writes it, also where the host keeps it (`optimizer.offload_state`).
+  bool may_be_offloaded = false;
 };
 
 /// How a step changes parameters. It holds settings alone; all that changes is in ParameterState and in the scalars of
@@ -70,8 +72,9 @@ double weight_decay_of(const OptimizerSection& settings, const ParameterState& p
 /// 1 - beta^step, multiplied up: no libm.
 double bias_correction(double beta, int64_t step);
 
-/// The optimizer's slots for a parameter, as they are before the first step, each laid out as its value.
-std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const ParameterState& parameter);
+/// The optimizer's slots for a parameter, as they are before the first step, each laid out as its value. `offload`:
+/// those that may be lie in the host's memory, pinned, where shards are on a GPU.
+std::vector<OptimizerSlot> new_slots(const Optimizer& optimizer, const ParameterState& parameter, bool offload = false);
 
 using OptimizerBuilder = std::unique_ptr<Optimizer> (*)(const Job& job);
 

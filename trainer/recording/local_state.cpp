@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "replay/capture/recorded_tensor.h"
-#include "runtime/tensor/lazy_copy.h"
+#include "runtime/plain/lazy_copy.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {

@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "runtime/context/scopes.h"
-#include "runtime/tensor/lazy_copy.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/lazy_copy.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/ranks.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transfer/transfer.h"

@@ -1,8 +1,8 @@
 #include "trainer/state/held_shards.h"
 
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/tensor/mesh.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "consistency/difference.h"
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/state/shard_digest.h"

@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "core/digest/tensor_digest.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 
 namespace lockstep::trainer {
 

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/shared_folder.h"

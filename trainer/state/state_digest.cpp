@@ -9,10 +9,10 @@
 #include "core/error.h"
 #include "runtime/kernels/cuda/cuda_kernels.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
+#include "runtime/plain/plain_tensors.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/tensor/mesh.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/state/stored_tensors.h"
 

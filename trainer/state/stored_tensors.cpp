@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include "runtime/tensor/lazy_copy.h"
+#include "runtime/plain/lazy_copy.h"
 #include "runtime/tensor/mesh.h"
 #include "runtime/tensor/sharded_tensor.h"
 

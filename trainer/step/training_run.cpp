@@ -11,13 +11,14 @@
 #include "runtime/deferred/range_checks.h"
 #include "runtime/dispatch/backend.h"
 #include "runtime/kernels/on_gpu/canonical_self_test.h"
+#include "runtime/kernels/on_gpu/state_visit.h"
 #include "runtime/kernels/self_test/self_test.h"
 #include "runtime/local_calls/decomposition.h"
 #include "runtime/own_ops/mesh_ops.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/launch/together.h"
 #include "trainer/optim/parameter_settings.h"
@@ -126,8 +127,7 @@ TrainingState TrainingRun::first_state(const std::vector<ParameterSettings>& set
     require_memory(*model_, *stages_, *optimizer_, settings, batching_, job_.training.seq_len,
                    job_.parallelism.disable_loss_parallel ? options_.mesh.tp : 1,
                    job_.parallelism.shard_optimizer_state);
-  auto state = initial_state(*model_, *stages_, *optimizer_, settings, static_cast<uint64_t>(job_.debug.seed),
-                             job_.parallelism.shard_optimizer_state);
+  auto state = initial_state(*model_, *stages_, *optimizer_, settings, job_);
   if (options_.meta) return state;
   const auto& folder = job_.checkpoint.initial_load_path;
   const bool loads = !folder.empty() && options_.loads_weights;
@@ -154,7 +154,8 @@ TrainingRun::Underway& TrainingRun::underway() {
 void TrainingRun::begin_step(int64_t step, const TokenBatch& batch, double learning_rate) {
   const RunContext::Use use(context_);
   LOCKSTEP_CHECK_EQ(batch.rows, batching_.global_batch_size);
-  if (underway_) stages_->restart(), world_->part<RangeChecks>().forget();
+  if (underway_) stages_->restart();
+  world_->part<RangeChecks>().forget();  // of what was given up
   underway_.reset();
   if (listener_) listener_->begin_step(step, batch, learning_rate, state_);
   context_.begin_microbatch(step, 0);
@@ -220,6 +221,7 @@ void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<S
   add_measured_root(*optimizer_, parts.state(), gradients, scalars);
   const PhaseScope phase(Phase::kOptimizer);
   const at::NoGradGuard no_grad;
+  const on_gpu::StateScope state;
   size_t next = 0;
   for (const auto& entry : parts.state()) {
     if (!entry.trainable) continue;
@@ -228,6 +230,7 @@ void TrainingRun::update(const std::vector<at::Tensor>& gradients, std::vector<S
     const ModuleScope scope(entry.name);
     optimizer_->update(entry, gradient, scalars);
   }
+  on_gpu::wait_for_state();
   parts.give_back(job_.parallelism.data_parallel_bucket_cap_mb << 20);
   tell_updates();
   stages_->balance_experts();

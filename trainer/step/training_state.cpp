@@ -9,8 +9,8 @@
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/context/world.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "runtime/transfer/whole_mesh.h"
 #include "trainer/gradients/shard_axes.h"
@@ -71,15 +71,18 @@ ParameterState description_of(const models::Parameter& parameter, const Paramete
 }
 
 TrainingState initial_state(models::Model& model, const Stages& stages, const Optimizer& optimizer,
-                            const std::vector<ParameterSettings>& settings, uint64_t seed, bool replicas_share) {
+                            const std::vector<ParameterSettings>& settings, const Job& job) {
   const PhaseScope phase(Phase::kInit);
+  const auto seed = static_cast<uint64_t>(job.debug.seed);
   const auto parameters = model.parameters();
   LOCKSTEP_CHECK_EQ(parameters.size(), settings.size());
   TrainingState state;
   for (size_t p = 0; p < parameters.size(); ++p) {
     auto& entry = state.emplace_back(description_of(*parameters[p], settings[p]));
     entry.value = initial_value(*parameters[p], stages.plan_of(*parameters[p]).stored(*parameters[p]), seed);
-    if (entry.trainable) entry.slots = new_slots(optimizer, as_updated(entry, replicas_share));
+    if (entry.trainable)
+      entry.slots =
+          new_slots(optimizer, as_updated(entry, job.parallelism.shard_optimizer_state), job.optimizer.offload_state);
     entry.value.requires_grad_(entry.trainable);
     parameters[p]->assign(entry.value);
   }

@@ -10,9 +10,10 @@ ParameterState description_of(const models::Parameter& parameter, const Paramete
 
 /// Initial parameters, each tensor of their divisions drawn by name and global index from `seed`, and assigned to the
 /// model, with the optimizer's state before the first step. `settings`: of each parameter, in the model's order.
-/// `replicas_share`: as of update_layout().
+/// What of `job` is heeded: its seed, whether replicas share updates (update_layout()) and whether the host keeps the
+/// optimizer's state.
 TrainingState initial_state(models::Model& model, const Stages& stages, const Optimizer& optimizer,
-                            const std::vector<ParameterSettings>& settings, uint64_t seed, bool replicas_share);
+                            const std::vector<ParameterSettings>& settings, const Job& job);
 
 /// Gives slots that follow values (SlotKind) the values, once other ones are in place.
 void follow_values(TrainingState& state);

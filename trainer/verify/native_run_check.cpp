@@ -9,7 +9,7 @@
 #include "consistency/ops/step_rounding.h"
 #include "core/error.h"
 #include "runtime/context/observer.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/launch/rank_texts.h"
 #include "trainer/launch/together.h"

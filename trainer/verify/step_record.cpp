@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "consistency/held_shards.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 
 namespace lockstep::trainer {
 

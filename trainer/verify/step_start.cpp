@@ -3,8 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 
-#include "runtime/tensor/lazy_copy.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/lazy_copy.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep::trainer {

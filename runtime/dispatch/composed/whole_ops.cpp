@@ -8,9 +8,10 @@
 #include "core/error.h"
 #include "runtime/context/traffic.h"
 #include "runtime/context/world.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/make_plan.h"
+#include "runtime/planning/rule_set.h"
 #include "runtime/redistribution/gather.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 
 namespace lockstep {
@@ -172,9 +173,7 @@ class WholeCall {
     const auto& world = mesh_->world();
     if (world.canonical() && !is_canonical_whole_op(name))
       fail<BadInput>("{} has no canonical form; set numerics.mode = \"native\", or use an op that has one", name);
-    if (world.canonical() && world.shard_device().is_cuda())
-      fail<BadInput>("{} has no canonical form on a GPU; set numerics.mode = \"native\", or training.device = \"cpu\"",
-                     name);
+    if (world.canonical() && world.shard_device().is_cuda()) refuse_on_gpu(name);
     if (world.meta())
       fail<BadInput>("{}: the result depends on values, and this run is without values (--dry-run)", name);
   }

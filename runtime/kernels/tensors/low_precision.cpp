@@ -18,6 +18,7 @@ namespace {
 
 using loops::NumberFormat;
 
+constexpr int64_t kMostInRow = 2048;
 constexpr auto kE4m3 = static_cast<int64_t>(NumberFormat::kE4m3);
 
 NumberFormat format_of(int64_t number) { return static_cast<NumberFormat>(number); }
@@ -60,6 +61,11 @@ std::optional<cuda::ScaledRows> scaled_rows(c10::IntArrayRef sizes, c10::IntArra
     lengths.back() *= sizes[d];
   }
   if (lengths.size() > 3) return std::nullopt;
+  if (lengths.size() < 3 && !lengths.empty() && shared.back()) {  // more rows, for more warps
+    lengths.push_back(lengths.back()), shared.push_back(true);
+    while (lengths.back() % 2 == 0 && lengths.back() > kMostInRow) lengths.back() /= 2;
+    if (lengths.back() > 0) lengths[lengths.size() - 2] /= lengths.back();
+  }
   lengths.insert(lengths.begin(), 3 - lengths.size(), 1), shared.insert(shared.begin(), 3 - shared.size(), true);
   const int64_t element = shared[2] ? 0 : 1, row = shared[2] ? 1 : lengths[2];
   const int64_t outer = row * (shared[1] ? 1 : lengths[1]);
@@ -78,7 +84,7 @@ std::optional<Tensor> codes_in_one_pass(const Tensor& x, const Tensor& scale, in
   return out;
 }
 
-Tensor as_rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+Tensor as_rows(const Tensor& x) { return x.flatten(0, -2); }
 
 }  // namespace
 

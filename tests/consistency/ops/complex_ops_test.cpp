@@ -7,8 +7,8 @@
 #include "consistency/ops/op_check.h"
 #include "fuzz/cases/tensors.h"
 #include "runtime/dispatch/op_results.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/redistribute.h"
-#include "runtime/tensor/plain_tensors.h"
 
 namespace lockstep::testing {
 namespace {

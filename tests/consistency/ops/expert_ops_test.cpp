@@ -7,7 +7,7 @@
 #include "runtime/context/observer.h"
 #include "runtime/dispatch/dispatch.h"
 #include "runtime/dispatch/op_results.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "tests/support/cases/expert_layer.h"
 
 namespace lockstep::testing {

@@ -14,8 +14,8 @@
 #include "runtime/context/random.h"
 #include "runtime/context/scopes.h"
 #include "runtime/dispatch/op_results.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "tests/support/test_name.h"
 
 namespace lockstep::testing {

@@ -11,8 +11,8 @@
 #include "consistency/bounds/spread.h"
 #include "consistency/ops/roundings.h"
 #include "fuzz/cases/tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/redistribution/gather.h"
-#include "runtime/tensor/plain_tensors.h"
 
 namespace lockstep {
 namespace {

@@ -173,6 +173,11 @@ TEST_F(LowPrecisionOnMeshes, ProductsOfCodesAreThoseOfTheWhole) {
         gradient))
         << layout;
   }
+  // More ranks than columns: the last one has none.
+  const auto narrow = codes({4, 6, 2}), of_narrow = one.expand({4, 1, 2});
+  EXPECT_TRUE(at::equal(gather(mesh_ops::float8_weight_gradient(put(narrow, "[tp=S(2)]"), whole(of_narrow), whole(x),
+                                                                whole(of_x), 0, true)),
+                        mesh_ops::float8_weight_gradient(narrow, of_narrow, x, of_x, 0, true)));
   const auto by_columns = mesh_ops::float8_linear(put(x, "[tp=S(2)]"), whole(of_rows), put(weight, "[tp=S(1)]"),
                                                   whole(of_weight), 0, true, at::kFloat);
   EXPECT_EQ(layout_of(by_columns).text(), "[dp=R, tp=P(sum)]");
@@ -189,7 +194,9 @@ TEST_F(LowPrecisionOnMeshes, ProductsOfWhatAreNoCodesAreRefused) {
   EXPECT_EQ(linear(x, put(at::ones({2, 3, 4}), "[]"), 0),
             "mesh::float8_linear: x_maximum has 4 elements for a row, expected 1");
   EXPECT_THAT(linear(x, put(at::ones({2, 2, 1}), "[]"), 0), HasSubstr("dimension 1 of operand 1 has 2 elements"));
-  EXPECT_THAT(linear(x, put(at::ones({2, 3, 1}, at::kLong), "[]"), 0), HasSubstr("operand 1 holds Long"));
+  EXPECT_THAT(linear(x, put(at::ones({2, 3, 1}, at::kLong), "[]"), 0), HasSubstr("x_maximum holds Long"));
+  EXPECT_THAT(linear(x, put(at::ones({2, 3, 1}, at::kDouble), "[]"), 0),
+              HasSubstr("x_maximum is Double and weight_maximum Float: numbers of both have to be of one dtype"));
   const auto gradient = [&](const Tensor& g, const Tensor& of_g, int64_t format) {
     return message_of<BadInput>([&] {
       mesh_ops::float8_weight_gradient(g, of_g, x, put(at::ones({2, 1, 4}), "[]"), format, true);

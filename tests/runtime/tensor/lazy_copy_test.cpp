@@ -1,5 +1,5 @@
 // Lazy copies: the bytes of their source until either is written.
-#include "runtime/tensor/lazy_copy.h"
+#include "runtime/plain/lazy_copy.h"
 
 #include <gtest/gtest.h>
 

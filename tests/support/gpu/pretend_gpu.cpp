@@ -20,12 +20,14 @@
 #include "runtime/kernels/tensors/cpu_kernels.h"
 #include "tests/support/gpu/gpu_memory.h"
 #include "tests/support/gpu/host_waits.h"
+#include "tests/support/gpu/pinned_memory.h"
+#include "tests/support/gpu/pretended_streams.h"
 
 namespace lockstep {
 namespace {
 
 using at::Tensor;
-using testing::GpuMemory, testing::HostWaits, testing::Opened;
+using testing::GpuMemory, testing::HostWaits, testing::Opened, testing::PinnedMemory, testing::PretendedStreams;
 
 const c10::Device kGpu(c10::kCUDA, 0);
 /// A tensor of the CPU's on the same memory. An op may give an empty one another size.
@@ -134,42 +136,12 @@ bool waits(const c10::OperatorHandle& op) {
 }
 
 void run_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const bool only_allocates = op.schema().name() == "aten::empty";
+  LOCKSTEP_CHECK(PretendedStreams::current() == 0 || only_allocates, "{} on another stream", op.schema().name());
+  if (!only_allocates) PretendedStreams::instance().work();
   if (waits(op)) HostWaits::instance().add(op.schema().name());
   HostCall(op, *stack).run();
 }
-
-/// Whose memory a GPU can read by itself.
-class PinnedMemory final : public c10::Allocator {
- public:
-  static PinnedMemory& instance() {
-    static auto* memory = new PinnedMemory;
-    return *memory;
-  }
-
-  c10::DataPtr allocate(size_t bytes) override {
-    auto* start = std::malloc(std::max<size_t>(bytes, 1));
-    const std::lock_guard lock(mutex_);
-    blocks_.insert(start);
-    return {start, start, [](void* gone) { instance().free(gone); }, c10::kCPU};
-  }
-
-  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
-
-  bool has(const void* start) {
-    const std::lock_guard lock(mutex_);
-    return blocks_.contains(start);
-  }
-
- private:
-  void free(void* start) {
-    const std::lock_guard lock(mutex_);
-    blocks_.erase(start);
-    std::free(start);
-  }
-
-  std::mutex mutex_;
-  std::set<const void*> blocks_;
-};
 
 /// The one op that reads one kind of memory and writes the other.
 Tensor& copy(Tensor& self, const Tensor& source, bool non_blocking) {
@@ -177,9 +149,23 @@ Tensor& copy(Tensor& self, const Tensor& source, bool non_blocking) {
   const auto& host = self.is_cpu() ? self : source;
   if (host.is_cpu() && !(non_blocking && PinnedMemory::instance().has(host.storage().data())))
     HostWaits::instance().add(self.is_cpu() ? "copy to the host" : "copy from the host");
-  Opened opened;
-  auto to = host_view(self, opened);
-  to.copy_(host_view(source, opened));
+  const auto copy_now = [](const Tensor& to, const Tensor& from) {
+    Opened opened;
+    host_view(to, opened).copy_(host_view(from, opened));
+  };
+  auto& streams = PretendedStreams::instance();
+  if (PretendedStreams::current() == 0) return streams.work(), copy_now(self, source), self;
+  LOCKSTEP_CHECK(self.is_cpu() != source.is_cpu(), "a copy on another stream that is none to or from the host");
+  LOCKSTEP_CHECK(self.is_cuda() || streams.has_seen_default(), "a copy of what the default stream may still write");
+  // The GPU's memory is the caller's to keep until then.
+  const auto& there = self.is_cuda() ? self : source;
+  c10::weak_intrusive_ptr<c10::TensorImpl> kept(there.getIntrusivePtr());
+  streams.give([kept, host, copy_now, is_to_gpu = self.is_cuda()] {
+    auto impl = kept.lock();
+    LOCKSTEP_CHECK(impl, "memory that was given back while it is copied");
+    const Tensor gpu(std::move(impl));
+    is_to_gpu ? copy_now(gpu, host) : copy_now(host, gpu);
+  });
   return self;
 }
 
@@ -227,7 +213,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(const Tensor& gradie
 /// Products of eight-bit rows, each under a scale, as documented for torch._scaled_mm and its CUDA kernels demand.
 Tensor scaled_mm(const Tensor& left, const Tensor& right, const Tensor& left_scale, const Tensor& right_scale,
                  const std::optional<Tensor>& /*bias*/, const std::optional<Tensor>& /*result's scale*/,
-                 std::optional<c10::ScalarType> dtype, bool /*fast*/) {
+                 std::optional<c10::ScalarType> dtype, bool fast) {
+  LOCKSTEP_CHECK(!fast, "_scaled_mm whose sums stay in a tensor core");
   const int64_t m = left.size(0), k = left.size(1), n = right.size(1);
   LOCKSTEP_CHECK(c10::isFloat8Type(left.scalar_type()) && right.scalar_type() == c10::kFloat8_e4m3fn &&
                      left.is_contiguous() && right.t().is_contiguous() && right.size(0) == k && k % 16 == 0 &&
@@ -266,9 +253,30 @@ struct CUDAHooks final : at::CUDAHooksInterface {
   c10::Allocator* getPinnedMemoryAllocator() const override { return &PinnedMemory::instance(); }
 };
 
-/// Work is done when a call returns.
 struct PretendGuard final : c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
-  void synchronizeDevice(c10::DeviceIndex) const override {}
+  using Event = PretendedStreams::Event;
+  static PretendedStreams& streams() { return PretendedStreams::instance(); }
+  static c10::Stream stream(c10::StreamId id) { return c10::Stream(c10::Stream::UNSAFE, kGpu, id); }
+
+  c10::Device getDevice() const override { return kGpu; }
+  c10::Stream getStream(c10::Device) const noexcept override { return stream(PretendedStreams::current()); }
+  c10::Stream getStreamFromGlobalPool(c10::Device, bool) const override { return stream(streams().make()); }
+  c10::Stream exchangeStream(c10::Stream to) const noexcept override {
+    return stream(std::exchange(PretendedStreams::current(), to.id()));
+  }
+  void record(void** event, const c10::Stream& on, c10::DeviceIndex, c10::EventFlag) const override {
+    if (!*event) *event = new Event;
+    *static_cast<Event*>(*event) = streams().record(on.id());
+  }
+  void block(void* event, const c10::Stream& on) const override {
+    if (event) streams().block(*static_cast<Event*>(event), on.id());
+  }
+  void synchronizeEvent(void* event) const override {
+    HostWaits::instance().add("event");
+    if (event) streams().reach(*static_cast<Event*>(event));
+  }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
+  void synchronizeDevice(c10::DeviceIndex) const override { streams().reach_all(); }
 };
 
 C10_REGISTER_GUARD_IMPL(CUDA, PretendGuard)

@@ -3,7 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "runtime/kernels/on_gpu/canonical_self_test.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/canonical_models.h"
 #include "tests/support/message_of.h"

@@ -9,7 +9,7 @@
 #include "replay/capture/cuda_queue.h"
 #include "rng/cuda_fill.h"
 #include "runtime/context/gpu.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "tests/support/host_queue.h"
 #include "tests/support/message_of.h"
 

@@ -5,7 +5,7 @@
 #include "rng/cuda_fill.h"
 #include "runtime/context/gpu.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "tests/support/small_models.h"
 #include "trainer/state/state_digest.h"
 

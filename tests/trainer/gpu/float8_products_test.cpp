@@ -90,12 +90,16 @@ TEST_P(GpuFloat8Products, OfWhatHasNoFiniteMaximumAreNoNumbers) {
 
 /// In one pass where one scale is of rows, columns, samples or all; whatever the width, also beside a fourth kind.
 TEST_P(GpuFloat8Products, TakeTheCpusCodes) {
-  const auto x = at::randn({3, 5, 40}), odd = at::randn({2, 3, 7}), deep = at::randn({2, 3, 4, 5});
+  const auto x = at::randn({3, 5, 40}), wide = at::randn({3, 2, 6144}), odd = at::randn({2, 3, 7}),
+             deep = at::randn({2, 3, 4, 5});
   const std::pair<Tensor, std::vector<int64_t>> cases[] = {{x, {3, 5, 1}},
                                                            {x, {3, 1, 40}},
                                                            {x, {3, 1, 1}},
                                                            {x, {}},
                                                            {x, {1, 5, 1}},
+                                                           {wide, {}},
+                                                           {wide, {3, 1, 1}},
+                                                           {wide, {3, 2, 1}},
                                                            {x, {40}},
                                                            {odd, {2, 3, 1}},
                                                            {odd, {1, 1, 7}},

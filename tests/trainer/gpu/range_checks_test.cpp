@@ -3,10 +3,12 @@
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "core/error.h"
 #include "rng/cuda_fill.h"
 #include "runtime/context/world.h"
+#include "runtime/own_ops/mesh_ops.h"
 #include "runtime/redistribution/gather.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/message_of.h"
@@ -50,9 +52,14 @@ TEST_P(GpuRangeChecks, EndAStepBeforeTheUpdateAndTheNextOneIsRight) {
   EXPECT_EQ(state_digest(run.state()), state_digest(other.state()));
 }
 
+INSTANTIATE_TEST_SUITE_P(Meshes, GpuRangeChecks, ::testing::Values("one device", "dp_shard=2,tp=3", "pp=2"));
+
+/// A pipeline runs whole steps alone.
+using GpuRangeChecksOfParts = GpuRangeChecks;
+INSTANTIATE_TEST_SUITE_P(Meshes, GpuRangeChecksOfParts, ::testing::Values("one device", "dp_shard=2,tp=3"));
+
 /// A step that was begun with a wrong token, and given up for another reason.
-TEST_P(GpuRangeChecks, OfWorkThatWasGivenUpAreForgotten) {
-  if (options_.mesh.pp > 1) return;  // runs whole steps alone
+TEST_P(GpuRangeChecksOfParts, OfWorkThatWasGivenUpAreForgotten) {
   TrainingRun run(job_, options_);
   auto batch = testing::batch_for(job_, 1);
   batch.tokens[0] = -1;
@@ -60,8 +67,6 @@ TEST_P(GpuRangeChecks, OfWorkThatWasGivenUpAreForgotten) {
   run.accumulate(0, run.forward_loss(0));
   EXPECT_GT(run.step(1, testing::batch_for(job_, 1), 1e-2).loss, 0);
 }
-
-INSTANTIATE_TEST_SUITE_P(Meshes, GpuRangeChecks, ::testing::Values("one device", "dp_shard=2,tp=3", "pp=2"));
 
 using GpuRangeChecksOfOps = GpuRangeChecks;
 INSTANTIATE_TEST_SUITE_P(Meshes, GpuRangeChecksOfOps, ::testing::Values("one device"));
@@ -91,6 +96,19 @@ TEST_P(GpuRangeChecksOfOps, AreSettledByWhoReadsAndByTheirNumber) {
   EXPECT_EQ(testing::message_of<BadInput>([&] { at::embedding(none, distribute(at::tensor({0}), whole)); }),
             "token 0 is outside of the vocabulary of 0 entries")
       << "there is no row that could be read instead";
+}
+
+/// Whose loss is differentiated twice: the label is read by an op of LibTorch's, too.
+TEST_P(GpuRangeChecksOfOps, OfLabelsEndSecondDerivatives) {
+  World world({.rank_count = 1, .device = c10::kCUDA});
+  const auto& mesh = world.mesh("dp=1");
+  const auto logits = distribute(at::arange(8, at::kFloat).view({2, 4}), Layout::replicated(mesh)).requires_grad_();
+  const auto labels = distribute(at::tensor({1, 4}, at::kLong), Layout::replicated(mesh));
+  const auto loss = at::sum(mesh_ops::token_losses(logits, labels, -100, c10::kFloat));
+  const auto slope = torch::autograd::grad({loss}, {logits}, {}, std::nullopt, /*create_graph=*/true)[0];
+  const auto twice = torch::autograd::grad({at::sum(at::mul(slope, slope))}, {logits})[0];
+  EXPECT_EQ(testing::message_of<BadInput>([&] { gather(twice); }),
+            "cross-entropy: label 4 is none of the 4 classes, and not the ignored label -100");
 }
 
 }  // namespace

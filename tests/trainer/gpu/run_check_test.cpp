@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "rng/cuda_fill.h"
+#include "runtime/context/observer.h"
 #include "runtime/kernels/cuda/cuda_kernels.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/compared_run.h"
@@ -40,6 +43,11 @@ TEST_F(GpuRunCheck, IsWithinWhatItsRoundingsMayDo) {
   }
 }
 
+struct OpNames final : Observer {
+  void before_op(const OpEvent& event) override { names.insert(event.id.op); }
+  std::set<std::string> names;
+};
+
 /// Numbers of few bits are made of float64 ones there, too.
 TEST_F(GpuRunCheck, OfQuantisedLinearMapsAgrees) {
   if (!cuda::has_kernels()) GTEST_SKIP() << "NOT CHECKED: built without the emulator of kernels";
@@ -60,6 +68,32 @@ TEST_F(GpuRunCheck, OfQuantisedLinearMapsAgrees) {
     StepVerifier verifier(quantised, options);
     const auto check = verifier.check(1, testing::batch_for(quantised, 1), 1e-2);
     EXPECT_TRUE(check.agrees()) << recipe << ": " << check.difference;
+  }
+}
+
+/// A run that multiplies eight bits, op by op and as a whole.
+TEST_F(GpuRunCheck, OfFloat8ProductsAgrees) {
+  if (!cuda::has_kernels()) GTEST_SKIP() << "NOT CHECKED: built without the emulator of kernels";
+  for (const char* recipe : {"tensorwise", "rowwise", "rowwise_with_gw_hp"}) {
+    auto quantised = job();
+    quantised.training.mixed_precision_param = "bfloat16";
+    quantised.training.seq_len = 16;
+    quantised.model.converters = {std::string(kFloat8Converter)};
+    quantised.float8.recipe_name = recipe;
+    Compared compared("dp_shard=2", quantised, [&] {
+      auto sizes = testing::small_llama_options();
+      sizes.width = sizes.hidden = 96, sizes.length = 16;
+      auto model = std::make_unique<models::Llama>(sizes);
+      EXPECT_FALSE(quantize_linears(quantised, *model).converted.empty());
+      return model;
+    });
+    OpNames ops;
+    const ObserverScope scope(compared.run().world().observers(), ops);
+    const auto check = compared.step(1);
+    EXPECT_TRUE(check.agrees()) << recipe << ": " << check.difference;
+    EXPECT_GT(check.run_over_bound, 0) << "nothing was compared";
+    EXPECT_TRUE(ops.names.contains("mesh::float8_linear")) << recipe;
+    EXPECT_EQ(ops.names.contains("mesh::float8_weight_gradient"), std::string(recipe) != "rowwise_with_gw_hp");
   }
 }
 

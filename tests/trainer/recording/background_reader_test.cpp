@@ -11,7 +11,7 @@
 
 #include "core/digest/tensor_digest.h"
 #include "core/error.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 
 namespace lockstep::replay {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "models/families/moe.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
 

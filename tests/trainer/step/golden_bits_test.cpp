@@ -6,8 +6,8 @@
 
 #include "core/digest/digest.h"
 #include "models/families/gpt2.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/redistribution/gather.h"
-#include "runtime/tensor/tensor_bytes.h"
 #include "tests/support/canonical_models.h"
 #include "tests/support/golden_lines.h"
 

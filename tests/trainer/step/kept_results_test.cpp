@@ -11,6 +11,7 @@
 #include "tests/support/message_of.h"
 #include "tests/support/small_models.h"
 #include "trainer/state/state_digest.h"
+#include "trainer/step/model_registry.h"
 
 namespace lockstep::trainer {
 namespace {
@@ -92,6 +93,28 @@ TEST(KeptResults, AreNotComputedAgain) {
   EXPECT_FALSE(rest.contains("mesh::attention"));
   EXPECT_EQ(all.at("mesh::rms_norm"), rest.at("mesh::rms_norm"));
   EXPECT_EQ(all.at("mesh::rms_norm"), no_map.at("mesh::rms_norm"));
+}
+
+/// Of quantised linear maps in native numerics, too.
+TEST(KeptResults, AreProductsOfCodes) {
+  auto job = testing::native_job();
+  job.model.converters = {std::string(kFloat8Converter)};
+  job.activation_checkpoint.mode = "selective";
+  job.activation_checkpoint.selective_ac_option = "linear";
+  TrainingRun::Options options;
+  options.make_model = [&] {
+    auto sizes = testing::small_llama_options();
+    sizes.width = sizes.hidden = 96;
+    auto model = std::make_unique<models::Llama>(sizes);
+    EXPECT_FALSE(quantize_linears(job, *model).converted.empty());
+    return model;
+  };
+  TrainingRun run(job, options);
+  Recomputed recomputed;
+  const ObserverScope scope(run.world().observers(), recomputed);
+  run.step(1, testing::batch_for(job, 1), 1e-2);
+  EXPECT_GT(recomputed.counts["mesh::float8_codes"] + recomputed.counts["mesh::rms_norm"], 0);
+  EXPECT_EQ(recomputed.counts["mesh::float8_linear"], 0);
 }
 
 TEST(KeptResults, SayWhatIsRunInAnotherOrder) {

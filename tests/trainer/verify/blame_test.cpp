@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "consistency/blame_observer.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/small_models.h"
 #include "trainer/verify/finding.h"

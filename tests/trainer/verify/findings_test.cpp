@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/rule_set.h"
 #include "runtime/planning/rules/built_in_rules.h"
-#include "runtime/tensor/plain_tensors.h"
 #include "tests/support/small_models.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/verify/finding.h"

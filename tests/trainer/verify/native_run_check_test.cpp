@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/compared_run.h"
 #include "tests/support/small_models.h"

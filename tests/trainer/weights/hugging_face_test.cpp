@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/weights/foreign_folder.h"

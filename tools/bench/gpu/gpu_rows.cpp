@@ -8,7 +8,7 @@
 #include "replay/capture/cuda_queue.h"
 #include "runtime/context/gpu.h"
 #include "runtime/context/random.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "tools/bench/gpu/gpu_op_rows.h"
 
 namespace lockstep::bench {

@@ -5,8 +5,8 @@
 
 #include "core/digest/tensor_digest.h"
 #include "core/error.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "runtime/tensor/sharded_tensor.h"
-#include "runtime/tensor/tensor_bytes.h"
 #include "trainer/checkpoint/checkpoint_file.h"
 #include "trainer/mutation/survey.h"
 #include "trainer/mutation/trials/faulty_run.h"

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/files/atomic_file.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "trainer/checkpoint/checkpoint_file.h"
 #include "trainer/job/job_file.h"
 #include "trainer/weights/checkpoint_weights.h"

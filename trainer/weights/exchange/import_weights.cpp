@@ -2,7 +2,7 @@
 
 #include "core/digest/place_digest.h"
 #include "core/error.h"
-#include "runtime/tensor/tensor_bytes.h"
+#include "runtime/plain/tensor_bytes.h"
 #include "trainer/checkpoint/checkpoint_file.h"
 #include "trainer/checkpoint/checkpoint_names.h"
 #include "trainer/job/job_file.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "trainer/job/job_keys.h"
 #include "trainer/launch/together.h"

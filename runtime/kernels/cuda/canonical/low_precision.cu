@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "runtime/kernels/cuda/canonical/canonical_kernels.h"
 #include "runtime/kernels/cuda/launch.h"
 

@@ -12,6 +12,7 @@
 
 #include "tests/support/gpu/coroutine.h"
 #include "tests/support/gpu/gpu_memory.h"
+#include "tests/support/gpu/pretended_streams.h"
 
 // The names are CUDA's.
 // NOLINTBEGIN(readability-identifier-naming)
@@ -193,6 +194,7 @@ struct cudaDeviceProp {
 
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... given) {
+  lockstep::testing::PretendedStreams::instance().work();
   lockstep::testing::Opened opened;
   (lockstep::testing::open_memory(opened, given), ...);
   gridDim.x = config->gridDim.x;

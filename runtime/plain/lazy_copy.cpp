@@ -1,4 +1,4 @@
-#include "runtime/tensor/lazy_copy.h"
+#include "runtime/plain/lazy_copy.h"
 
 #include <ATen/Functions.h>
 
@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/tensor/plain_tensors.h"
+#include "runtime/plain/plain_tensors.h"
 
 namespace lockstep {
 namespace {
