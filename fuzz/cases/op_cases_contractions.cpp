@@ -60,13 +60,9 @@ at::Tensor codes(Inputs& in, const Sizes& sizes) {
 Stack draw_float8_linear(Inputs& in) {
   const auto leading = in.sizes(0, 2);
   const auto k = in.size(), n = in.size();
-  return {codes(in, join(leading, {k})),
-          in.positive(join(leading, {1})),
-          codes(in, {n, k}),
-          in.positive({n, 1}),
-          in.number(0, 1),
-          in.flag(),
-          in.flag() ? at::kFloat : at::kBFloat16};
+  const auto maxima = in.positive(join(leading, {1}));
+  return {codes(in, join(leading, {k})), maxima, codes(in, {n, k}), in.positive({n, 1}), in.number(0, 1), in.flag(),
+          maxima.scalar_type()};
 }
 
 Stack draw_float8_weight_gradient(Inputs& in) {

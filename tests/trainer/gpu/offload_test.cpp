@@ -100,6 +100,21 @@ TEST_P(GpuOffload, IsVerified) {
   EXPECT_GT(check.run_over_bound, 0) << "nothing was compared";
 }
 
+/// Who is told of updates finds them done.
+TEST_P(GpuOffload, IsThereWhenUpdatesAreTold) {
+  std::vector<std::string> told[2];
+  for (const bool offloads : {true, false}) {
+    TrainingRun run(job(offloads), options());
+    run.on_update([&](const ParameterState& entry) {
+      for (const auto& shard : sharded(entry.slot("square")).shards()->whole())
+        told[offloads].push_back(digest_of_shard(shard).text());
+    });
+    step(run, job(offloads), 1);
+  }
+  EXPECT_GT(told[0].size(), 10U);
+  EXPECT_EQ(told[1], told[0]);
+}
+
 /// Observers see what an update wrote.
 TEST_P(GpuOffload, IsRecordedAsItIsWritten) {
   WrittenMoments kept, offloaded;
