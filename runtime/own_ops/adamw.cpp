@@ -19,10 +19,10 @@ template <auto* kKernel>
 void with_visiting_state(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& mean,
                          const at::Tensor& square, double learning_rate, double beta1, double beta2, double epsilon,
                          double weight_decay, double correction1, double correction2, double gradient_scale) {
-  on_gpu::StateVisit visit({mean, square});
-  kKernel(parameter, gradient, visit[0], visit[1], learning_rate, beta1, beta2, epsilon, weight_decay, correction1,
-          correction2, gradient_scale);
-  visit.leave();
+  const auto update = [&](const at::Tensor& p, const at::Tensor& g, const at::Tensor& m, const at::Tensor& s) {
+    kKernel(p, g, m, s, learning_rate, beta1, beta2, epsilon, weight_decay, correction1, correction2, gradient_scale);
+  };
+  on_gpu::update_visiting_state(parameter, gradient, mean, square, update);
 }
 
 /// Whoever asked for the update waits for the state (on_gpu::wait_for_state()); observers look at it at once.

@@ -1,6 +1,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <vector>
 
 namespace lockstep::on_gpu {
@@ -24,6 +25,16 @@ class StateVisit {
  private:
   std::vector<at::Tensor> state_, there_;
 };
+
+/// Elements of a tensor that visit at once: 128 MiB of float32.
+inline constexpr int64_t kMostVisiting = int64_t{1} << 25;
+
+/// update(parameter, gradient, mean, square), which takes each element by itself, where the host keeps `mean` and
+/// `square`: in parts of so many elements, so that the GPU needs no room for all of a large parameter's state.
+using StateUpdate = std::function<void(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& mean,
+                                       const at::Tensor& square)>;
+void update_visiting_state(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& mean,
+                           const at::Tensor& square, const StateUpdate& update, int64_t most = kMostVisiting);
 
 /// Until all that left is in the host's memory: before anyone reads it there.
 void wait_for_state();

@@ -1,10 +1,14 @@
 // Optimizer state that the host keeps: bits and all that reads it are what they are where the GPU keeps it; skipped,
 // with the reason, where there is none.
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "rng/cuda_fill.h"
 #include "runtime/context/observer.h"
+#include "runtime/kernels/on_gpu/state_visit.h"
+#include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/plain/pinned.h"
 #include "runtime/tensor/sharded_tensor.h"
 #include "tests/support/compared_run.h"
 #include "tests/support/small_models.h"
@@ -125,6 +129,31 @@ TEST_P(GpuOffload, IsRecordedAsItIsWritten) {
   }
   EXPECT_GT(kept.digests.size(), 20U);
   EXPECT_EQ(offloaded.digests, kept.digests);
+}
+
+/// Parts of a tensor, the last one shorter, are all of it; strides or no elements at all are no reason to fail.
+TEST_P(GpuOffload, VisitsInParts) {
+  const auto there = [](const at::Tensor& tensor) { return tensor.to(c10::kCUDA); };
+  const auto rates = [](const at::Tensor& p, const at::Tensor& g, const at::Tensor& m, const at::Tensor& s) {
+    kernels::adamw(p, g, m, s, 0.1, 0.9, 0.95, 1e-8, 0.1, 0.19, 0.0975, 0.5);
+  };
+  for (const bool is_turned : {false, true})
+    for (const int64_t rows : {0, 1, 7}) {
+      const auto values = at::randn({4, rows, 3}), of_gradient = at::randn({rows, 3});
+      const auto make = [&](int64_t i) { return is_turned ? values[i].t().clone().t() : values[i].clone(); };
+      const auto p = make(0), m = make(1), s = make(2).abs(), g = of_gradient;
+      const auto pinned = [](const at::Tensor& tensor) {
+        const auto made = tensor.is_contiguous() ? pinned_tensor(tensor.sizes(), at::kFloat)
+                                                 : pinned_tensor(tensor.t().sizes(), at::kFloat).t();
+        return at::Tensor(made).copy_(tensor);
+      };
+      const auto gpu = there(p), means = pinned(m), squares = pinned(s);
+      on_gpu::update_visiting_state(gpu, there(g), means, squares, rates, /*most=*/5);
+      on_gpu::wait_for_state();
+      rates(p, g, m, s);
+      for (const auto& [one, other] : {std::pair{gpu.cpu(), p}, {means, m}, {squares, s}})
+        EXPECT_TRUE(at::allclose(one, other, 1e-5, 1e-6)) << rows << (is_turned ? " turned" : "");
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, GpuOffload, ::testing::Values("one device", "dp_replicate=2", "dp_shard=2,tp=3"));

@@ -142,7 +142,7 @@ TEST(OptimizerKeys, ThatTheOptimizerDoesNotReadAreRefused) {
               HasSubstr("ranger21.softplus false is of Ranger21; optimizer.name is \"AdamW\". Leave it out or choose "
                         "\"Ranger21\"."));
   EXPECT_THAT(refusal("name = \"Lion\"\noffload_state = true"),
-              HasSubstr("optimizer.offload_state true is of AdamW and Adam; optimizer.name is \"Lion\""));
+              HasSubstr("optimizer.offload_state true is of AdamW or Adam; optimizer.name is \"Lion\""));
   EXPECT_EQ(refusal("name = \"SGD\"\nnesterov = true"),
             "optimizer.nesterov needs optimizer.momentum above 0; there is none.");
   EXPECT_THAT(refusal("name = \"SGD\"\nnesterov = true\nmomentum = 0.0"),

@@ -5,10 +5,12 @@
 
 #include "core/elementary/low_precision.h"
 #include "runtime/kernels/on_gpu/on_gpu.h"
+#include "runtime/kernels/on_gpu/state_visit.h"
 #include "runtime/kernels/tensors/canonical_attention.h"
 #include "runtime/kernels/tensors/canonical_products.h"
 #include "runtime/kernels/tensors/composed.h"
 #include "runtime/kernels/tensors/cpu_kernels.h"
+#include "runtime/plain/pinned.h"
 
 namespace lockstep::bench {
 namespace {
@@ -92,6 +94,20 @@ void add_optimizer(std::vector<GpuCase>& cases) {
                      const auto list = [&](int i) { return std::vector<Tensor>{state[static_cast<size_t>(i)]}; };
                      at::_fused_adamw_(list(0), list(1), list(2), list(3), {}, {step}, 1e-3, 0.9, 0.95, 0.1, 1e-8,
                                        /*amsgrad=*/false, /*maximize=*/false);
+                   }});
+  const auto means = pinned_tensor({1 << 27}, c10::kFloat).fill_(0.5),
+             squares = pinned_tensor({1 << 27}, c10::kFloat).fill_(0.5);
+  cases.push_back({"adamw_offloaded",
+                   [=] {
+                     on_gpu::update_visiting_state(state[0], state[1], means, squares, [](const auto&... each) {
+                       on_gpu::adamw(each..., 1e-3, 0.9, 0.95, 1e-8, 0.1, 0.1, 0.05, 1);
+                     });
+                     on_gpu::wait_for_state();
+                   },
+                   "moments to the GPU alone",
+                   [=] {
+                     state[2].copy_(means, /*non_blocking=*/true);
+                     state[3].copy_(squares, /*non_blocking=*/true);
                    }});
   cases.push_back({"sum_of_squares_memory", [=] { on_gpu::sum_of_squares(state[1]); }, "copy", copy_of(bytes)});
   cases.push_back({"sum_of_squares", [=] { on_gpu::sum_of_squares(state[1]); }, "LibTorch's norm",
