@@ -1,5 +1,6 @@
 // How products, reductions and look-ups are called.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <rapidcheck.h>
 
 #include "fuzz/cases/op_cases.h"
