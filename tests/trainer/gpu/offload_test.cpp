@@ -139,9 +139,9 @@ TEST_P(GpuOffload, VisitsInParts) {
   };
   for (const bool is_turned : {false, true})
     for (const int64_t rows : {0, 1, 7}) {
-      const auto values = at::randn({4, rows, 3}), of_gradient = at::randn({rows, 3});
+      const auto values = at::randn({4, rows, 3}), g = at::randn({rows, 3});
       const auto make = [&](int64_t i) { return is_turned ? values[i].t().clone().t() : values[i].clone(); };
-      const auto p = make(0), m = make(1), s = make(2).abs(), g = of_gradient;
+      const auto p = make(0), m = make(1), s = make(2).abs();
       const auto pinned = [](const at::Tensor& tensor) {
         const auto made = tensor.is_contiguous() ? pinned_tensor(tensor.sizes(), at::kFloat)
                                                  : pinned_tensor(tensor.t().sizes(), at::kFloat).t();
