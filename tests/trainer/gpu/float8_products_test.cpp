@@ -1,6 +1,7 @@
 // Products of eight-bit numbers on a GPU: of small integers under powers of two, whose sums every order and every
 // rounding leaves as they are, so that each row, column, sample and scale is told from the others.
 #include <ATen/Functions.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "core/elementary/low_precision.h"
