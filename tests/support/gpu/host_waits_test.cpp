@@ -60,7 +60,9 @@ Waits waits_of_step(const Steps& what, int64_t microbatches, int64_t layers) {
 class HostWaits : public ::testing::TestWithParam<Steps> {};
 
 /// Whose kernels a build without the emulator lacks.
-bool is_missing(const Steps& what) { return what.is_float8 && !cuda::has_kernels(); }
+bool is_missing(const Steps& what) {
+  return (what.is_float8 || what.numerics == std::string("canonical")) && !cuda::has_kernels();
+}
 
 TEST_P(HostWaits, AreAsManyWhateverTheStepIsMadeOf) {
   const auto& what = GetParam();
