@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "consistency/bounds/error_bounds.h"
+#include "consistency/place_on_mesh.h"
 #include "core/error.h"
 #include "runtime/plain/plain_tensors.h"
 #include "runtime/planning/make_plan.h"
@@ -118,17 +119,11 @@ std::vector<at::Tensor> allowed_errors(const TakenOp& op, c10::ScalarType dtype,
   const PlainTensors guard;
   const auto arguments = with_operands(op.event, doubles.exact),
              magnitudes = with_operands(op.event, doubles.magnitudes);
-  const auto& plan = op.event.plan;
-  const auto* spec = !plan.results.empty() ? plan.results[0] : plan.wanted.empty() ? nullptr : plan.wanted[0];
-  const auto* world = spec ? &spec->layout.mesh().world() : nullptr;
-  const ExactCall call{op.event.op.schema(),
-                       arguments,
-                       magnitudes,
-                       exact,
-                       arithmetic_unit(dtype),
-                       short_unit(dtype),
-                       op.operands.added_on_the_way(),
-                       world && world->shard_device().is_cuda() && !world->canonical()};
+  const auto* mesh = mesh_of(op.event.plan);
+  const bool by_tensor_cores = mesh && mesh->world().shard_device().is_cuda() && !mesh->world().canonical();
+  const ExactCall call{
+      op.event.op.schema(),           arguments,      magnitudes, exact, arithmetic_unit(dtype), short_unit(dtype),
+      op.operands.added_on_the_way(), by_tensor_cores};
   const auto bound = bound_of(op.event);
   return bound.allowed ? bound.allowed(call) : of_finished_sums(call, results);
 }

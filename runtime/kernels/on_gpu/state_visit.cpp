@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <vector>
 
 namespace lockstep::on_gpu {
 namespace {
@@ -88,24 +89,21 @@ class Lanes {
 
 }  // namespace
 
-StateVisit::StateVisit(std::vector<Tensor> state)
-    : state_(std::move(state)), there_(Lanes::of_this_thread().bring(state_)) {}
-
-void StateVisit::leave() { Lanes::of_this_thread().take_back(state_, std::move(there_)); }
-
 void update_visiting_state(const Tensor& parameter, const Tensor& gradient, const Tensor& mean, const Tensor& square,
                            const StateUpdate& update, int64_t most) {
   const bool has_parts = parameter.is_contiguous() && mean.is_contiguous() && square.is_contiguous();
   const int64_t count = parameter.numel(), part = has_parts ? most : std::max<int64_t>(count, 1);
   const auto flat = [&](const Tensor& tensor) { return has_parts ? tensor.reshape({-1}) : tensor; };
   const auto p = flat(parameter), g = flat(gradient), m = flat(mean), s = flat(square);
+  auto& lanes = Lanes::of_this_thread();
   for (int64_t start = 0; start < count; start += part) {
     const auto cut = [&](const Tensor& tensor) {
       return has_parts ? tensor.narrow(0, start, std::min(part, count - start)) : tensor;
     };
-    StateVisit visit({cut(m), cut(s)});
-    update(cut(p), cut(g), visit[0], visit[1]);
-    visit.leave();
+    const std::vector<Tensor> state{cut(m), cut(s)};
+    auto there = lanes.bring(state);
+    update(cut(p), cut(g), there[0], there[1]);
+    lanes.take_back(state, std::move(there));
   }
 }
 

@@ -102,9 +102,10 @@ Tensor quantize(const Tensor& x, const Tensor& maximum, int64_t format, bool pow
 }
 
 Tensor float8_codes(const Tensor& x, const Tensor& maximum, int64_t format, bool power_of_two) {
+  const auto scale = scales(x, maximum, format, power_of_two);
   if (x.is_cuda())
-    if (const auto codes = codes_in_one_pass(x, scales(x, maximum, format, power_of_two), format)) return *codes;
-  const auto numbers = on_grid(x, scales(x, maximum, format, power_of_two), format_of(format));
+    if (const auto codes = codes_in_one_pass(x, scale, format)) return *codes;
+  const auto numbers = on_grid(x, scale, format_of(format));
   auto out = at::empty(x.sizes(), x.options().dtype(c10::kByte));
   const auto* from = numbers.const_data_ptr<float>();
   auto* const to = out.mutable_data_ptr<uint8_t>();

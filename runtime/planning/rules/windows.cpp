@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "runtime/context/world.h"
+#include "runtime/deferred/range_checks.h"
 #include "runtime/planning/rules/built_in_rules.h"
 #include "runtime/planning/rules/shardings.h"
 
@@ -80,11 +82,11 @@ void local_by_index(const LocalCall& call, torch::jit::Stack& stack) {
   const auto last =
       call.tensor(stack, "self").sizes().slice(static_cast<size_t>(call.tensor(stack, "self").dim()) - kLast);
   const int64_t count = c10::multiply_integers(last);
-  if (indices.numel() > 0) {
-    const auto low = indices.min().item<int64_t>(), high = indices.max().item<int64_t>();
-    if (low < 0 || high >= count)
-      fail<BadInput>("{}: index {} of a window of {} elements", call.op.schema().name(), low < 0 ? low : high, count);
-  }
+  auto& checks = call.plan.results[0]->layout.mesh().world().part<RangeChecks>();
+  checks.require(indices, count, [name = call.op.schema().name(), count](int64_t wrong) {
+    return fmt::format("{}: index {} of a window of {} elements", name, wrong, count);
+  });
+  checks.settle();                                             // the op reads there at once
   for (const char* name : {"grad_output", "self", "indices"})  // LibTorch reads them as if they were
     call.set_argument(stack, name, call.tensor(stack, name).contiguous());
   call.op.callBoxed(stack);

@@ -43,6 +43,15 @@ TEST_F(GpuRunCheck, IsWithinWhatItsRoundingsMayDo) {
   }
 }
 
+/// Wide enough for what the job makes of linear maps.
+std::unique_ptr<models::Model> quantised_llama(const Job& job) {
+  auto sizes = testing::small_llama_options();
+  sizes.width = sizes.hidden = 96, sizes.length = job.training.seq_len;
+  auto model = std::make_unique<models::Llama>(sizes);
+  EXPECT_FALSE(quantize_linears(job, *model).converted.empty());
+  return model;
+}
+
 struct OpNames final : Observer {
   void before_op(const OpEvent& event) override { names.insert(event.id.op); }
   std::set<std::string> names;
@@ -58,13 +67,7 @@ TEST_F(GpuRunCheck, OfQuantisedLinearMapsAgrees) {
     if (!is_mx) quantised.float8.recipe_name = recipe;
     quantised.quantize.rotated_block = is_mx ? 16 : 0;
     auto options = testing::small_llama_on("dp_shard=2");
-    options.make_model = [&] {
-      auto sizes = testing::small_llama_options();
-      sizes.width = 96, sizes.hidden = 96;
-      auto model = std::make_unique<models::Llama>(sizes);
-      EXPECT_FALSE(quantize_linears(quantised, *model).converted.empty());
-      return model;
-    };
+    options.make_model = [&] { return quantised_llama(quantised); };
     StepVerifier verifier(quantised, options);
     const auto check = verifier.check(1, testing::batch_for(quantised, 1), 1e-2);
     EXPECT_TRUE(check.agrees()) << recipe << ": " << check.difference;
@@ -80,13 +83,7 @@ TEST_F(GpuRunCheck, OfFloat8ProductsAgrees) {
     quantised.training.seq_len = 16;
     quantised.model.converters = {std::string(kFloat8Converter)};
     quantised.float8.recipe_name = recipe;
-    Compared compared("dp_shard=2", quantised, [&] {
-      auto sizes = testing::small_llama_options();
-      sizes.width = sizes.hidden = 96, sizes.length = 16;
-      auto model = std::make_unique<models::Llama>(sizes);
-      EXPECT_FALSE(quantize_linears(quantised, *model).converted.empty());
-      return model;
-    });
+    Compared compared("dp_shard=2", quantised, [&] { return quantised_llama(quantised); });
     OpNames ops;
     const ObserverScope scope(compared.run().world().observers(), ops);
     const auto check = compared.step(1);
